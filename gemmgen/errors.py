@@ -1,0 +1,84 @@
+"""What a user can get wrong, and how it is said.
+
+Every mistake is a ``ScheduleError``: a place, what is wrong, the arithmetic, a way out.  ``assert`` is
+for our own bugs; an error of these classes never is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.source import Source, Span
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake in a schedule: ``message`` and ``hint`` are mandatory, ``notes`` give arithmetic."""
+
+    message: str
+    span: Span | None
+    hint: str
+    notes: tuple[str, ...] = ()
+
+
+class Refusal(Exception):
+    """Raised where a rule is broken, below the level that knows the source text."""
+
+    def __init__(self, message: str, *, at: Span | None, hint: str, notes: tuple[str, ...] = ()):
+        super().__init__(message)
+        self.mistake = Mistake(message, at, hint, notes)
+
+
+class GemmgenError(Exception):
+    """Base of the errors a user may see; ``exit_code`` is the command line's."""
+
+    exit_code = 2
+
+
+class ScheduleError(GemmgenError):
+    """One or more mistakes in one schedule, in the order of the text.
+
+    ``line``, ``column`` (from 1; None without a place), ``message`` and ``hint`` are the first one's.
+    """
+
+    def __init__(self, source: Source, mistakes: tuple[Mistake, ...]):
+        assert mistakes
+        ordered = sorted(mistakes, key=lambda m: m.span.start if m.span else len(source.text) + 1)
+        self.source = source
+        self.mistakes = tuple(dict.fromkeys(ordered))
+        first = self.mistakes[0]
+        self.message, self.hint = first.message, first.hint
+        self.line, self.column = source.position(first.span.start) if first.span else (None, None)
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        """All mistakes with their places, carets, notes and hints."""
+        return "\n\n".join(_render(self.source, mistake) for mistake in self.mistakes)
+
+
+class CallError(GemmgenError, ValueError):
+    """Arguments that a kernel can't be launched with: said before the launch, in one sentence."""
+
+
+class UsageError(GemmgenError):
+    """A command-line argument that can't be used (a missing file, an unwritable output)."""
+
+
+class CannotCheck(GemmgenError):
+    """Something this machine lacks (g++, NVRTC, a GPU) keeps a question from being answered."""
+
+    exit_code = 3
+
+
+def _render(source: Source, mistake: Mistake) -> str:
+    if mistake.span is None:
+        lines = [f"{source.name}: error: {mistake.message}"]
+    else:
+        line, column = source.position(mistake.span.start)
+        lines = [
+            f"{source.name}:{line}:{column}: error: {mistake.message}",
+            source.excerpt(mistake.span),
+        ]
+    lines += [f"  note: {note}" for note in mistake.notes]
+    lines.append(f"  hint: {mistake.hint}")
+    return "\n".join(lines)

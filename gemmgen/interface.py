@@ -1,0 +1,139 @@
+"""How a kernel is called: its parameters, its launch, and what it requires of its arguments.
+
+The emitted header, the emitted launcher, the CPU run and the Python launcher all read this one value,
+so that none of them can disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Param:
+    """One kernel parameter, in the order of the parameter list.
+
+    ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``scalar``
+    (alpha, beta, names of the epilogue; float), ``tensor`` (a pointer; ``indices`` are its letters, in
+    storage order; ``written`` for the output).
+    """
+
+    name: str
+    kind: Literal["extent", "ld", "scalar", "tensor"]
+    indices: tuple[str, ...] = ()
+    written: bool = False
+    read: bool = True
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """``lda >= K``: a leading dimension spans its row."""
+
+    name: str
+    bound: str
+
+    def text(self) -> str:
+        return f"{self.name} >= {self.bound}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] >= values[self.bound]
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """``M <= 2147483519``: 32-bit index arithmetic cannot wrap."""
+
+    name: str
+    bound: int
+
+    def text(self) -> str:
+        return f"{self.name} <= {self.bound}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] <= self.bound
+
+
+@dataclass(frozen=True)
+class MultipleOf:
+    """``lda % 4 == 0``: a stated divisibility of an extent or a leading dimension."""
+
+    name: str
+    divisor: int
+
+    def text(self) -> str:
+        return f"{self.name} % {self.divisor} == 0"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] % self.divisor == 0
+
+
+@dataclass(frozen=True)
+class Equal:
+    """``lda == K``: an assumed equality of an extent and another (``assume N == K``)."""
+
+    name: str
+    other: str
+
+    def text(self) -> str:
+        return f"{self.name} == {self.other}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] == values[self.other]
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """``A is 16-byte aligned``: the pointer's address is a multiple of ``bytes``."""
+
+    name: str
+    bytes: int
+
+    def text(self) -> str:
+        return f"{self.name} is {self.bytes}-byte aligned"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """``values`` gives a tensor's address under its name."""
+        return values[self.name] % self.bytes == 0
+
+
+Requirement = AtLeast | AtMost | MultipleOf | Equal | Aligned
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A kernel as its callers see it.
+
+    ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent is
+    bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over ``tiles``,
+    at most 2^31 - 1.  ``dynamic_shared`` counts bytes passed at launch (0 when all shared memory is
+    static).  ``rows`` and ``columns`` name the extents that C is empty without.  ``pitch`` gives for each
+    matrix tensor the name of the parameter that is its leading dimension (an extent where the
+    schedule assumes it).
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    block: tuple[int, int]
+    tiles: tuple[tuple[str, int], ...]
+    requirements: tuple[Requirement, ...]
+    dynamic_shared: int
+    static_shared: int
+    pitch: tuple[tuple[str, str], ...]
+
+    def grid(self, extents: Mapping[str, int]) -> int:
+        """Number of blocks for ``extents``; 0 where C is empty."""
+        blocks = 1
+        for name, size in self.tiles:
+            blocks *= -(-extents[name] // size)
+        return blocks
+
+    def extent_names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.params if p.kind == "extent")
+
+    def violated(self, values: Mapping[str, int]) -> tuple[Requirement, ...]:
+        """The requirements that ``values`` (extents, leading dimensions, addresses) break."""
+        return tuple(r for r in self.requirements if not r.holds(values))

@@ -1,0 +1,153 @@
+"""Expressions: the one small language of the epilogue and of lowered code.
+
+The epilogue of a schedule (``relu(acc + bias[n])``), the index arithmetic of a lowered kernel and its
+guards are all built from these frozen nodes.  ``emit.ctext`` prints them as C, ``ir.interpret``
+evaluates them, ``ir.text`` prints and parses them.  Index arithmetic is over non-negative integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+ArithmeticOp = Literal["+", "-", "*", "/", "%"]
+CompareOp = Literal["<", "<=", ">", ">=", "==", "!="]
+LogicOp = Literal["&&", "||"]
+BinaryOp = ArithmeticOp | CompareOp | LogicOp
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer literal."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Float:
+    """A finite number in the accumulator's precision."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Var:
+    """A name: an index, a loop variable, a local, a kernel parameter or a ``constexpr``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Binary:
+    """``left op right``."""
+
+    op: BinaryOp
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Unary:
+    """``-operand`` or ``!operand``."""
+
+    op: Literal["-", "!"]
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Select:
+    """``condition ? yes : no``; written ``where(condition, yes, no)`` in a schedule.
+
+    Only the chosen side is evaluated, so it may guard a read.
+    """
+
+    condition: Expr
+    yes: Expr
+    no: Expr
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of the epilogue language (``relu``, ``exp``, ...), or ``fmaf`` and ``float``."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of a buffer: ``bias[n]``, ``A_shared[stage][k][m]``.
+
+    Before lowering the indices are those of the tensor; in lowered code a global buffer has one
+    flat index, shared and register arrays have one index per dimension.
+    """
+
+    buffer: str
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Wide:
+    """``operand`` as a 64-bit integer, so that a product with it cannot wrap."""
+
+    operand: Expr
+
+
+Expr = Int | Float | Var | Binary | Unary | Select | Call | Element | Wide
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct subexpressions of ``expr``, left to right."""
+    match expr:
+        case Int() | Float() | Var():
+            return ()
+        case Binary(_, left, right):
+            return (left, right)
+        case Unary(_, operand) | Wide(operand):
+            return (operand,)
+        case Select(condition, yes, no):
+            return (condition, yes, no)
+        case Call(_, arguments):
+            return arguments
+        case Element(_, indices):
+            return indices
+
+
+def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """``expr`` with its direct subexpressions replaced by ``parts``."""
+    match expr:
+        case Int() | Float() | Var():
+            return expr
+        case Binary(op, _, _):
+            return Binary(op, parts[0], parts[1])
+        case Unary(op, _):
+            return Unary(op, parts[0])
+        case Wide(_):
+            return Wide(parts[0])
+        case Select(_, _, _):
+            return Select(parts[0], parts[1], parts[2])
+        case Call(function, _):
+            return Call(function, parts)
+        case Element(buffer, _):
+            return Element(buffer, parts)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """``expr`` and all its subexpressions, outermost first."""
+    yield expr
+    for part in children(expr):
+        yield from walk(part)
+
+
+def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """Rewrite top-down: where ``rule`` gives a node, it stands in place of the subtree."""
+    replacement = rule(expr)
+    if replacement is not None:
+        return replacement
+    return rebuild(expr, tuple(transform(part, rule) for part in children(expr)))
+
+
+def substitute(expr: Expr, names: dict[str, Expr]) -> Expr:
+    """``expr`` with variables replaced by expressions."""
+    return transform(expr, lambda e: names.get(e.name) if isinstance(e, Var) else None)

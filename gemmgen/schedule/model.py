@@ -1,0 +1,121 @@
+"""A schedule as a value: what a ``.sched`` file says, statement by statement.
+
+Spans serve errors alone and take no part in equality, so that the same facts are equal values wherever
+and in whatever order they were written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gemmgen.ir.expr import Expr
+from gemmgen.source import Source, Span
+
+NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True)
+class Access:
+    """``A[m, k]``: a tensor and its letters, in storage order, the last one contiguous."""
+
+    tensor: str
+    indices: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """``gemm C[m, n] = A[m, k] * B[k, n]``."""
+
+    c: Access
+    a: Access
+    b: Access
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+DEFAULT_GEMM = Gemm(Access("C", ("m", "n")), Access("A", ("m", "k")), Access("B", ("k", "n")))
+
+
+@dataclass(frozen=True)
+class Operand:
+    """``A``, ``A.shared`` or ``A[k, m]`` in a directive."""
+
+    tensor: str
+    hop: str | None = None
+    indices: tuple[str, ...] | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``{64, 128}``: a set, which makes a schedule a search space; or ``let`` name's use."""
+
+    values: tuple[int, ...]
+
+
+Value = int | str | Choice
+
+
+@dataclass(frozen=True)
+class Argument:
+    """``name=value``; ``span`` covers it whole, name and value."""
+
+    name: str
+    value: Value
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Directive:
+    """``vectorize A B C width=4``: one rung of the ladder."""
+
+    name: str
+    operands: tuple[Operand, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """``fuse_epilogue relu(acc + bias[n])``."""
+
+    expression: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Assume:
+    """``assume N % 4 == 0`` (``divisor`` 4, ``equals`` None) or ``assume lda == K``."""
+
+    name: str
+    divisor: int | None
+    equals: str | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Require:
+    """``require shared <= 48KiB``: ``quantity`` is shared (bytes), threads, registers or spills."""
+
+    quantity: str
+    op: str
+    limit: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A whole, canonical schedule: directives in ladder order, one value per set of facts.
+
+    ``dtypes`` maps ``A``, ``B``, ``C`` (by tensor name) and ``acc`` to type names.
+    """
+
+    gemm: Gemm = DEFAULT_GEMM
+    kernel: str = "gemm"
+    dtypes: tuple[tuple[str, str], ...] = ()
+    target: str = "sm_80"
+    assumes: tuple[Assume, ...] = ()
+    requires: tuple[Require, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    epilogue: Epilogue | None = None
+    source: Source = field(default=Source(""), compare=False)
