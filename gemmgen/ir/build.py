@@ -1,0 +1,112 @@
+"""Rung 0: the naive program of a problem, a thread per element of C.
+
+Every pass rewrites what this gives, and every rewrite is checked to compute what this computes.
+"""
+
+from __future__ import annotations
+
+from gemmgen.ir.expr import Expr, Var
+from gemmgen.ir.nodes import (
+    AxisSpread,
+    Buffer,
+    Contract,
+    Copy,
+    Fact,
+    Init,
+    Kernel,
+    Layout,
+    Loop,
+    Map,
+    Program,
+    Space,
+    Spread,
+    Work,
+)
+from gemmgen.ir.problem import Problem, Tensor, default_epilogue
+from gemmgen.schedule.model import Access, Schedule
+from gemmgen.schedule.roles import roles
+
+THREADS_X, THREADS_Y = 32, 8
+TEMPORARY = "unfused"
+"""Name of the matrix between the contraction and an epilogue that is not fused yet."""
+
+
+def build(schedule: Schedule) -> Program:
+    """The naive program.
+
+    A given epilogue is computed unfused: the contraction writes a temporary matrix that a second
+    kernel maps to C, until the pass ``fuse_epilogue`` removes both.
+    """
+    problem = problem_of(schedule)
+    facts = tuple(Fact(a.name, a.divisor, a.equals) for a in schedule.assumes)
+    name = schedule.kernel
+    if schedule.epilogue is None:
+        kernels = (contracting_kernel(problem, name, problem.c, problem.epilogue),)
+    else:
+        temporary = Tensor(TEMPORARY, problem.c.letters)
+        kernels = (
+            contracting_kernel(problem, name, temporary, Var("acc")),
+            mapping_kernel(problem, f"{name}_epilogue", temporary),
+        )
+    return Program(problem, schedule.target, kernels, facts)
+
+
+def problem_of(schedule: Schedule) -> Problem:
+    """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
+    m, n, k = roles(schedule.gemm)
+    c = _tensor(schedule.gemm.c)
+    epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
+    return Problem(c, _tensor(schedule.gemm.a), _tensor(schedule.gemm.b), m, n, k, epilogue)
+
+
+def default_work(problem: Problem, x: str) -> tuple[Work, Spread]:
+    """32 threads along ``x`` by 8 along the other letter of C, one element each."""
+    sizes = {x: THREADS_X, (problem.n if x == problem.m else problem.m): THREADS_Y}
+    return spread_evenly(problem, x, sizes)
+
+
+def spread_evenly(problem: Problem, x: str, sizes: dict[str, int]) -> tuple[Work, Spread]:
+    """A thread per element of a tile of these ``sizes``."""
+    letters = (problem.m, problem.n)
+    axes = tuple(AxisSpread(letter, 1, 1, sizes[letter], 1) for letter in letters)
+    return Work(tuple((letter, sizes[letter]) for letter in letters)), Spread(axes, x)
+
+
+def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) -> Kernel:
+    """``out = value`` of acc = a * b, with every operand read from global memory."""
+    work, spread = default_work(problem, problem.c.contiguous)
+    body = (
+        Init("acc"),
+        Loop(problem.k, (Contract("acc", problem.a.name, problem.b.name),)),
+        Map(out.name, value),
+    )
+    buffers = (
+        _global(problem.a),
+        _global(problem.b),
+        _global(out),
+        accumulator(work, spread),
+    )
+    return Kernel(name, work, buffers, body)
+
+
+def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
+    """``C = epilogue(acc)`` with acc read back from ``source``."""
+    work, spread = default_work(problem, problem.c.contiguous)
+    body = (Copy("acc", source.name), Map(problem.c.name, problem.epilogue))
+    buffers = (_global(source), _global(problem.c), accumulator(work, spread))
+    return Kernel(name, work, buffers, body)
+
+
+def accumulator(work: Work, spread: Spread) -> Buffer:
+    """The block's tile of sums, in registers."""
+    letters = tuple(letter for letter, _ in work.tile)
+    return Buffer("acc", Space.REGISTER, "f32", work.tile, Layout(letters), spread)
+
+
+def _global(tensor: Tensor) -> Buffer:
+    shape = tuple((letter, None) for letter in tensor.letters)
+    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(tensor.letters))
+
+
+def _tensor(access: Access) -> Tensor:
+    return Tensor(access.tensor, access.indices)

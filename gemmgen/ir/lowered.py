@@ -1,0 +1,168 @@
+"""The lowered IR: one thread's code, one node kind per template.
+
+Loops, flat addresses, guards and barriers stand here as the emitted text will show them.  Names are the
+final ones.  The interpreter runs this form for all threads of a block at once; the emitter prints it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gemmgen.interface import Interface
+from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.nodes import Origins
+from gemmgen.ir.problem import DType
+
+
+@dataclass(frozen=True)
+class Constant:
+    """``constexpr int LM = BM / TM;``: a name, its value, how it is computed (None: a literal).
+
+    Constants of one ``group`` stand on one line, ended by the group's ``note``.
+    """
+
+    name: str
+    value: int
+    definition: Expr | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """``static_assert(condition, message)``: what a reader would ask of the constants."""
+
+    condition: Expr
+    message: str
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """An array in shared memory; the last of ``shape`` is contiguous, pads included.
+
+    ``sizes`` are the extents as numbers, ``shape`` the same as expressions of named constants.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    sizes: tuple[int, ...]
+    note: str = ""
+
+    @property
+    def bytes(self) -> int:
+        total = 4
+        for size in self.sizes:
+            total *= size
+        return total
+
+
+@dataclass(frozen=True)
+class RegisterArray:
+    """A thread's own array (``shape`` not empty), zeroed or not; ``wide`` when moved 16 bytes at a time."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    sizes: tuple[int, ...]
+    zero: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Define:
+    """``const int m = ...;`` or, ``mutable``, a variable that ``Assign`` changes."""
+
+    name: str
+    value: Expr
+    kind: Literal["int", "float", "bool"] = "int"
+    mutable: bool = False
+
+
+@dataclass(frozen=True)
+class Assign:
+    """``target = value;`` to an element of an array or a mutable variable."""
+
+    target: Element | str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Move:
+    """``width`` neighbouring elements from ``source`` to ``target`` in one access each."""
+
+    target: Element
+    source: Element
+    width: int
+
+
+@dataclass(frozen=True)
+class For:
+    """``for (int variable = start; variable < stop [&& while_]; variable += step)``.
+
+    ``start``, ``stop`` and ``step`` are the same for all threads of a block.
+    """
+
+    variable: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[Node, ...]
+    unroll: bool = False
+
+
+@dataclass(frozen=True)
+class If:
+    """``if (condition) body else otherwise``; a barrier inside needs a condition all threads share."""
+
+    condition: Expr
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class Leave:
+    """``if (condition) return;``: only in kernels without barriers."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """``__syncthreads();``"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Statements under one comment, which cites the directives that they come from."""
+
+    note: str
+    origins: Origins
+    body: tuple[Node, ...]
+
+
+Node = RegisterArray | Define | Assign | Move | For | If | Leave | Barrier | Block
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel ready to print: constants, shared arrays, the body of one thread.
+
+    ``globals`` gives for each pointer parameter its element type; the parameters, the launch and its
+    requirements are in ``interface``.
+    """
+
+    interface: Interface
+    constants: tuple[Constant, ...]
+    checks: tuple[Check, ...]
+    shared: tuple[SharedArray, ...]
+    body: tuple[Node, ...]
+    threads: int
+
+
+@dataclass(frozen=True)
+class LoweredProgram:
+    """The kernels of a program, in launch order; ``temporaries`` are matrices between them."""
+
+    kernels: tuple[LoweredKernel, ...]
+    temporaries: tuple[tuple[str, tuple[str, str]], ...] = ()

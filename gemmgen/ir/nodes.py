@@ -1,0 +1,247 @@
+"""The declared IR: a block-level tile program, which the passes rewrite.
+
+An operation runs once, by all threads of the block.  There are no thread loops and no barriers here, so a
+later rung of the ladder never has to undo an earlier one: ``expand`` places stages and barriers, ``lower``
+makes per-thread code.  ``origins`` name the canonical directives that shaped a node; they are part of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import prod
+from typing import Literal
+
+from gemmgen.ir.expr import Expr
+from gemmgen.ir.problem import DType, Problem
+
+Origins = tuple[str, ...]
+FmaOrder = Literal["rows", "serpentine", "zigzag"]
+CopyMode = Literal["registers"]
+"""How a tile travels into shared memory: ``registers`` loads it and stores it."""
+
+
+class Space(Enum):
+    GLOBAL = "global"
+    SHARED = "shared"
+    REGISTER = "register"
+
+
+@dataclass(frozen=True)
+class AxisSpread:
+    """How one letter of a tile is dealt to threads.
+
+    The element at ``((warp * pieces + piece) * lanes + lane) * width + e`` belongs to thread
+    (warp, lane), which keeps it in register ``piece * width + e``.  Without ``warp_tile`` there is
+    one "warp", the whole block, and ``lanes`` counts the threads along the letter.
+    """
+
+    letter: str
+    warps: int
+    pieces: int
+    lanes: int
+    width: int
+
+    @property
+    def extent(self) -> int:
+        return self.warps * self.pieces * self.lanes * self.width
+
+    @property
+    def threads(self) -> int:
+        return self.warps * self.lanes
+
+    @property
+    def registers(self) -> int:
+        """Elements per thread along the letter."""
+        return self.pieces * self.width
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Which thread owns which element of a register tile; ``x`` is the letter that varies fastest."""
+
+    axes: tuple[AxisSpread, ...]
+    x: str
+
+    def axis(self, letter: str) -> AxisSpread:
+        return next(a for a in self.axes if a.letter == letter)
+
+    @property
+    def threads(self) -> int:
+        return prod(a.threads for a in self.axes)
+
+    @property
+    def warps(self) -> int:
+        return prod(a.warps for a in self.axes)
+
+    @property
+    def registers(self) -> int:
+        """Elements per thread."""
+        return prod(a.registers for a in self.axes)
+
+    def with_axes(self, *axes: AxisSpread) -> Spread:
+        """The same spread with axes of these letters replaced."""
+        new = {a.letter: a for a in axes}
+        return replace(self, axes=tuple(new.get(a.letter, a) for a in self.axes))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where an element of a tile lies: letters in storage order, elements of padding per row, stages."""
+
+    order: tuple[str, ...]
+    pad: int = 0
+    stages: int = 1
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor in global memory, or a tile of one in shared memory or registers.
+
+    ``shape`` gives letters and tile extents; a global buffer's extents are None (the problem's).
+    ``spread`` belongs to register buffers.
+    """
+
+    name: str
+    space: Space
+    dtype: DType
+    shape: tuple[tuple[str, int | None], ...]
+    layout: Layout
+    spread: Spread | None = None
+    origins: Origins = ()
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        return tuple(letter for letter, _ in self.shape)
+
+    def extent(self, letter: str) -> int:
+        """The tile's extent along ``letter``; a bug for a global buffer."""
+        size = dict(self.shape)[letter]
+        assert size is not None
+        return size
+
+
+@dataclass(frozen=True)
+class Work:
+    """Which block computes which tile: tile extents per letter of C, and the order of the blocks.
+
+    ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
+    """
+
+    tile: tuple[tuple[str, int], ...]
+    raster: int = 1
+    origins: Origins = ()
+
+    def size(self, letter: str) -> int:
+        return dict(self.tile)[letter]
+
+
+@dataclass(frozen=True)
+class Init:
+    """``dst = 0`` over its tile."""
+
+    dst: str
+
+
+@dataclass(frozen=True)
+class Copy:
+    """``dst = src`` over the tile of ``dst``; elements outside the problem's extents become zero.
+
+    ``width`` elements move at once where both sides allow it.
+    """
+
+    dst: str
+    src: str
+    width: int = 1
+    mode: CopyMode = "registers"
+    origins: Origins = ()
+
+
+@dataclass(frozen=True)
+class Contract:
+    """``acc += a * b`` for one k, by the ``fma`` atom; ``order`` is that of a thread's FMAs."""
+
+    acc: str
+    a: str
+    b: str
+    order: FmaOrder = "rows"
+    atom: Literal["fma"] = "fma"
+    origins: Origins = ()
+
+
+@dataclass(frozen=True)
+class Map:
+    """``dst = value`` elementwise over the block's tile; ``acc`` in ``value`` is the register tile."""
+
+    dst: str
+    value: Expr
+    width: int = 1
+    origins: Origins = ()
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Serial over one letter: the tile's extent inside a pipeline, the problem's elsewhere."""
+
+    letter: str
+    body: tuple[Copy | Contract, ...]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed."""
+
+    letter: str
+    step: int
+    produce: tuple[Copy, ...]
+    consume: tuple[Loop, ...]
+    origins: Origins = ()
+
+
+Statement = Init | Copy | Contract | Map | Loop | Pipeline
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel: its work, its buffers and its body."""
+
+    name: str
+    work: Work
+    buffers: tuple[Buffer, ...]
+    body: tuple[Statement, ...]
+
+    def buffer(self, name: str) -> Buffer:
+        return next(b for b in self.buffers if b.name == name)
+
+    def has(self, name: str) -> bool:
+        return any(b.name == name for b in self.buffers)
+
+    @property
+    def spread(self) -> Spread:
+        """The spread of the accumulator, which fixes the threads of a block."""
+        spread = self.buffer("acc").spread
+        assert spread is not None
+        return spread
+
+
+@dataclass(frozen=True)
+class Fact:
+    """``name % divisor == 0`` or ``name == equals``: assumed of the arguments, checked at launch."""
+
+    name: str
+    divisor: int | None = None
+    equals: str | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Kernels launched one after another on one stream; the first one contracts."""
+
+    problem: Problem
+    target: str
+    kernels: tuple[Kernel, ...]
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def main(self) -> Kernel:
+        return self.kernels[0]
