@@ -64,7 +64,7 @@ def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -
 
     ``path`` is the file that holds the text: with it the cubin carries line information for
     profilers.  Without it the bytes are the same on every machine.  Raises ``CompileError`` for a
-    text that NVRTC refuses (or with ``strict`` warns about), ``CannotCheck`` where there is no NVRTC.
+    text that NVRTC refuses (``strict``: or warns about), ``CannotCheck`` where there is no NVRTC.
     """
     compiled = _compile(text, arch, path)
     if strict and compiled.warnings:

@@ -1,0 +1,203 @@
+"""The machine code of a cubin, as a list to ask questions of.
+
+``nvdisasm`` and ``cuobjdump`` come with the CUDA toolkit, and with Triton's package; NVRTC brings
+neither, so a machine without them gets ``CannotCheck``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmgen.errors import CannotCheck
+
+ARITHMETIC = ("FFMA", "HMMA", "HGMMA", "IMMA", "QGMMA", "DFMA", "HFMA2")
+GLOBAL_LOADS = ("LDG", "LDGSTS", "UTMALDG", "UBLKCP")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: ``LDG.E.128.CONSTANT`` with its operands and guard (``@!P0`` or empty).
+
+    ``target`` is the address that a branch goes to.
+    """
+
+    address: int
+    opcode: str
+    operands: str
+    guard: str = ""
+    target: int | None = None
+
+    def is_a(self, *names: str) -> bool:
+        """Whether the opcode is one of ``names``, whatever its modifiers (``LDG``, ``LDG.E``)."""
+        return any(self.opcode == name or self.opcode.startswith(name + ".") for name in names)
+
+
+Code = tuple[Instruction, ...]
+
+
+def disassemble(cubin: bytes, function: str | None = None) -> Code:
+    """The instructions of ``function`` (or of the only kernel) in ``cubin``."""
+    with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
+        path = Path(folder, "kernel.cubin")
+        path.write_bytes(cubin)
+        functions = parse(_listing(path))
+    if function is None:
+        (code,) = functions.values()
+        return code
+    return functions[function]
+
+
+def parse(listing: str) -> dict[str, Code]:
+    """The functions of a listing of ``nvdisasm -c`` or ``cuobjdump -sass``."""
+    functions: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in listing.splitlines():
+        header = re.match(r"\s*Function : (\S+)|\.text\.(\S+):", line)
+        if header:
+            lines = functions.setdefault(header[1] or header[2], [])
+        else:
+            lines.append(line)
+    return {name: _function(lines) for name, lines in functions.items()}
+
+
+def count(code: Iterable[Instruction], *names: str) -> int:
+    """How many instructions of ``code`` are one of ``names``."""
+    return sum(1 for instruction in code if instruction.is_a(*names))
+
+
+def positions(code: Code, *names: str) -> tuple[int, ...]:
+    """Where in ``code`` the instructions ``names`` stand, from 0."""
+    return tuple(at for at, instruction in enumerate(code) if instruction.is_a(*names))
+
+
+def reuse_share(code: Iterable[Instruction], name: str = "FFMA") -> float:
+    """Share of the instructions ``name`` with an operand from the reuse cache; 0 without any."""
+    found = [instruction for instruction in code if instruction.is_a(name)]
+    return sum(".reuse" in i.operands for i in found) / len(found) if found else 0.0
+
+
+def loops(code: Code) -> tuple[Code, ...]:
+    """The bodies of the backward branches, branch included, in the order of the text."""
+    index = {instruction.address: at for at, instruction in enumerate(code)}
+    bodies = [
+        code[index[instruction.target] : at + 1]
+        for at, instruction in enumerate(code)
+        if instruction.target is not None
+        and instruction.target < instruction.address
+        and instruction.target in index
+    ]
+    return tuple(sorted(bodies, key=lambda body: body[0].address))
+
+
+def main_loop(code: Code) -> Code | None:
+    """The loop over k tiles, or None: of the innermost loops that load from global memory and compute,
+    the one with the most arithmetic; where none does both, of those that compute."""
+    computing = [body for body in loops(code) if count(body, *ARITHMETIC)]
+    loading = [body for body in computing if count(body, *GLOBAL_LOADS)]
+    candidates = loading or computing
+    innermost = [
+        body for body in candidates if not any(_inside(other, body) for other in candidates)
+    ]
+    return max(innermost, key=lambda body: count(body, *ARITHMETIC), default=None)
+
+
+def overlap(loop: Code) -> float:
+    """Share of ``loop``'s arithmetic that stands after the global loads of the next tile and before
+    their stores to shared memory: near 1 where copies overlap arithmetic, 0 where they don't.
+
+    The body is read as a ring from its first global load on, because ptxas may rotate a loop.
+    """
+    loads, total = positions(loop, "LDG"), count(loop, *ARITHMETIC)
+    if not loads or not total:
+        return 0.0
+    hidden, pending, in_flight = 0, 0, False
+    for instruction in loop[loads[0] :] + loop[: loads[0]]:
+        if instruction.is_a("LDG"):
+            pending, in_flight = 0, True
+        elif instruction.is_a(*ARITHMETIC):
+            pending += 1
+        elif instruction.is_a("STS") and in_flight:
+            hidden, in_flight = hidden + pending, False
+    return hidden / total
+
+
+def tool() -> tuple[str, ...]:
+    """The command that lists a cubin: ``nvdisasm -c`` or ``cuobjdump -sass``, wherever it is."""
+    folders = [os.environ.get("PATH", "")]
+    folders += [
+        f"{os.environ[name]}/bin" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ
+    ]
+    folders.append("/usr/local/cuda/bin")
+    triton = importlib.util.find_spec("triton")
+    if triton is not None and triton.origin is not None:
+        folders.append(str(Path(triton.origin).parent / "backends" / "nvidia" / "bin"))
+    search = os.pathsep.join(folders)
+    for command in (("nvdisasm", "-c"), ("cuobjdump", "-sass")):
+        found = shutil.which(command[0], path=search)
+        if found is not None:
+            return found, *command[1:]
+    raise CannotCheck(
+        "neither nvdisasm nor cuobjdump is here, so no machine code can be read: install the CUDA "
+        "toolkit's cuda-nvdisasm, or set CUDA_HOME"
+    )
+
+
+def _listing(path: Path) -> str:
+    command = (*tool(), str(path))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise CannotCheck(
+            f"{command[0]} can't read the cubin: {said[0] if said else 'no word why'}"
+        )
+    return done.stdout
+
+
+_LABEL = re.compile(r"\s*(\.L_\w+):")
+_LINE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+\{?\s*(@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;")
+_TARGET = re.compile(r"`\((\.L_\w+)\)|(0x[0-9a-f]+)\s*$")
+
+
+def _function(lines: list[str]) -> Code:
+    """Instructions of one function, with the labels of branches resolved to addresses."""
+    labels: dict[str, int] = {}
+    pending: list[str] = []
+    found: list[tuple[int, str, str, str]] = []
+    for line in lines:
+        label = _LABEL.match(line)
+        if label:
+            pending.append(label[1])
+            continue
+        match = _LINE.match(line)
+        if match:
+            address = int(match[1], 16)
+            labels.update((name, address) for name in pending)
+            pending.clear()
+            found.append((address, match[3], match[4], (match[2] or "").strip()))
+    return tuple(
+        Instruction(address, opcode, operands, guard, _target(opcode, operands, labels))
+        for address, opcode, operands, guard in found
+    )
+
+
+def _target(opcode: str, operands: str, labels: dict[str, int]) -> int | None:
+    if opcode.split(".")[0] not in ("BRA", "JMP"):
+        return None
+    match = _TARGET.search(operands)
+    if match is None:
+        return None
+    return labels.get(match[1]) if match[1] else int(match[2], 16)
+
+
+def _inside(inner: Code, outer: Code) -> bool:
+    """Whether ``inner`` is a smaller part of ``outer``."""
+    starts, ends = inner[0].address >= outer[0].address, inner[-1].address <= outer[-1].address
+    return starts and ends and len(inner) < len(outer)
