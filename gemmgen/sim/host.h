@@ -1,0 +1,88 @@
+// What a kernel's text needs to be C++ for the host: CUDA's keywords, built-in variables and functions.
+// It includes nothing, so that a kernel compiles quickly.
+#pragma once
+
+#define __global__ __attribute__((noinline))
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+
+// All fibers of a block run in one thread of the host, so thread_local is memory that they share; it may
+// stand inside a function and, for dynamic shared memory, behind `extern`; and it is one segment that the
+// runner can find and fill with NaN before each block.
+#define __shared__ thread_local
+
+// The line tells barriers apart, and names them in reports.
+#define __syncthreads() gg_barrier(__LINE__)
+extern "C" void gg_barrier(int line);
+
+struct GgIndex {
+  unsigned x, y, z;
+};
+#ifndef GG_RUNNER  // which sets them
+extern const GgIndex threadIdx, blockIdx, blockDim, gridDim;
+#endif
+
+union GgArgument {
+  int integer;
+  float real;
+  void *pointer;
+};
+// Defined behind the kernel's text: calls the kernel with its arguments.
+extern "C" void gg_call_kernel(const GgArgument *arguments);
+
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+extern "C" {
+float fmaf(float, float, float);
+float fmaxf(float, float);
+float fminf(float, float);
+float fabsf(float);
+float sqrtf(float);
+float rintf(float);
+float roundf(float);
+float floorf(float);
+float ceilf(float);
+float truncf(float);
+float copysignf(float, float);
+float expf(float);
+float exp2f(float);
+float expm1f(float);
+float logf(float);
+float log1pf(float);
+float powf(float, float);
+float tanhf(float);
+float erff(float);
+float sinf(float);
+float cosf(float);
+}
+
+inline int min(int a, int b) { return b < a ? b : a; }
+inline int max(int a, int b) { return a < b ? b : a; }
+inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+inline unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
+inline long long min(long long a, long long b) { return b < a ? b : a; }
+inline long long max(long long a, long long b) { return a < b ? b : a; }
+inline bool isnan(float x) { return __builtin_isnan(x); }
+inline bool isinf(float x) { return __builtin_isinf(x); }
+inline bool isfinite(float x) { return __builtin_isfinite(x); }
+
+inline int __float_as_int(float x) {
+  int bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+inline float __int_as_float(int bits) {
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+template <typename T> inline T __ldg(const T *pointer) { return *pointer; }

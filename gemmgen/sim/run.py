@@ -1,0 +1,190 @@
+"""Compile a kernel's text for this machine, and run it on NumPy arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.errors import CallError
+from gemmgen.interface import INT_MAX, Interface, Param
+from gemmgen.sim import process, toolchain
+
+Array = npt.NDArray[np.float32]
+Argument = Array | int | float
+
+CACHED_KERNELS = 64
+RUN_SECONDS = 60
+
+
+class CompiledKernel:
+    """A kernel that this machine can run.  ``interface`` says with which arguments."""
+
+    def __init__(self, text: str, interface: Interface, *, ucontext: bool = False):
+        self.interface = interface
+        directory = tempfile.TemporaryDirectory(prefix="gemmgen-")
+        program = toolchain.build(text, interface, Path(directory.name), ucontext=ucontext)
+        self._process = process.Process(program)
+        self._finalize = weakref.finalize(self, _release, self._process, directory)
+
+    def run(
+        self,
+        arguments: Mapping[str, Argument],
+        *,
+        order: str = "ascending",
+        seed: int = 0,
+        seconds: int = RUN_SECONDS,
+    ) -> None:
+        """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
+
+        A tensor is a float32 array that has the shape of its indices; the whole memory that it is a
+        view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
+        ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending`` or
+        ``shuffled`` (by ``seed``, anew in each interval).
+
+        Raises CallError for arguments that the kernel does not take, KernelFault where the run is
+        stopped (the arrays are then unchanged), KernelTimeout after ``seconds``.
+        """
+        if order not in process.ORDERS:
+            raise CallError(f"order is one of {', '.join(process.ORDERS)}, not {order!r}")
+        launch = _launch(self.interface, arguments, order, seed)
+        if launch.grid:
+            self._process.launch(launch, seconds)
+
+    def close(self) -> None:
+        """Ends the kernel's process and removes its program."""
+        self._finalize()
+
+
+_cache: OrderedDict[str, CompiledKernel] = OrderedDict()
+
+
+def compile_kernel(text: str, interface: Interface, *, ucontext: bool = False) -> CompiledKernel:
+    """Compiles the kernel between the fixed comment lines of ``text``, or finds it compiled before.
+
+    ``ucontext`` takes the portable fibers in place of those for this processor.  Raises CompileFailure
+    where g++ refuses the text or warns, CannotCheck where there is no g++.
+    """
+    key = hashlib.sha256(repr((text, interface, ucontext)).encode()).hexdigest()
+    if key not in _cache:
+        _cache[key] = CompiledKernel(text, interface, ucontext=ucontext)
+        if len(_cache) > CACHED_KERNELS:
+            _cache.popitem(last=False)
+    _cache.move_to_end(key)
+    return _cache[key]
+
+
+def _release(running: process.Process, directory: tempfile.TemporaryDirectory[str]) -> None:
+    running.close()
+    directory.cleanup()
+
+
+def _launch(
+    interface: Interface, arguments: Mapping[str, Argument], order: str, seed: int
+) -> process.Launch:
+    names = [param.name for param in interface.params]
+    for name in (*names, *arguments):
+        if (name in names) != (name in arguments):
+            problem = "needs an argument" if name in names else "has no parameter"
+            raise CallError(f"{interface.name} {problem} {name}")
+    values: dict[str, int] = {}
+    for param in interface.params:
+        value = arguments[param.name]
+        if isinstance(value, np.ndarray):
+            values[param.name] = _address(value)
+        elif param.kind in ("extent", "ld"):
+            values[param.name] = _checked_int(param, value)
+    packing = _Packing(interface, values)
+    packed = tuple(packing.pack(param, arguments[param.name]) for param in interface.params)
+    for requirement in interface.violated(values):
+        raise CallError(f"{interface.name} requires {requirement.text()}")
+    grid = interface.grid(values)
+    if grid > INT_MAX:
+        raise CallError(f"{interface.name} would need {grid} blocks, more than {INT_MAX}")
+    return process.Launch(grid, interface.block, packing.buffers(), packed, order, seed)
+
+
+def _checked_int(param: Param, value: int | float) -> int:
+    if isinstance(value, float) or not 0 <= value <= INT_MAX:
+        raise CallError(f"{param.name} must be an int from 0 to {INT_MAX}, not {value!r}")
+    return int(value)
+
+
+class _Packing:
+    """Gathers the memory that the tensors lie in; tensors of one memory share a buffer."""
+
+    def __init__(self, interface: Interface, values: Mapping[str, int]):
+        self._pitch = dict(interface.pitch)
+        self._values = values
+        self._roots: list[Array] = []
+        self._names: list[str] = []
+        self._written: set[int] = set()
+
+    def pack(self, param: Param, value: Argument) -> int | float | process.Pointer:
+        if param.kind != "tensor":
+            if isinstance(value, np.ndarray):
+                raise CallError(f"{param.name} must be a number, not an array")
+            return float(value) if param.kind == "scalar" else int(value)
+        if not isinstance(value, np.ndarray):
+            raise CallError(f"{param.name} must be a float32 array, not {value!r}")
+        self._check_tensor(param, value)
+        root = _root(value, param.name)
+        same = [i for i, other in enumerate(self._roots) if other is root]
+        index = same[0] if same else len(self._roots)
+        if not same:
+            self._roots.append(root)
+            self._names.append(param.name)
+        if param.written:
+            self._written.add(index)
+        return process.Pointer(index, _address(value) - _address(root))
+
+    def buffers(self) -> tuple[process.Buffer, ...]:
+        return tuple(
+            process.Buffer(name, _bytes(root), _address(root), i in self._written)
+            for i, (name, root) in enumerate(zip(self._names, self._roots, strict=True))
+        )
+
+    def _check_tensor(self, param: Param, array: Array) -> None:
+        name = param.name
+        if array.dtype != np.float32:
+            raise CallError(f"{name} must be a float32 array, not {array.dtype}")
+        if param.written and not array.flags.writeable:
+            raise CallError(f"{name} is written, but the array is read-only")
+        shape = tuple(self._values[letter.upper()] for letter in param.indices)
+        if array.shape != shape:
+            raise CallError(f"{name} must have shape {shape}, not {array.shape}")
+        if array.size == 0:
+            return
+        if array.shape[-1:] > (1,) and array.strides[-1] != array.itemsize:
+            raise CallError(f"{name} must be contiguous along {param.indices[-1]}")
+        if name in self._pitch and array.shape[-2] > 1:
+            pitch = self._values[self._pitch[name]]
+            if array.strides[-2] != pitch * array.itemsize:
+                stride = array.strides[-2] // array.itemsize
+                raise CallError(
+                    f"{name} has rows {stride} elements apart, but {self._pitch[name]} is {pitch}"
+                )
+
+
+def _address(array: Array) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _root(array: Array, name: str) -> Array:
+    """The array whose memory ``array`` is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if not array.flags.c_contiguous and not array.flags.f_contiguous:
+        raise CallError(f"{name} must be a view of one contiguous array")
+    return array
+
+
+def _bytes(root: Array) -> memoryview:
+    flat = root.reshape(-1, order="A").view(np.uint8)
+    return memoryview(flat)

@@ -1,0 +1,152 @@
+"""g++: from a kernel's text to a program that runs it."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from gemmgen.errors import CannotCheck
+from gemmgen.interface import Interface, Param
+from gemmgen.sim.failures import CompileFailure
+
+BEGIN = "// ---- kernel ----"
+END = "// ---- end of kernel ----"
+
+COMPILE_SECONDS = 60
+COMPILE_KILOBYTES = 4 * 1024 * 1024
+
+_RUNNER = ("runner", "fibers", "memory", "faults", "request")
+_RUNNER_FLAGS = ("-std=c++17", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+
+_KERNEL_FLAGS = (
+    "-std=c++17",
+    "-O1",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-strict-aliasing",
+    "-ftrivial-auto-var-init=pattern",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-extern-tls-init",
+    "-fno-asynchronous-unwind-tables",
+    "-fcf-protection=none",
+)
+
+# A kernel's text compiles without these.  -Wdouble-promotion: f32 text computes nothing in double.
+# -Wmaybe-uninitialized guesses, and #pragma unroll is CUDA's.
+_WARNINGS = (
+    "-Wall",
+    "-Wextra",
+    "-Wdouble-promotion",
+    "-Werror",
+    "-Wno-maybe-uninitialized",
+    "-Wno-unknown-pragmas",
+)
+
+_DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
+
+
+def build(text: str, interface: Interface, directory: Path, *, ucontext: bool = False) -> Path:
+    """Compiles ``text`` in ``directory`` into a program that answers requests, and returns its path.
+
+    Raises CompileFailure where g++ refuses the text or warns, CannotCheck where g++ is missing.
+    """
+    unit = directory / "kernel.cpp"
+    unit.write_text(unit_text(text, interface), encoding="utf-8")
+    program = directory / "kernel"
+    runner = _runner_objects(ucontext)
+    kernel_object = directory / "kernel.o"
+    flags = (*_KERNEL_FLAGS, *_fma_flag(), *_WARNINGS)
+    header = f"-I{resources.files('gemmgen.sim')}"
+    _gxx(*flags, header, "-c", str(unit), "-o", str(kernel_object))
+    objects = (str(kernel_object), *map(str, runner))
+    _gxx(*objects, "-nodefaultlibs", "-lm", "-lc", "-lgcc", "-o", str(program))
+    return program
+
+
+def unit_text(text: str, interface: Interface) -> str:
+    """The C++ that g++ reads: host header, kernel unchanged, and a call of it with its exact types."""
+    kernel, line = _between_lines(text)
+    types = ", ".join(_c_type(param) for param in interface.params)
+    values = ", ".join(_c_value(param, i) for i, param in enumerate(interface.params))
+    arguments = "arguments" if interface.params else ""
+    lines = [
+        '#include "host.h"',
+        f'#line {line} "{interface.name}.cu"',
+        kernel,
+        '#line 1 "call"',
+        f"static void (*const kernel)({types}) = {interface.name};",
+        f'extern "C" void gg_call_kernel(const GgArgument *{arguments}) {{ kernel({values}); }}',
+    ]
+    dynamic = _DYNAMIC_SHARED.search(kernel)
+    if dynamic:
+        size = max(interface.dynamic_shared, 1)
+        lines.append(f"thread_local alignas(128) unsigned char {dynamic[1]}[{size}];")
+    return "\n".join(lines) + "\n"
+
+
+def _between_lines(text: str) -> tuple[str, int]:
+    """The kernel with its two comment lines, and the number of its first line."""
+    lines = text.split("\n")
+    if lines.count(BEGIN) != 1 or lines.count(END) != 1 or lines.index(END) < lines.index(BEGIN):
+        raise CompileFailure(f"the text has no kernel between '{BEGIN}' and '{END}'")
+    first = lines.index(BEGIN)
+    return "\n".join(lines[first : lines.index(END) + 1]), first + 1
+
+
+def _c_type(param: Param) -> str:
+    if param.kind == "tensor":
+        return "float *" if param.written else "const float *"
+    return "float" if param.kind == "scalar" else "int"
+
+
+def _c_value(param: Param, index: int) -> str:
+    if param.kind == "tensor":
+        return f"static_cast<float *>(arguments[{index}].pointer)"
+    return f"arguments[{index}].{'real' if param.kind == 'scalar' else 'integer'}"
+
+
+@functools.cache
+def _runner_objects(ucontext: bool) -> tuple[Path, ...]:
+    """The runner, compiled once in this process; ``ucontext`` takes the portable fibers."""
+    temporary = tempfile.TemporaryDirectory(prefix="gemmgen-")
+    atexit.register(temporary.cleanup)
+    directory = Path(temporary.name)
+    flags = (*_RUNNER_FLAGS, *(["-DGG_UCONTEXT"] if ucontext else []))
+    sources = [str(resources.files("gemmgen.sim") / f"{name}.cpp") for name in _RUNNER]
+    _gxx(*flags, "-c", *sources, directory=directory)
+    return tuple(directory / f"{name}.o" for name in _RUNNER)
+
+
+@functools.cache
+def _fma_flag() -> tuple[str, ...]:
+    """``-mfma`` where this processor has the instruction; elsewhere libm's fmaf, equal and slower."""
+    if platform.machine() != "x86_64":
+        return ()
+    try:
+        processor = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ()
+    return ("-mfma",) if re.search(r"^flags.*\bfma\b", processor, re.MULTILINE) else ()
+
+
+def _gxx(*arguments: str, directory: Path | None = None) -> None:
+    if shutil.which("g++") is None:
+        raise CannotCheck("Running a kernel on the CPU needs g++, which is not installed.")
+    limit = f'ulimit -v {COMPILE_KILOBYTES} && exec "$@"'
+    command = ["/bin/sh", "-c", limit, "sh", "g++", *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, timeout=COMPILE_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise CompileFailure(f"g++ took longer than {COMPILE_SECONDS} s") from None
+    if done.returncode != 0:
+        raise CompileFailure(done.stderr.strip() or f"g++ exits with {done.returncode}")
