@@ -6,9 +6,14 @@ for our own bugs; an error of these classes never is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gemmgen.source import Source, Span
+
+_MOST = 50
+"""Mistakes that are printed in full; of more, the number is told."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,18 @@ class Refusal(Exception):
     def __init__(self, message: str, *, at: Span | None, hint: str, notes: tuple[str, ...] = ()):
         super().__init__(message)
         self.mistake = Mistake(message, at, hint, notes)
+
+
+class Mistakes(list[Mistake]):
+    """The mistakes found so far; checking goes on after each."""
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        """Record a refusal of the block, and go on behind it."""
+        try:
+            yield
+        except Refusal as refusal:
+            self.append(refusal.mistake)
 
 
 class GemmgenError(Exception):
@@ -53,7 +70,10 @@ class ScheduleError(GemmgenError):
 
     def render(self) -> str:
         """All mistakes with their places, carets, notes and hints."""
-        return "\n\n".join(_render(self.source, mistake) for mistake in self.mistakes)
+        told = [_render(self.source, mistake) for mistake in self.mistakes[:_MOST]]
+        if len(self.mistakes) > _MOST:
+            told.append(f"{self.source.name}: {len(self.mistakes) - _MOST} more mistakes")
+        return "\n\n".join(told)
 
 
 class CallError(GemmgenError, ValueError):
@@ -61,7 +81,7 @@ class CallError(GemmgenError, ValueError):
 
 
 class UsageError(GemmgenError):
-    """A command-line argument that can't be used (a missing file, an unwritable output)."""
+    """An argument that can't be used: a missing file, an unwritable output, a builder's argument."""
 
 
 class CannotCheck(GemmgenError):

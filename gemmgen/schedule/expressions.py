@@ -1,0 +1,224 @@
+"""The epilogue's expression language: parse trees to ``ir.expr`` nodes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import cast
+
+from lark import Token, Tree
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.expr import (
+    ArithmeticOp,
+    Binary,
+    Call,
+    CompareOp,
+    Element,
+    Expr,
+    Float,
+    Select,
+    Unary,
+    Var,
+)
+from gemmgen.schedule.raw import Reader, Word
+from gemmgen.schedule.statements import DEEPEST
+from gemmgen.schedule.words import FUNCTIONS, close
+from gemmgen.source import Span, shown
+
+MOST_NODES = 1000
+_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_LARGEST, _SMALLEST = 3.4028235e38, 1.4e-45
+"""The range of f32, in which an epilogue computes."""
+
+_FUNCTIONS_ELSEWHERE = {
+    "if": "where",
+    "select": "where",
+    "ternary": "where",
+    "swish": "silu",
+    "erf": "gelu",
+    "fmax": "max",
+    "fmaxf": "max",
+    "maximum": "max",
+    "fmin": "min",
+    "fminf": "min",
+    "minimum": "min",
+    "fabs": "abs",
+    "expf": "exp",
+    "rint": "round",
+    "clip": "clamp",
+    "hardtanh": "clamp",
+    "sigm": "sigmoid",
+    "logistic": "sigmoid",
+    "gelu_new": "gelu_tanh",
+}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name in an expression; ``indices`` is None for a bare one."""
+
+    name: str
+    indices: tuple[Word, ...] | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """An epilogue and the names in it, left to right."""
+
+    expression: Expr
+    uses: tuple[Use, ...]
+    span: Span
+
+
+def read_expression(reader: Reader, tree: Tree[Token]) -> Parsed:
+    """The expression under an ``epilogue`` tree; refuses what is too large or has no meaning."""
+    (body,) = tree.children
+    assert isinstance(body, Tree)
+    _check_size(reader, body)
+    inner = _Expressions(reader)
+    return Parsed(inner.value(body), tuple(inner.uses), reader.tree_span(body))
+
+
+def _check_size(reader: Reader, tree: Tree[Token]) -> None:
+    """Bounds the recursion of everything that reads expressions, without recursion itself."""
+    level, count, depth = [tree], 0, 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        level = [c for t in level for c in t.children if isinstance(c, Tree)]
+    span = reader.tree_span(tree)
+    if count > MOST_NODES:
+        raise Refusal(
+            f"the expression has {count} terms and operations, at most {MOST_NODES} are taken",
+            at=span,
+            hint="do a part of it in a kernel of its own",
+        )
+    if depth > DEEPEST:
+        raise Refusal(
+            f"the expression is nested {depth} deep, at most {DEEPEST} are taken",
+            at=span,
+            hint="a long sum nests to the left: bracket its halves, (a + b) + (c + d)",
+        )
+
+
+class _Expressions:
+    def __init__(self, reader: Reader):
+        self.reader = reader
+        self.uses: list[Use] = []
+
+    def value(self, tree: Tree[Token]) -> Expr:
+        """A number; refuses a condition."""
+        expr = self.read(tree)
+        if _is_condition(expr):
+            raise Refusal(
+                "a condition stands where a number is needed",
+                at=self.reader.tree_span(tree),
+                hint="where(condition, 1, 0) makes a number of it",
+            )
+        return expr
+
+    def condition(self, tree: Tree[Token]) -> Expr:
+        expr = self.read(tree)
+        if not _is_condition(expr):
+            raise Refusal(
+                "a number stands where a condition is needed",
+                at=self.reader.tree_span(tree),
+                hint="compare it: x > 0, or x != 0",
+            )
+        return expr
+
+    def read(self, tree: Tree[Token]) -> Expr:
+        trees = [child for child in tree.children if isinstance(child, Tree)]
+        words = self.reader.words(tree)
+        match str(tree.data):
+            case "number":
+                return _number(words[0])
+            case "variable":
+                self.uses.append(Use(words[0].text, None, words[0].span))
+                return Var(words[0].text)
+            case "element":
+                return self.element(words[0], trees, self.reader.tree_span(tree))
+            case "call":
+                return self.call(words[0], trees, self.reader.tree_span(tree))
+            case "negative":
+                return Unary("-", self.value(trees[0]))
+            case "not_":
+                return Unary("!", self.condition(trees[0]))
+            case "and_":
+                return Binary("&&", self.condition(trees[0]), self.condition(trees[1]))
+            case "or_":
+                return Binary("||", self.condition(trees[0]), self.condition(trees[1]))
+            case _:
+                op = cast("ArithmeticOp | CompareOp", words[0].text)
+                return Binary(op, self.value(trees[0]), self.value(trees[1]))
+
+    def element(self, name: Word, trees: list[Tree[Token]], span: Span) -> Expr:
+        indices: list[Word] = []
+        for tree in trees:
+            if tree.data != "variable":
+                raise Refusal(
+                    f"an index of {name.text} is a letter of the output, nothing else",
+                    at=self.reader.tree_span(tree),
+                    hint=f"write it like `{name.text}[n]`",
+                )
+            indices.append(self.reader.words(tree)[0])
+        self.uses.append(Use(name.text, tuple(indices), span))
+        return Element(name.text, tuple(Var(index.text) for index in indices))
+
+    def call(self, name: Word, trees: list[Tree[Token]], span: Span) -> Expr:
+        if name.text not in FUNCTIONS:
+            near = _FUNCTIONS_ELSEWHERE.get(name.text) or close(name.text, FUNCTIONS)
+            known = "the functions are " + ", ".join(FUNCTIONS)
+            hint = f"did you mean `{near}`?" if near else known
+            raise Refusal(f"unknown function `{shown(name.text)}`", at=name.span, hint=hint)
+        arity = FUNCTIONS[name.text]
+        if len(trees) != arity:
+            raise Refusal(
+                f"{name.text} takes {arity} argument{'s' * (arity > 1)}, not {len(trees)}",
+                at=span,
+                hint=f"write it like `{name.text}({', '.join(_ARGUMENTS[name.text])})`",
+            )
+        if name.text == "where":
+            return Select(self.condition(trees[0]), self.value(trees[1]), self.value(trees[2]))
+        return Call(name.text, tuple(self.value(tree) for tree in trees))
+
+
+_ARGUMENTS = {name: ("x",) for name in FUNCTIONS} | {
+    "min": ("x", "y"),
+    "max": ("x", "y"),
+    "clamp": ("x", "low", "high"),
+    "where": ("condition", "yes", "no"),
+}
+
+
+def _is_condition(expr: Expr) -> bool:
+    match expr:
+        case Binary(op, _, _):
+            return op not in {"+", "-", "*", "/"}
+        case Unary(op, _):
+            return op == "!"
+        case _:
+            return False
+
+
+def _number(word: Word) -> Expr:
+    text = word.text
+    if not _NUMBER.fullmatch(text):
+        plain = re.fullmatch(r"([0-9.]+)[fF]", text)
+        hint = f"write {plain.group(1)}" if plain else "numbers are written like 2, 0.5 or 1e-5"
+        raise Refusal(f"`{shown(text)}` is not a number", at=word.span, hint=hint)
+    value = float(text)
+    if value > _LARGEST:
+        raise Refusal(
+            f"{shown(text)} is too large for f32, in which the epilogue computes",
+            at=word.span,
+            hint=f"f32 ends at {_LARGEST}",
+        )
+    if 0 < value < _SMALLEST:
+        raise Refusal(
+            f"{shown(text)} is zero in f32, in which the epilogue computes",
+            at=word.span,
+            hint=f"write 0, or at least {_SMALLEST}",
+        )
+    return Float(value)

@@ -1,0 +1,149 @@
+"""Statements as written: words and their places, nothing checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lark import Token, Tree
+
+from gemmgen.schedule.statements import Statement
+from gemmgen.source import Span
+
+
+@dataclass(frozen=True)
+class Word:
+    """A name or a number as written."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class RawSet:
+    """``{64, 128}``."""
+
+    items: tuple[Word, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class RawOperand:
+    """``A``, ``A.shared`` or ``A[k, m]``."""
+
+    tensor: Word
+    hop: Word | None
+    indices: tuple[Word, ...] | None
+    span: Span
+
+    @property
+    def text(self) -> str:
+        """The operand without its indices, as keys of sets name it."""
+        return self.tensor.text + (f".{self.hop.text}" if self.hop else "")
+
+
+@dataclass(frozen=True)
+class RawArgument:
+    """``name=value``."""
+
+    name: Word
+    value: Word | RawSet
+    span: Span
+
+
+@dataclass(frozen=True)
+class RawDirective:
+    """Operands and ``name=value`` behind a first word."""
+
+    word: Word
+    operands: tuple[RawOperand, ...]
+    arguments: tuple[RawArgument, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class RawAssume:
+    """``name % divisor == remainder``, or ``name == other`` (a name or a number)."""
+
+    name: Word
+    divisor: Word | None
+    other: Word
+    span: Span
+
+
+@dataclass(frozen=True)
+class RawRequire:
+    """``quantity op limit unit``."""
+
+    quantity: Word
+    op: Word
+    limit: Word
+    unit: Word | None
+    span: Span
+
+
+class Reader:
+    """Reads a statement's tree; its places become places of the whole text."""
+
+    def __init__(self, statement: Statement):
+        self.span = statement.span
+        self.word = Word(statement.word, statement.word_span)
+        self.base = statement.start + len(statement.word)
+
+    def at(self, start: int | None, end: int | None) -> Span:
+        """The place in the whole text of characters behind the first word."""
+        assert start is not None and end is not None
+        return Span(self.base + start, self.base + end)
+
+    def token(self, token: Token) -> Word:
+        return Word(str(token), self.at(token.start_pos, token.end_pos))
+
+    def words(self, tree: Tree[Token]) -> tuple[Word, ...]:
+        """The names and numbers directly under ``tree``."""
+        return tuple(self.token(t) for t in tree.children if isinstance(t, Token))
+
+    def tree_span(self, tree: Tree[Token]) -> Span:
+        return self.at(tree.meta.start_pos, tree.meta.end_pos)
+
+    def directive(self, tree: Tree[Token]) -> RawDirective:
+        operands = tuple(self.operand(t) for t in _trees(tree) if t.data in {"operand", "access"})
+        arguments = tuple(
+            RawArgument(self.words(t)[0], self.value(t), self.tree_span(t))
+            for t in _trees(tree)
+            if t.data == "argument"
+        )
+        return RawDirective(self.word, operands, arguments, self.span)
+
+    def gemm(self, tree: Tree[Token]) -> tuple[RawOperand, ...]:
+        """The three accesses c, a, b."""
+        return tuple(self.operand(t) for t in _trees(tree))
+
+    def assume(self, tree: Tree[Token]) -> RawAssume:
+        words = self.words(tree)
+        divisor = words[1] if tree.data == "divisible" else None
+        return RawAssume(words[0], divisor, words[-1], self.span)
+
+    def require(self, tree: Tree[Token]) -> RawRequire:
+        quantity, op, limit, *unit = self.words(tree)
+        return RawRequire(quantity, op, limit, unit[0] if unit else None, self.span)
+
+    def operand(self, tree: Tree[Token]) -> RawOperand:
+        tensor, *others = self.words(tree)
+        span = self.tree_span(tree)
+        if tree.data == "access":
+            return RawOperand(tensor, None, tuple(others), span)
+        return RawOperand(tensor, others[0] if others else None, None, span)
+
+    def value(self, tree: Tree[Token]) -> Word | RawSet:
+        """What stands behind the ``=`` of an argument or a ``let``."""
+        value = next(_trees(tree))
+        if value.data == "set":
+            items = tuple(self.words(item)[0] for item in _trees(value))
+            return RawSet(items, self.tree_span(value))
+        return self.words(value)[0]
+
+
+def _trees(tree: Tree[Token]) -> Iterator[Tree[Token]]:
+    for child in tree.children:
+        if isinstance(child, Tree):
+            yield child

@@ -1,0 +1,177 @@
+"""The first cut of a schedule's text: its logical statements, each with its comments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gemmgen.errors import Mistakes, Refusal
+from gemmgen.source import Source, Span, shown
+
+MOST_BYTES = 256 * 1024
+MOST_STATEMENTS = 1000
+DEEPEST = 64
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PIECE = re.compile(r"[()\[\]{}#]")
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_NEW = re.compile(r"[ \t]*(?!not\b)[A-Za-z_]\w*[ \t]+(?!(?:and|or)\b)[A-Za-z_]")
+"""No bracketed text goes on with two names side by side, so such a line begins a statement."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One logical statement: ``source.text[start:end]``, without the comments around it.
+
+    ``word`` is its first name ("" where it begins with none).  ``above`` are the comment lines over it,
+    ``beside`` those at its lines' ends.  ``apart`` says that an empty line parts ``above`` from it.
+    """
+
+    word: str
+    text: str
+    start: int
+    above: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    apart: bool = False
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.start + len(self.text))
+
+    @property
+    def word_span(self) -> Span:
+        return Span(self.start, self.start + max(1, len(self.word)))
+
+    @property
+    def rest(self) -> str:
+        """What follows the first word."""
+        return self.text[len(self.word) :]
+
+
+@dataclass(frozen=True)
+class Statements:
+    """A file's statements in its order, and the comments below the last one."""
+
+    statements: tuple[Statement, ...]
+    below: tuple[str, ...]
+
+
+def split(source: Source, mistakes: Mistakes) -> Statements:
+    """Cut a cleaned source into statements; an open bracket continues a line."""
+    with mistakes.caught():
+        _check_text(source)
+        return _Splitter(source, mistakes).run()
+    return Statements((), ())
+
+
+def _check_text(source: Source) -> None:
+    if len(source.text) > MOST_BYTES:
+        raise Refusal(
+            f"the file has {len(source.text)} characters, at most {MOST_BYTES} are read",
+            at=None,
+            hint="a schedule is some ten lines; is this the right file?",
+        )
+    nul = source.text.find("\0")
+    if nul >= 0:
+        raise Refusal(
+            "a NUL character stands here",
+            at=Span(nul, nul + 1),
+            hint="a schedule is plain UTF-8 text; is this the right file, and not UTF-16?",
+        )
+
+
+class _Splitter:
+    """Reads line by line; between two lines it holds the statement begun and the comments seen."""
+
+    def __init__(self, source: Source, mistakes: Mistakes):
+        self.source, self.mistakes = source, mistakes
+        self.found: list[Statement] = []
+        self.above: list[str] = []
+        self.apart = False
+        self.open: list[tuple[str, int]] = []
+        self.start = self.end = -1
+        self.beside: list[str] = []
+
+    def run(self) -> Statements:
+        offset = 0
+        for line in self.source.text.split("\n"):
+            if self.open and _NEW.match(line):
+                self._unclosed()
+            self._line(line, offset)
+            if self.start >= 0 and not self.open:
+                self._finish()
+            offset += len(line) + 1
+        if self.open:
+            self._unclosed()
+        return Statements(tuple(self.found), tuple(self.above))
+
+    def _line(self, line: str, offset: int) -> None:
+        code = self._brackets(line, offset)
+        comment = line[len(code) :].strip()
+        bare = code.strip(" \t")
+        if bare:
+            self.start = offset + code.index(bare) if self.start < 0 else self.start
+            self.end = offset + code.index(bare) + len(bare)
+        if self.start >= 0:
+            self.beside += [comment] if comment else []
+        elif comment:
+            self.above.append(comment)
+            self.apart = False
+        elif self.above:
+            self.apart = True
+
+    def _brackets(self, line: str, offset: int) -> str:
+        """Follow the line's brackets; the line up to its comment."""
+        for piece in _PIECE.finditer(line):
+            mark, at = piece.group(), piece.start()
+            if mark == "#":
+                return line[:at]
+            if mark not in _CLOSES:
+                self.open.append((mark, offset + at))
+                if len(self.open) > DEEPEST:
+                    self._too_deep(offset + at)
+            elif self.open and self.open[-1][0] == _CLOSES[mark]:
+                self.open.pop()
+        return line
+
+    def _too_deep(self, at: int) -> None:
+        raise Refusal(
+            f"brackets are nested more than {DEEPEST} deep",
+            at=Span(at, at + 1),
+            hint="take a part of the expression out, or drop brackets that change nothing",
+        )
+
+    def _unclosed(self) -> None:
+        mark, at = self.open[0]
+        self.mistakes.append(
+            Refusal(
+                f"`{mark}` is never closed",
+                at=Span(at, at + 1),
+                hint=f"close it with `{ {v: k for k, v in _CLOSES.items()}[mark] }`",
+            ).mistake
+        )
+        self.open.clear()
+        self.start, self.above, self.beside, self.apart = -1, [], [], False
+
+    def _finish(self) -> None:
+        text = self.source.text[self.start : self.end]
+        name = _WORD.match(text)
+        word = name.group() if name else ""
+        above, beside = tuple(self.above), tuple(self.beside)
+        self.found.append(Statement(word, text, self.start, above, beside, self.apart))
+        if len(self.found) > MOST_STATEMENTS:
+            raise Refusal(
+                f"the file has more than {MOST_STATEMENTS} statements",
+                at=self.found[-1].word_span,
+                hint="a schedule is some ten lines; is this the right file?",
+            )
+        self.start, self.above, self.beside, self.apart = -1, [], [], False
+
+
+def no_word(statement: Statement) -> Refusal:
+    """The refusal of a statement that begins with no name."""
+    return Refusal(
+        f"a statement begins with a word, not with `{shown(statement.text[:1])}`",
+        at=statement.word_span,
+        hint="one statement a line, such as `tile m=128 n=128 k=8`",
+    )

@@ -1,0 +1,79 @@
+"""The canonical text of a schedule: one text per set of facts."""
+
+from __future__ import annotations
+
+from gemmgen.schedule.exprtext import format_expression
+from gemmgen.schedule.model import (
+    Access,
+    Assume,
+    Directive,
+    Gemm,
+    Operand,
+    Require,
+    Schedule,
+)
+
+COLUMN = 16
+"""Where operands and arguments begin, behind the directive's name."""
+
+
+def format_schedule(schedule: Schedule) -> str:
+    """The text that parses back to ``schedule``; its first line is the ``gemm`` line."""
+    plain = Schedule(schedule.gemm)
+    lines = [_gemm(schedule.gemm)]
+    if schedule.kernel != plain.kernel:
+        lines.append(f"kernel {schedule.kernel}")
+    types = [f"{name}={dtype}" for name, dtype in schedule.dtypes if dtype != "f32"]
+    if types:
+        lines.append(f"dtype {' '.join(types)}")
+    if schedule.target != plain.target:
+        lines.append(f"target {schedule.target}")
+    lines += [_assume(assume) for assume in schedule.assumes]
+    lines += [_require(require) for require in schedule.requires]
+    lines += [format_directive(directive) for directive in schedule.directives]
+    if schedule.epilogue:
+        lines.append(f"fuse_epilogue {format_expression(schedule.epilogue.expression)}")
+    return "".join(aligned(*line.split(" ", 1)) + "\n" for line in lines)
+
+
+def format_directive(directive: Directive) -> str:
+    """A directive in one line, single-spaced: ``tile m=128 n=128 k=8``."""
+    operands = [_operand(operand) for operand in directive.operands]
+    arguments = [f"{a.name}={a.value}" for a in directive.arguments]
+    return " ".join([directive.name, *operands, *arguments])
+
+
+def aligned(word: str, rest: str) -> str:
+    """A statement's line: its first word padded to the common column."""
+    return f"{word:<{COLUMN - 1}} {rest}".rstrip()
+
+
+def format_access(access: Access) -> str:
+    """``A[m, k]``."""
+    return f"{access.tensor}[{', '.join(access.indices)}]"
+
+
+def _gemm(gemm: Gemm) -> str:
+    c, a, b = (format_access(access) for access in (gemm.c, gemm.a, gemm.b))
+    return f"gemm {c} = {a} * {b}"
+
+
+def _operand(operand: Operand) -> str:
+    if operand.indices is not None:
+        return f"{operand.tensor}[{', '.join(operand.indices)}]"
+    return operand.tensor + (f".{operand.hop}" if operand.hop else "")
+
+
+def _assume(assume: Assume) -> str:
+    if assume.divisor is not None:
+        return f"assume {assume.name} % {assume.divisor} == 0"
+    return f"assume {assume.name} == {assume.equals}"
+
+
+def _require(require: Require) -> str:
+    limit = str(require.limit)
+    if require.quantity == "shared" and require.limit % 1024 == 0 and require.limit:
+        limit = f"{require.limit // 1024}KiB"
+    elif require.quantity == "shared" and require.limit:
+        limit += "B"
+    return f"require {require.quantity} {require.op} {limit}"

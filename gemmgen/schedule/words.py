@@ -1,0 +1,201 @@
+"""The words of the schedule language beside the directives, and the names people bring from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+DEFAULT_TARGET = "sm_80"
+TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120")
+DTYPES = ("f32",)
+DTYPES_ELSEWHERE = {"float": "f32", "float32": "f32", "fp32": "f32", "single": "f32"}
+
+HEADS = ("gemm", "kernel", "dtype", "target", "assume", "require", "let")
+"""The statements that are no directive, in the order in which a canonical text has them."""
+EPILOGUE = "fuse_epilogue"
+
+QUANTITIES = ("shared", "threads", "registers", "spills")
+UNITS = {"B": 1, "KiB": 1024}
+
+FUNCTIONS = {
+    "relu": 1,
+    "gelu": 1,
+    "gelu_tanh": 1,
+    "silu": 1,
+    "sigmoid": 1,
+    "tanh": 1,
+    "exp": 1,
+    "sqrt": 1,
+    "abs": 1,
+    "round": 1,
+    "min": 2,
+    "max": 2,
+    "clamp": 3,
+    "where": 3,
+}
+"""The functions of an epilogue, and how many arguments each takes."""
+
+EXAMPLES = {
+    "gemm": "gemm C[m, n] = A[m, k] * B[k, n]",
+    "kernel": "kernel my_gemm",
+    "dtype": "dtype A=f32 B=f32 C=f32 acc=f32",
+    "target": f"target {DEFAULT_TARGET}",
+    "assume": "assume N % 4 == 0",
+    "require": "require shared <= 48KiB",
+    "let": "let t = {64, 128}",
+    "bind": "bind x=n",
+    "tile": "tile m=128 n=128 k=8",
+    "cache_shared": "cache_shared A[k, m] B",
+    "warp_tile": "warp_tile m=64 n=32",
+    "register_block": "register_block m=8 n=8",
+    "vectorize": "vectorize A B C width=4",
+    "pad": "pad A by=4",
+    "double_buffer": "double_buffer A B",
+    "raster": "raster group=8",
+    EPILOGUE: "fuse_epilogue relu(acc + bias[n])",
+}
+"""What a statement looks like, for hints."""
+
+LATER = {
+    "tensor_core": "the contraction is by `register_block` and fused multiply-adds for now",
+    "swizzle": "`pad A by=4` removes bank conflicts too",
+    "async_copy": "without it `double_buffer A B` loads early through registers and stores late",
+    "unroll": "remove the line: loops of constant length are left to the compiler's unrolling",
+    "launch_bounds": "remove the line: the block's size is fixed by `tile` and `register_block`",
+    "split_k": "remove the line: one block computes the whole sum of its tile",
+    "persistent": "remove the line: a block computes one tile",
+    "cluster": "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",
+    "warp_specialize": "`double_buffer A B` overlaps copies and arithmetic within each warp",
+}
+"""Directives of the design that a version may lack, and what to do without each."""
+
+_ELSEWHERE = (
+    (
+        "cache_shared",
+        "TVM cache_read, Exo stage_mem",
+        "cache_read stage_mem read_at copy_to_shared add_prefetch promote alloc_shared set_memory"
+        " bufferize_to_allocation cache_local shared smem shared_memory cache sa sb",
+    ),
+    (
+        "register_block",
+        "TVM cache_write, CUTLASS thread tile, CLBlast MDIMC",
+        "cache_write alloc_fragment copy_to_registers thread_tile micro_tile microtile upcast"
+        " unroll_buffer register_tile mdimc ndimc blockwise thread_block_tile",
+    ),
+    (
+        "tile",
+        "Halide tile, Triton BLOCK_M, CUTLASS threadblock tile, Kernel Tuner block_size_x",
+        "split divide_loop split_iname gpu_tile tile_loops tile_loops_bottom_up block_sizes"
+        " tile_using_for tile_using_forall tile_by_index shift_to block_tile threadblock"
+        " threadblock_tile cta_tile tile_sizes block_m block_n block_k block_size_x block_size_y"
+        " tile_size_x tile_size_y mwg nwg kwg block",
+    ),
+    ("warp_tile", "CUTLASS warp tile", "warptile warp_shape warps num_warps warp"),
+    (
+        "vectorize",
+        "TVM vectorize, loopy tag vec, CLBlast VWM",
+        "vec vectorise vector coalesced_width alignment float4 vwm vwn vector_width",
+    ),
+    (
+        "pad",
+        "TVM storage_align, Halide align_storage, CUDA-CHiLL add_padding",
+        "storage_align align_storage bound_storage resize_dim add_padding padding padto pad_shared",
+    ),
+    (
+        "double_buffer",
+        "TVM software_pipeline, Halide ring_buffer, Triton num_stages",
+        "software_pipeline software_pipeline_stage double_buffer_scope ring_buffer pipelined"
+        " pipeline num_stages stages multibuffer range_multi_buffers fold_storage expand_dim"
+        " prefetch multi_buffer",
+    ),
+    (
+        "bind",
+        "TVM bind, Halide gpu_threads, CUDA-CHiLL cudaize",
+        "gpu_blocks gpu_threads gpu_lanes cudaize map_forall_to_blocks coalesce"
+        " map_nested_forall_to_threads reorder permute interchange reorder_loops loop_orders",
+    ),
+    (
+        "raster",
+        "TileLang use_swizzle, Triton GROUP_SIZE_M, CUTLASS raster_order",
+        "use_swizzle group_size_m l2_groupings raster_order threadblock_swizzle group_m",
+    ),
+    (
+        EPILOGUE,
+        "TVM reverse_compute_inline, CUTLASS epilogue",
+        "reverse_compute_inline reverse_compute_at fuse_reduction_epilogue compute_at compute_inline"
+        " fuse_into_containing_op fuse_kernels fuse epilogue evt activation bias",
+    ),
+    ("tensor_core", "TVM tensorize, tinygrad TC", "blockize tensorize tc wmma mma wgmma mma_sync"),
+    ("swizzle", "TVM transform_layout", "transform_layout reorder_storage annotate_layout"),
+    (
+        "async_copy",
+        "TVM software_pipeline_async_stages, TileLang tma_copy",
+        "software_pipeline_async_stages cp_async tma tma_copy create_async_groups async",
+    ),
+    (
+        "split_k",
+        "TVM rfactor, CUTLASS split_k_slices",
+        "rfactor split_reduction split_k_slices splitk grouptop split_reduction_outward",
+    ),
+    ("unroll", "Exo unroll_loop, CLBlast KWI", "unroll_loop unr ilp kwi"),
+    ("cluster", "CUTLASS cluster shape", "cluster_shape"),
+    ("warp_specialize", "CUTLASS pingpong", "pingpong warp_specialized kernel_schedule"),
+    ("gemm", "einsum, matmul", "matmul einsum compute mm gemv contract algorithm"),
+    ("require", "Kernel Tuner restrictions", "restrictions constraint limit assert"),
+    ("target", "--arch", "arch sm gpu"),
+    ("kernel", "a kernel's name", "name function"),
+    ("dtype", "a tensor's type", "type types accumulate accumulator acc"),
+)
+_MEANT = {name: (meant, at) for meant, at, names in _ELSEWHERE for name in names.split()}
+
+_ARGUMENTS = {
+    "num_stages": "stages",
+    "stage": "stages",
+    "depth": "stages",
+    "factor": "width",
+    "vec": "width",
+    "vector": "width",
+    "lanes": "width",
+    "vector_width": "width",
+    "padding": "by",
+    "offset": "by",
+    "amount": "by",
+    "group_size_m": "group",
+    "panel_size": "group",
+    "size": "group",
+    "parts": "interleave",
+    "pieces": "interleave",
+    "block_size_x": "<n>",
+    "block_size_y": "<m>",
+    "tile_size_x": "<n>",
+    "tile_size_y": "<m>",
+    "x": "<n>",
+    "y": "<m>",
+} | {
+    prefix + role: f"<{role}>"
+    for role in "mnk"
+    for prefix in ("", "b", "t", "w", "block_", "tile_", "block_size_", "size_")
+} | {f"{role}{suffix}": f"<{role}>" for role in "mnk" for suffix in ("wg", "dimc", "_tile")}
+"""Arguments elsewhere; the roles stand for this schedule's letters."""
+
+
+def close(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a misspelt one most resembles."""
+    by_lower = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower()[:64], by_lower, n=1, cutoff=0.7)
+    return by_lower[found[0]] if found else None
+
+
+def statement_meant(word: str, known: Iterable[str]) -> str | None:
+    """The hint for an unknown first word of a statement, if there is one."""
+    if word.lower() in _MEANT:
+        meant, at = _MEANT[word.lower()]
+        return f"did you mean `{meant}`? ({at})"
+    near = close(word, known)
+    return f"did you mean `{near}`?" if near else None
+
+
+def argument_meant(word: str, known: dict[str, str]) -> str | None:
+    """The known argument that ``word`` stands for; ``known`` maps a spec's names to the written ones."""
+    there = known.get(_ARGUMENTS.get(word.lower(), ""))
+    return there or close(word, known.values())
