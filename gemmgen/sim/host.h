@@ -13,6 +13,10 @@
 // runner can find and fill with NaN before each block.
 #define __shared__ thread_local
 
+// `__shared__ alignas(16) float x[4];` is CUDA; C++ has no alignas behind thread_local, g++'s attribute may
+// stand there.
+#define alignas(bytes) __attribute__((aligned(bytes)))
+
 // The line tells barriers apart, and names them in reports.
 #define __syncthreads() gg_barrier(__LINE__)
 extern "C" void gg_barrier(int line);

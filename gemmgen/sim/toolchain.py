@@ -88,7 +88,7 @@ def unit_text(text: str, interface: Interface) -> str:
     dynamic = _DYNAMIC_SHARED.search(kernel)
     if dynamic:
         size = max(interface.dynamic_shared, 1)
-        lines.append(f"thread_local alignas(128) unsigned char {dynamic[1]}[{size}];")
+        lines.append(f"alignas(128) thread_local unsigned char {dynamic[1]}[{size}];")
     return "\n".join(lines) + "\n"
 
 
