@@ -1,0 +1,154 @@
+"""The declared IR as text and back: ``parse_program(print_program(p)) == p``.
+
+One fact a line, so that the difference of two programs is small.  Defaults are left out; what
+stands after ``#`` are the origins of the line's node, the directives that shaped it, and part of
+the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width.  A buffer's letters
+stand in storage order, the last one contiguous; ``of [m, k]`` is its shape's order where another.
+
+    program C[m, n] = A[m, k] * B[k, n]
+    kernel gemm
+      work m=8 n=32
+      global A[m, k] f32
+      global B[k, n] f32
+      global C[m, n] f32
+      register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
+      init acc
+      loop k
+        acc += A * B
+      C = alpha * acc + beta * C[m, n]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir.nodes import (
+    AxisSpread,
+    Buffer,
+    Contract,
+    Copy,
+    Fact,
+    Init,
+    Kernel,
+    Loop,
+    Map,
+    Origins,
+    Pipeline,
+    Program,
+    Spread,
+    Statement,
+    Work,
+)
+from gemmgen.ir.problem import Problem, Tensor, default_epilogue
+from gemmgen.ir.textparser import parse_program
+from gemmgen.schedule.exprtext import format_expression
+from gemmgen.schedule.model import Schedule
+
+__all__ = ["parse_program", "print_program"]
+
+
+def print_program(program: Program) -> str:
+    """The whole program, ended by a newline."""
+    lines = list(_problem(program))
+    for kernel in program.kernels:
+        lines += _kernel(kernel)
+    return "\n".join(lines) + "\n"
+
+
+def _problem(program: Program) -> Iterator[str]:
+    problem = program.problem
+    c, a, b = (_tensor(t) for t in (problem.c, problem.a, problem.b))
+    yield f"program {c} = {a} * {b}"
+    if program.target != Schedule().target:
+        yield f"  target {program.target}"
+    for fact in program.facts:
+        yield f"  assume {_fact(fact)}"
+    if not _has_default_epilogue(problem):
+        yield f"  epilogue {format_expression(problem.epilogue)}"
+
+
+def _has_default_epilogue(problem: Problem) -> bool:
+    return problem.epilogue == default_epilogue(problem.c)
+
+
+def _tensor(tensor: Tensor) -> str:
+    return f"{tensor.name}[{', '.join(tensor.letters)}]"
+
+
+def _fact(fact: Fact) -> str:
+    if fact.equals is not None:
+        assert fact.divisor is None
+        return f"{fact.name} == {fact.equals}"
+    return f"{fact.name} % {fact.divisor} == 0"
+
+
+def _kernel(kernel: Kernel) -> Iterator[str]:
+    yield f"kernel {kernel.name}"
+    yield "  " + _work(kernel.work)
+    for buffer in kernel.buffers:
+        yield "  " + _buffer(buffer)
+    for statement in kernel.body:
+        yield from ("  " + line for line in _statement(statement))
+
+
+def _work(work: Work) -> str:
+    tile = " ".join(f"{letter}={size}" for letter, size in work.tile)
+    return _line(f"work {tile}", work.origins, raster=(work.raster, 1))
+
+
+def _buffer(buffer: Buffer) -> str:
+    sizes = dict(buffer.shape)
+    letters = [x if sizes[x] is None else f"{x}={sizes[x]}" for x in buffer.layout.order]
+    text = f"{buffer.space.value} {buffer.name}[{', '.join(letters)}] {buffer.dtype}"
+    layout = buffer.layout
+    if buffer.letters != layout.order:
+        text += f" of [{', '.join(buffer.letters)}]"
+    text += _options(pad=(layout.pad, 0), stages=(layout.stages, 1))
+    if buffer.spread:
+        text += f" spread {_spread(buffer.spread)}"
+    return _line(text, buffer.origins)
+
+
+def _spread(spread: Spread) -> str:
+    return " ".join((*(_axis(axis) for axis in spread.axes), f"x={spread.x}"))
+
+
+def _axis(axis: AxisSpread) -> str:
+    return f"{axis.letter}={axis.warps}x{axis.pieces}x{axis.lanes}x{axis.width}"
+
+
+def _statement(statement: Statement) -> Iterator[str]:
+    match statement:
+        case Init(dst):
+            yield f"init {dst}"
+        case Copy() | Contract():
+            yield _operation(statement)
+        case Map(dst, value, width, origins):
+            yield _line(f"{dst} = {format_expression(value)}", origins, width=(width, 1))
+        case Loop(letter, body):
+            yield f"loop {letter}"
+            yield from ("  " + _operation(operation) for operation in body)
+        case Pipeline(letter, step, produce, consume, origins):
+            yield _line(f"pipeline {letter} by {step}", origins)
+            yield from ("  produce " + _operation(copy) for copy in produce)
+            for loop in consume:
+                yield from ("  " + line for line in _statement(loop))
+
+
+def _operation(operation: Copy | Contract) -> str:
+    match operation:
+        case Copy(dst, src, width, mode, origins):
+            return _line(f"{dst} = {src}", origins, width=(width, 1), mode=(mode, "registers"))
+        case Contract(acc, a, b, order, atom, origins):
+            text = f"{acc} += {a} * {b}"
+            return _line(text, origins, order=(order, "rows"), atom=(atom, "fma"))
+
+
+def _line(text: str, origins: Origins, **options: tuple[int | str, int | str]) -> str:
+    assert not any("; " in origin or "\n" in origin for origin in origins), origins
+    return text + _options(**options) + (f"   # {'; '.join(origins)}" if origins else "")
+
+
+def _options(**options: tuple[int | str, int | str]) -> str:
+    """The options that differ from their defaults; each is given as (value, default)."""
+    return "".join(f" {name}={value}" for name, (value, usual) in options.items() if value != usual)

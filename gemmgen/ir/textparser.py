@@ -1,0 +1,239 @@
+"""The declared IR read from its text: ``text.lark`` gives the tree, this gives the nodes.
+
+The text is an internal form: what can't be read is a ``ValueError`` that names the line.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, cast
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+from lark.indenter import DedentError, PythonIndenter
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.expr import Expr
+from gemmgen.ir.nodes import (
+    AxisSpread,
+    Buffer,
+    Contract,
+    Copy,
+    CopyMode,
+    Fact,
+    FmaOrder,
+    Init,
+    Kernel,
+    Layout,
+    Loop,
+    Map,
+    Origins,
+    Pipeline,
+    Program,
+    Space,
+    Spread,
+    Statement,
+    Work,
+)
+from gemmgen.ir.problem import DType, Problem, Tensor, default_epilogue
+from gemmgen.schedule.expressions import read_expression
+from gemmgen.schedule.grammar import parse as parse_statement
+from gemmgen.schedule.model import Access, Gemm, Schedule
+from gemmgen.schedule.raw import Reader
+from gemmgen.schedule.roles import roles
+from gemmgen.schedule.statements import Statement as Line
+from gemmgen.schedule.words import EPILOGUE
+
+Node = Tree[Token]
+
+
+def parse_program(text: str) -> Program:
+    """The program that prints as ``text``; raises ``ValueError`` where it is malformed."""
+    try:
+        tree = _lark().parse(text.rstrip() + "\n")  # pyright: ignore[reportUnknownMemberType]
+    except UnexpectedInput as wrong:
+        raise ValueError(f"line {wrong.line}: {wrong}") from None
+    except DedentError as wrong:
+        raise ValueError(f"wrong indentation: {wrong}") from None
+    head, *kernels = _trees(tree)
+    return _program(head, tuple(_kernel(kernel) for kernel in kernels))
+
+
+@lru_cache(maxsize=1)
+def _lark() -> Lark:
+    grammar = Path(__file__).with_name("text.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="contextual", postlex=PythonIndenter())
+
+
+def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
+    c, a, b = (_tensor(tree) for tree in _trees(head, "tensor"))
+    gemm = Gemm(_access(c), _access(a), _access(b))
+    epilogues = [_expression(_token(tree, "EXPRESSION")) for tree in _trees(head, "epilogue")]
+    epilogue = epilogues[0] if epilogues else default_epilogue(c)
+    targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]
+    return Program(
+        Problem(c, a, b, *roles(gemm), epilogue),
+        targets[0] if targets else Schedule().target,
+        kernels,
+        tuple(_fact(tree) for tree in _trees(head) if tree.data in {"divisible", "equal"}),
+    )
+
+
+def _tensor(tree: Node) -> Tensor:
+    name, *letters = _words(tree)
+    return Tensor(name, tuple(letters))
+
+
+def _access(tensor: Tensor) -> Access:
+    return Access(tensor.name, tensor.letters)
+
+
+def _fact(tree: Node) -> Fact:
+    words = _words(tree)
+    if tree.data == "equal":
+        return Fact(words[0], equals=words[1])
+    return Fact(words[0], divisor=int(words[1]))
+
+
+def _kernel(tree: Node) -> Kernel:
+    name = _token(tree, "NAME").value
+    (work,) = _trees(tree, "work")
+    buffers = tuple(_buffer(buffer) for buffer in _trees(tree, "buffer"))
+    outputs = {b.name for b in buffers if b.space is Space.GLOBAL}
+    body = tuple(
+        _statement(statement, outputs)
+        for statement in _trees(tree)
+        if statement.data not in {"work", "buffer"}
+    )
+    return Kernel(name, _work(work), buffers, body)
+
+
+def _work(tree: Node) -> Work:
+    pairs = [_pair(pair) for pair in _trees(tree, "pair")]
+    tile = tuple((letter, int(size)) for letter, size in pairs[:2])
+    raster = int(dict(pairs[2:]).get("raster", "1"))
+    return Work(tile, raster, _origins(tree))
+
+
+def _buffer(tree: Node) -> Buffer:
+    space, name, *letters, dtype = (t.value for t in _tokens(tree) if t.type != "ORIGINS")
+    pairs = [_pair(pair) for pair in _trees(tree, "pair")]
+    sizes: dict[str, int | None] = dict.fromkeys(letters, None)
+    options: dict[str, str] = {}
+    for key, value in pairs:
+        if key in {"pad", "stages"}:
+            options[key] = value
+        else:
+            sizes[key] = int(value)
+    order = tuple(sizes)
+    shapes = [tuple(_words(of)) for of in _trees(tree, "of")]
+    shape = shapes[0] if shapes else order
+    spreads = [_spread(spread) for spread in _trees(tree, "spread")]
+    return Buffer(
+        name,
+        Space(space),
+        cast(DType, dtype),
+        tuple((letter, sizes[letter]) for letter in shape),
+        Layout(order, int(options.get("pad", "0")), int(options.get("stages", "1"))),
+        spreads[0] if spreads else None,
+        _origins(tree),
+    )
+
+
+def _spread(tree: Node) -> Spread:
+    axes = tuple(_axis(*_words(axis)) for axis in _trees(tree, "axis"))
+    return Spread(axes, _words(tree)[1])
+
+
+def _axis(letter: str, factors: str) -> AxisSpread:
+    warps, pieces, lanes, width = map(int, factors.split("x"))
+    return AxisSpread(letter, warps, pieces, lanes, width)
+
+
+def _statement(tree: Node, outputs: set[str]) -> Statement:
+    match str(tree.data):
+        case "init":
+            return Init(_token(tree, "NAME").value)
+        case "assign":
+            # What is written to global memory is an expression, what is written elsewhere a tile.
+            return _map(tree) if _token(tree, "NAME").value in outputs else _copy(tree)
+        case "contract":
+            return _contract(tree)
+        case "loop":
+            return _loop(tree)
+        case _:
+            return _pipeline(tree)
+
+
+def _copy(tree: Node) -> Copy:
+    options = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    mode = cast(CopyMode, options.get("mode", "registers"))
+    dst, src = _words(tree)[:2]
+    return Copy(dst, src, int(options.get("width", "1")), mode, _origins(tree))
+
+
+def _map(tree: Node) -> Map:
+    options = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    value = _expression(_token(tree, "EXPRESSION"))
+    return Map(_words(tree)[0], value, int(options.get("width", "1")), _origins(tree))
+
+
+def _contract(tree: Node) -> Contract:
+    options = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    order = cast(FmaOrder, options.get("order", "rows"))
+    atom = cast(Literal["fma"], options.get("atom", "fma"))
+    acc, a, b = _words(tree)[:3]
+    return Contract(acc, a, b, order, atom, _origins(tree))
+
+
+def _loop(tree: Node) -> Loop:
+    body = tuple(_copy(t) if t.data == "assign" else _contract(t) for t in _trees(tree))
+    return Loop(_token(tree, "NAME").value, body)
+
+
+def _pipeline(tree: Node) -> Pipeline:
+    letter, step = _words(tree)[:2]
+    produce = tuple(_copy(t) for outer in _trees(tree, "produce") for t in _trees(outer))
+    consume = tuple(_loop(t) for t in _trees(tree, "loop"))
+    return Pipeline(letter, int(step), produce, consume, _origins(tree))
+
+
+def _expression(token: Token) -> Expr:
+    """By the parser of ``fuse_epilogue``."""
+    line = Line(EPILOGUE, f"{EPILOGUE} {token.value}", 0)
+    try:
+        return read_expression(Reader(line), parse_statement(line)).expression
+    except Refusal as wrong:
+        raise ValueError(f"line {token.line}: {wrong} in `{token.value}`") from None
+
+
+def _pair(tree: Node) -> tuple[str, str]:
+    name, value = _words(tree)
+    return name, value
+
+
+def _origins(tree: Node) -> Origins:
+    for token in _tokens(tree):
+        if token.type == "ORIGINS":
+            return tuple(token.value[1:].strip().split("; "))
+    return ()
+
+
+def _trees(tree: Node, kind: str | None = None) -> list[Node]:
+    """The subtrees directly under ``tree``, of one kind or all."""
+    found = [child for child in tree.children if isinstance(child, Tree)]
+    return [t for t in found if kind is None or t.data == kind]
+
+
+def _tokens(tree: Node) -> list[Token]:
+    return [child for child in tree.children if isinstance(child, Token)]
+
+
+def _words(tree: Node) -> list[str]:
+    """The text of the tokens directly under ``tree``."""
+    return [token.value for token in _tokens(tree)]
+
+
+def _token(tree: Node, kind: str) -> Token:
+    return next(token for token in _tokens(tree) if token.type == kind)

@@ -1,0 +1,85 @@
+"""Programs and lowered kernels that the tests of the IR start from."""
+
+from __future__ import annotations
+
+NAIVE = """\
+program C[m, n] = A[m, k] * B[k, n]
+kernel gemm
+  work m=8 n=32
+  global A[m, k] f32
+  global B[k, n] f32
+  global C[m, n] f32
+  register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
+  init acc
+  loop k
+    acc += A * B
+  C = alpha * acc + beta * C[m, n]
+"""
+
+UNFUSED = """\
+program C[m, n] = A[m, k] * B[k, n]
+  epilogue relu(acc + bias[n])
+kernel gemm
+  work m=8 n=32
+  global A[m, k] f32
+  global B[k, n] f32
+  global unfused[m, n] f32
+  register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
+  init acc
+  loop k
+    acc += A * B
+  unfused = acc
+kernel gemm_epilogue
+  work m=8 n=32
+  global unfused[m, n] f32
+  global C[m, n] f32
+  register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
+  acc = unfused
+  C = relu(acc + bias[n])
+"""
+
+FAST = """\
+program C[m, n] = A[m, k] * B[k, n]
+  target sm_90a
+  assume N % 4 == 0
+  assume lda == K
+  epilogue relu(acc + bias[n])
+kernel fast
+  work m=128 n=128 raster=8   # tile m=128 n=128 k=8; raster group=8
+  global A[m, k] f32
+  global B[k, n] f32
+  global C[m, n] f32
+  shared A_shared[k=8, m=128] f32 pad=4 stages=2   # cache_shared A[k, m] B; pad A by=4
+  shared B_shared[k=8, n=128] f32 stages=3   # cache_shared A[k, m] B
+  register A_frag[m=128] f32 stages=2 spread m=1x2x16x4 x=n   # register_block m=8 n=8
+  register B_frag[n=128] f32 spread n=1x2x16x4 x=n   # register_block m=8 n=8
+  register acc[m=128, n=128] f32 spread m=1x2x16x4 n=1x2x16x4 x=n   # register_block m=8 n=8
+  init acc
+  pipeline k by 8   # tile m=128 n=128 k=8
+    produce A_shared = A width=4   # cache_shared A[k, m] B; vectorize A B C width=4
+    produce B_shared = B width=4   # cache_shared A[k, m] B
+    loop k
+      A_frag = A_shared width=4   # register_block m=8 n=8
+      B_frag = B_shared width=2
+      acc += A_frag * B_frag order=serpentine   # register_block m=8 n=8
+  C = relu(acc + bias[n]) width=4   # fuse_epilogue relu(acc + bias[n])
+"""
+
+TRANSPOSED = """\
+program out[col, row] = x[step, row] * weight[col, step]
+kernel gemm
+  work row=16 col=16
+  global x[step, row] f32
+  global weight[col, step] f32
+  global out[col, row] f32
+  shared x_shared[row=16, step=4] f32 of [step, row] pad=1
+  register acc[col=16, row=16] f32 of [row, col] spread row=1x1x16x1 col=1x1x16x1 x=row
+  init acc
+  pipeline step by 4
+    produce x_shared = x
+    loop step
+      acc += x_shared * weight
+  out = alpha * acc + beta * out[col, row]
+"""
+
+PROGRAMS = {"naive": NAIVE, "unfused": UNFUSED, "fast": FAST, "transposed": TRANSPOSED}
