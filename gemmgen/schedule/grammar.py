@@ -88,7 +88,9 @@ def _tree(form: str, text: str) -> Tree[Token]:
 def _refusal(statement: Statement, wrong: UnexpectedInput) -> Refusal:
     form = FORMS.get(statement.word, "directive")
     example = EXAMPLES.get(statement.word)
-    usual = f"write it like `{example}`" if example else "one statement a line, `name=value` arguments"
+    usual = (
+        f"write it like `{example}`" if example else "one statement a line, `name=value` arguments"
+    )
     if isinstance(wrong, UnexpectedToken) and wrong.token.type == "$END":
         end = statement.span.end
         return Refusal(

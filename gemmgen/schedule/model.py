@@ -34,26 +34,34 @@ class Gemm:
 
 
 DEFAULT_GEMM = Gemm(Access("C", ("m", "n")), Access("A", ("m", "k")), Access("B", ("k", "n")))
+DEFAULT_DTYPES = (("A", "f32"), ("B", "f32"), ("C", "f32"), ("acc", "f32"))
 
 
 @dataclass(frozen=True)
 class Operand:
-    """``A``, ``A.shared`` or ``A[k, m]`` in a directive."""
+    """``A``, ``A.shared`` or ``A[k, m]`` in a directive.
+
+    ``hop`` is None where a bare operand says the same: every hop the directive knows, or the one that
+    its specification names.  ``indices`` are always given by a directive that states a layout, and
+    by no other.
+    """
 
     tensor: str
     hop: str | None = None
     indices: tuple[str, ...] | None = None
     span: Span = field(default=NOWHERE, compare=False)
+    value_span: Span = field(default=NOWHERE, compare=False)
+    """The first argument beside this operand, where it was written; the operand where there is none."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``{64, 128}``: a set, which makes a schedule a search space; or ``let`` name's use."""
+    """``{64, 128}``: the values of a set that a search may settle.  A canonical schedule has none."""
 
-    values: tuple[int, ...]
+    values: tuple[int | str, ...]
 
 
-Value = int | str | Choice
+Value = int | str
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,10 @@ class Argument:
 
 @dataclass(frozen=True)
 class Directive:
-    """``vectorize A B C width=4``: one rung of the ladder."""
+    """``vectorize A B C width=4``: one rung of the ladder.
+
+    Operands are in the order a, b, c; arguments in the specification's, without those at their default.
+    """
 
     name: str
     operands: tuple[Operand, ...] = ()
@@ -107,12 +118,13 @@ class Require:
 class Schedule:
     """A whole, canonical schedule: directives in ladder order, one value per set of facts.
 
-    ``dtypes`` maps ``A``, ``B``, ``C`` (by tensor name) and ``acc`` to type names.
+    ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to type names.  Spans are places in
+    ``source``.
     """
 
     gemm: Gemm = DEFAULT_GEMM
     kernel: str = "gemm"
-    dtypes: tuple[tuple[str, str], ...] = ()
+    dtypes: tuple[tuple[str, str], ...] = DEFAULT_DTYPES
     target: str = "sm_80"
     assumes: tuple[Assume, ...] = ()
     requires: tuple[Require, ...] = ()

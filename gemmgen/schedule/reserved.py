@@ -11,8 +11,7 @@ from gemmgen.schedule.words import FUNCTIONS
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 LETTER = re.compile(r"[a-z][a-z0-9_]{0,15}")
 
-_CPP = frozenset(
-    """
+_CPP = frozenset("""
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
     char32_t class compl concept const consteval constexpr constinit const_cast continue co_await
     co_return co_yield decltype default delete do double dynamic_cast else enum explicit export
@@ -21,36 +20,32 @@ _CPP = frozenset(
     return short signed sizeof static static_assert static_cast struct switch template this
     thread_local throw true try typedef typeid typename typeof union unsigned using virtual void
     volatile wchar_t while xor xor_eq final override import module main std
-    """.split()
-)
-_CUDA = frozenset(
-    """
+    """.split())
+_CUDA = frozenset("""
     threadIdx blockIdx blockDim gridDim warpSize dim3 half half2 nv_bfloat16 nv_bfloat162 size_t
     ptrdiff_t nullptr_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t
     uintptr_t uchar ushort uint ulong clock clock64 printf malloc free memcpy memset memmove assert
     abort exit trap atomicAdd atomicSub atomicExch atomicMin atomicMax atomicCAS surfaceReference
     textureReference dim_t linux unix NULL NAN INFINITY EOF BUFSIZ RAND_MAX HUGE_VAL HUGE_VALF
     errno stdin stdout stderr signgam
-    """.split()
-)
-_MATH = frozenset(
-    """
+    """.split())
+_MATH = frozenset("""
     abs labs llabs fabs min max fmin fmax fma exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt
     rsqrt cbrt rcbrt pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sincos
     sinpi cospi erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma ceil floor trunc rint
     nearbyint round lround llround lrint llrint fmod remainder remquo fdim hypot rhypot ldexp frexp
     scalbn scalbln modf copysign nan nextafter ilogb isfinite isinf isnan signbit umin umax
-    """.split()
-)
-_GLOBAL = frozenset(
-    """
+    """.split())
+_GLOBAL = frozenset("""
     gamma j0 j1 jn y0 y1 yn norm norm3d norm4d ullmin div ldiv index rindex select read write open
     close wait signal time sleep random rand srand system link pipe dup access connect bind listen
-    """.split()
-)
+    """.split())
 _PATTERNS = (
     (re.compile(r"u?(char|short|int|long|longlong|float|double|half)[1-4](_\w+)?"), "a CUDA type"),
-    (re.compile(r"cu[A-Z]\w*|cuda[A-Z]\w*|CUDA_?[A-Z]\w*|CU_[A-Z]\w*"), "a name of the CUDA library"),
+    (
+        re.compile(r"cu[A-Z]\w*|cuda[A-Z]\w*|CUDA_?[A-Z]\w*|CU_[A-Z]\w*"),
+        "a name of the CUDA library",
+    ),
     (re.compile(r"M_[A-Z0-9_]+|CHAR_BIT|NDEBUG|FP_[A-Z]+|CUDART_\w+|NVRTC\w*"), "a macro"),
     (
         re.compile(r"U?(INT|LONG|LLONG|CHAR|SCHAR|SHRT|SIZE|PTRDIFF|FLT|DBL|LDBL)\d*_\w+"),
@@ -60,18 +55,29 @@ _PATTERNS = (
     (re.compile(r"_[A-Z]\w*|\w*__\w*"), "kept by C++ for compilers"),
 )
 
-EMITTED = frozenset(
-    """
+EMITTED = frozenset("""
     acc tid thread block piece stage next alpha beta
-    """.split()
-)
+    """.split())
 """Names that the emitted text uses whatever the schedule."""
 
-STEMS = ("_shared", "_global", "_register", "_fragment", "_tile", "_next", "_stage", "_base")
+STEMS = (
+    "_shared",
+    "_global",
+    "_register",
+    "_fragment",
+    "_frag",
+    "_tile",
+    "_next",
+    "_stage",
+    "_base",
+)
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 CONSTANTS = {"B": "block tile", "T": "micro-tile", "W": "warp tile", "P": "piece", "L": "lanes"}
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
+
+VARIABLES = ("tile", "block", "warp", "thread", "reg", "piece")
+"""First words of the emitted text's variables along a letter: ``tile_k``."""
 
 
 def language_word(name: str) -> str | None:
@@ -92,22 +98,26 @@ def language_word(name: str) -> str | None:
 
 def taken(gemm: Gemm) -> dict[str, str]:
     """The names that a checked ``gemm`` line takes, each with what it stands for."""
-    names: dict[str, str] = {}
+    accesses = (gemm.c, gemm.a, gemm.b)
+    names = {access.tensor: "a tensor" for access in accesses}
     for letter in roles(gemm):
         capital = extent(letter)
-        names[letter] = f"a letter of {gemm.c.tensor}, {gemm.a.tensor} or {gemm.b.tensor}"
+        names[letter] = f"a letter of {', '.join(access.tensor for access in accesses)}"
         names[capital] = f"the extent of the letter {letter}"
+        names |= {f"{first}_{letter}": f"a variable along {letter}" for first in VARIABLES}
         for first, what in CONSTANTS.items():
             names[first + capital] = f"the emitted text's name for the {what} along {letter}"
-    for access in (gemm.a, gemm.b, gemm.c):
+    for access in accesses:
         names |= tensor_names(access.tensor)
     return names
 
 
 def tensor_names(tensor: str) -> dict[str, str]:
-    """The names that a tensor takes."""
-    own = {tensor: "a tensor", ld_name(tensor): f"the leading dimension of {tensor}"}
-    return own | {tensor + stem: f"the emitted text's name for a part of {tensor}" for stem in STEMS}
+    """The names that follow from a tensor's."""
+    own = {ld_name(tensor): f"the leading dimension of {tensor}"}
+    return own | {
+        tensor + stem: f"the emitted text's name for a part of {tensor}" for stem in STEMS
+    }
 
 
 def global_word(name: str) -> str | None:

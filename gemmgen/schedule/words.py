@@ -148,34 +148,38 @@ _ELSEWHERE = (
 )
 _MEANT = {name: (meant, at) for meant, at, names in _ELSEWHERE for name in names.split()}
 
-_ARGUMENTS = {
-    "num_stages": "stages",
-    "stage": "stages",
-    "depth": "stages",
-    "factor": "width",
-    "vec": "width",
-    "vector": "width",
-    "lanes": "width",
-    "vector_width": "width",
-    "padding": "by",
-    "offset": "by",
-    "amount": "by",
-    "group_size_m": "group",
-    "panel_size": "group",
-    "size": "group",
-    "parts": "interleave",
-    "pieces": "interleave",
-    "block_size_x": "<n>",
-    "block_size_y": "<m>",
-    "tile_size_x": "<n>",
-    "tile_size_y": "<m>",
-    "x": "<n>",
-    "y": "<m>",
-} | {
-    prefix + role: f"<{role}>"
-    for role in "mnk"
-    for prefix in ("", "b", "t", "w", "block_", "tile_", "block_size_", "size_")
-} | {f"{role}{suffix}": f"<{role}>" for role in "mnk" for suffix in ("wg", "dimc", "_tile")}
+_ARGUMENTS = (
+    {
+        "num_stages": "stages",
+        "stage": "stages",
+        "depth": "stages",
+        "factor": "width",
+        "vec": "width",
+        "vector": "width",
+        "lanes": "width",
+        "vector_width": "width",
+        "padding": "by",
+        "offset": "by",
+        "amount": "by",
+        "group_size_m": "group",
+        "panel_size": "group",
+        "size": "group",
+        "parts": "interleave",
+        "pieces": "interleave",
+        "block_size_x": "<n>",
+        "block_size_y": "<m>",
+        "tile_size_x": "<n>",
+        "tile_size_y": "<m>",
+        "x": "<n>",
+        "y": "<m>",
+    }
+    | {
+        prefix + role: f"<{role}>"
+        for role in "mnk"
+        for prefix in ("", "b", "t", "w", "block_", "tile_", "block_size_", "size_")
+    }
+    | {f"{role}{suffix}": f"<{role}>" for role in "mnk" for suffix in ("wg", "dimc", "_tile")}
+)
 """Arguments elsewhere; the roles stand for this schedule's letters."""
 
 

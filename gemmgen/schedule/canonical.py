@@ -1,0 +1,127 @@
+"""Checked statements to the one sequence of directives that states the same facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gemmgen.errors import Mistake, Mistakes
+from gemmgen.schedule.directives import Checked
+from gemmgen.schedule.heads import first_given
+from gemmgen.schedule.model import Argument, Directive, Operand
+from gemmgen.schedule.spec import DirectiveSpec, Role
+from gemmgen.source import Source
+
+_ROLES: tuple[Role, ...] = ("a", "b", "c")
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """What one statement says of one hop of one operand."""
+
+    operand: Operand
+    arguments: tuple[Argument, ...]
+    statement: Checked
+
+
+def canonical(
+    statements: list[Checked], spec: DirectiveSpec, source: Source, mistakes: Mistakes
+) -> tuple[Directive, ...]:
+    """The directives of one name; ``statements`` are all of that name, in the file's order."""
+    if spec.operands:
+        return _grouped(_facts(statements, spec, source, mistakes), spec)
+    for again in statements[1:]:
+        mistakes.append(
+            Mistake(
+                f"{spec.name} stands twice",
+                again.span,
+                f"keep one {spec.name} line",
+                first_given(source, statements[0].span),
+            )
+        )
+    return tuple(
+        Directive(spec.name, (), _stated(first), first.span)
+        for first in statements[:1]
+        if not _is_identity(first)
+    )
+
+
+def _is_identity(statement: Checked) -> bool:
+    """Does every argument, given or by default, stand at the value that equals its absence?"""
+    given = {a.name: a.value for a in statement.arguments}
+    values = [
+        (given.get(statement.written(spec.name), spec.default), spec.identity)
+        for spec in statement.spec.arguments
+    ]
+    stated = [(value, identity) for value, identity in values if value is not None]
+    return bool(stated) and all(value == identity for value, identity in stated)
+
+
+def _stated(statement: Checked) -> tuple[Argument, ...]:
+    """The arguments without those that say what their absence says."""
+    absent = {
+        statement.written(spec.name): spec.identity if spec.default is None else spec.default
+        for spec in statement.spec.arguments
+        if not spec.required
+    }
+    return tuple(a for a in statement.arguments if a.value != absent.get(a.name))
+
+
+def _facts(
+    statements: list[Checked], spec: DirectiveSpec, source: Source, mistakes: Mistakes
+) -> dict[tuple[Role, str], _Fact]:
+    """One fact per operand and hop ("" where the directive knows no hops); records what is told twice."""
+    found: dict[tuple[Role, str], _Fact] = {}
+    for statement in statements:
+        for role, operand in statement.operands:
+            fact = _Fact(operand, _stated(statement), statement)
+            again = [hop for hop in _hops(spec, role, operand) if (role, hop) in found]
+            if again:
+                first = found[role, again[0]].operand
+                name = f"{operand.tensor}.{again[0]}" if again[0] else operand.tensor
+                hint = f"keep one of them: {spec.name} stands at most once per operand"
+                notes = first_given(source, first.span)
+                message = f"{spec.name} names {name} twice"
+                mistakes.append(Mistake(message, operand.span, hint, notes))
+                continue
+            found |= {(role, hop): fact for hop in _hops(spec, role, operand)}
+    return {place: fact for place, fact in found.items() if not _is_identity(fact.statement)}
+
+
+def _hops(spec: DirectiveSpec, role: Role, operand: Operand) -> tuple[str, ...]:
+    """The hops that an operand speaks of."""
+    every = dict(spec.hops).get(role, ())
+    if operand.hop is not None:
+        return (operand.hop,)
+    if spec.bare is not None:
+        return (spec.bare,)
+    return every or ("",)
+
+
+def _grouped(facts: dict[tuple[Role, str], _Fact], spec: DirectiveSpec) -> tuple[Directive, ...]:
+    """The facts as directives: operands with equal arguments together, in the order a, b, c."""
+    groups: dict[tuple[Argument, ...], list[tuple[Operand, _Fact]]] = {}
+    for role in _ROLES:
+        for hop, fact in _merged(facts, spec, role):
+            operand = replace(fact.operand, hop=hop)
+            groups.setdefault(fact.arguments, []).append((operand, fact))
+    return tuple(
+        Directive(
+            spec.name,
+            tuple(operand for operand, _ in group),
+            group[0][1].arguments,
+            group[0][1].statement.span,
+        )
+        for group in groups.values()
+    )
+
+
+def _merged(
+    facts: dict[tuple[Role, str], _Fact], spec: DirectiveSpec, role: Role
+) -> list[tuple[str | None, _Fact]]:
+    """The facts of one operand by hop; None where a bare operand says the same."""
+    every = dict(spec.hops).get(role, ()) or ("",)
+    there = [(hop, facts[role, hop]) for hop in every if (role, hop) in facts]
+    said = {(fact.arguments, fact.operand.indices) for _, fact in there}
+    if spec.bare is None and len(there) == len(every) and len(said) == 1:
+        return [(None, there[0][1])]
+    return [(None if hop in ("", spec.bare) else hop, fact) for hop, fact in there]

@@ -1,0 +1,104 @@
+"""What stands in a file: its statements sorted by form, each one parsed by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gemmgen.errors import Mistake, Mistakes, Refusal
+from gemmgen.schedule.expressions import Parsed, read_expression
+from gemmgen.schedule.grammar import parse
+from gemmgen.schedule.raw import (
+    RawAssume,
+    RawDirective,
+    RawOperand,
+    RawRequire,
+    Reader,
+    Word,
+)
+from gemmgen.schedule.sets import Let
+from gemmgen.schedule.statements import Statement, no_word, split
+from gemmgen.schedule.words import EPILOGUE, HEADS, LATER, statement_meant
+from gemmgen.source import Source, Span, shown
+
+
+@dataclass
+class Contents:
+    """The statements of a file by form, in its order.  ``broken`` are words of those with bad syntax."""
+
+    gemms: list[tuple[tuple[RawOperand, ...], Span]] = field(default_factory=list)
+    kernels: list[tuple[Word, Span]] = field(default_factory=list)
+    targets: list[tuple[Word, Span]] = field(default_factory=list)
+    dtypes: list[RawDirective] = field(default_factory=list)
+    assumes: list[RawAssume] = field(default_factory=list)
+    requires: list[RawRequire] = field(default_factory=list)
+    lets: list[Let] = field(default_factory=list)
+    directives: list[RawDirective] = field(default_factory=list)
+    epilogues: list[tuple[Parsed, Span]] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+
+
+def read_contents(source: Source, known: Iterable[str], mistakes: Mistakes) -> Contents:
+    """Every statement of a cleaned source; ``known`` are the names of the directives there are."""
+    contents = Contents()
+    names = tuple(known)
+    statements = split(source, mistakes).statements
+    if not statements and not mistakes:
+        mistakes.append(_empty())
+    for statement in statements:
+        contents.broken.add(statement.word)
+        with mistakes.caught():
+            check_word(statement, names)
+            _read(statement, contents)
+            contents.broken.discard(statement.word)
+    return contents
+
+
+def check_word(statement: Statement, known: tuple[str, ...]) -> None:
+    """Refuse a statement whose first word is none of the language's."""
+    word = statement.word
+    if word in known or word in HEADS or word == EPILOGUE:
+        return
+    if not word:
+        raise no_word(statement)
+    if word in LATER:
+        raise Refusal(f"{word} is not in this version", at=statement.word_span, hint=LATER[word])
+    every = (*HEADS, *known, EPILOGUE)
+    meant = statement_meant(word, (*every, *LATER))
+    raise Refusal(
+        f"unknown directive `{shown(word)}`",
+        at=statement.word_span,
+        hint=meant or f"the directives are {', '.join((*known, EPILOGUE))}",
+    )
+
+
+def _read(statement: Statement, contents: Contents) -> None:
+    reader, tree = Reader(statement), parse(statement)
+    match statement.word:
+        case "gemm":
+            contents.gemms.append((reader.gemm(tree), statement.span))
+        case "kernel":
+            contents.kernels.append((reader.words(tree)[0], statement.span))
+        case "target":
+            contents.targets.append((reader.words(tree)[0], statement.span))
+        case "dtype":
+            contents.dtypes.append(reader.directive(tree))
+        case "assume":
+            contents.assumes.append(reader.assume(tree))
+        case "require":
+            contents.requires.append(reader.require(tree))
+        case "let":
+            let = Let(reader.words(tree)[0], reader.value(tree), statement.span)
+            contents.lets.append(let)
+        case "fuse_epilogue":
+            contents.epilogues.append((read_expression(reader, tree), statement.span))
+        case _:
+            contents.directives.append(reader.directive(tree))
+
+
+def _empty() -> Mistake:
+    return Mistake(
+        "the schedule is empty",
+        None,
+        "the line `gemm C[m, n] = A[m, k] * B[k, n]` alone is the naive kernel",
+    )

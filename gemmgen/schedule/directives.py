@@ -1,0 +1,238 @@
+"""The directives of the ladder: each statement checked against its specification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.errors import Mistakes, Refusal
+from gemmgen.schedule.model import Argument, Operand
+from gemmgen.schedule.numbers import integer
+from gemmgen.schedule.problem import Scope
+from gemmgen.schedule.raw import RawArgument, RawDirective, RawOperand, RawSet, Word
+from gemmgen.schedule.roles import letters, tensors
+from gemmgen.schedule.sets import Values
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
+from gemmgen.schedule.words import EXAMPLES, argument_meant, close
+from gemmgen.source import Span, shown
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A statement that means something: its operands by role, its arguments in the spec's order."""
+
+    spec: DirectiveSpec
+    operands: tuple[tuple[Role, Operand], ...]
+    arguments: tuple[Argument, ...]
+    letters: tuple[tuple[str, str], ...]
+    span: Span
+
+    def written(self, name: str) -> str:
+        """An argument's name in this schedule, where the spec names a role."""
+        return dict(self.letters).get(name, name)
+
+
+def check_directive(
+    raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values, mistakes: Mistakes
+) -> Checked:
+    """``raw`` by ``spec``; every mistake is recorded, and what is right is returned."""
+    checker = _Checker(raw, spec, scope, values)
+    arguments = checker.arguments(mistakes)
+    place = arguments[0].span if arguments else None
+    operands: list[tuple[Role, Operand]] = []
+    for operand in raw.operands:
+        with mistakes.caught():
+            operands.append(checker.operand(operand, place or operand.span))
+    with mistakes.caught():
+        checker.check_named()
+    return Checked(spec, tuple(operands), arguments, tuple(checker.letters.items()), raw.span)
+
+
+class _Checker:
+    def __init__(self, raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values):
+        self.raw, self.spec, self.values, self.sure = raw, spec, values, scope.sure
+        self.word = spec.name
+        self.letters = letters(scope.gemm)
+        self.gemm = scope.gemm
+        self.tensors = {name: role for role, name in tensors(scope.gemm).items()}
+        self.written = {a.name: self.letters.get(a.name, a.name) for a in spec.arguments}
+
+    def check_named(self) -> None:
+        if self.spec.operands and not self.raw.operands:
+            names = " ".join(n for n, role in self.tensors.items() if role in self.spec.operands)
+            raise Refusal(
+                f"{self.word} names no operand",
+                at=self.raw.word.span,
+                hint=f"name at least one of {names}: `{EXAMPLES.get(self.word, self.word)}`",
+            )
+
+    def operand(self, raw: RawOperand, value_span: Span) -> tuple[Role, Operand]:
+        name = raw.tensor.text
+        if not self.spec.operands:
+            raise self._stray(raw)
+        role = self.tensors.get(name)
+        if role is None:
+            raise self._unknown_operand(raw)
+        allowed = [n for n, r in self.tensors.items() if r in self.spec.operands]
+        if self.sure and name not in allowed:
+            raise Refusal(
+                f"{self.word} does not take {name}",
+                at=raw.span,
+                hint=f"it takes {' and '.join(allowed)}",
+            )
+        hop = self._hop(raw, role)
+        indices = self._layout(raw, role) if self.spec.layout else None
+        if raw.indices is not None and not self.spec.layout:
+            raise Refusal(
+                f"{self.word} takes no layout, only cache_shared does",
+                at=raw.span,
+                hint=f"write `{name}` alone",
+            )
+        return role, Operand(name, hop, indices, raw.span, value_span)
+
+    def _stray(self, raw: RawOperand) -> Refusal:
+        names = [self.written[a.name] for a in self.spec.arguments]
+        example = EXAMPLES.get(self.word)
+        if raw.tensor.text in names:
+            hint = f"give {raw.tensor.text} a value: {raw.tensor.text}=..."
+        else:
+            hint = f"write it like `{example}`" if example else f"it takes {', '.join(names)}"
+        return Refusal(
+            f"{self.word} takes no operand, and here stands {shown(raw.text)}",
+            at=raw.span,
+            hint=hint,
+        )
+
+    def _unknown_operand(self, raw: RawOperand) -> Refusal:
+        name = raw.tensor.text
+        if name in self.written.values():
+            return Refusal(f"{name} has no value", at=raw.span, hint=f"write it as `{name}=...`")
+        near = close(name, self.tensors)
+        upper = next((t for t in self.tensors if t.lower() == name.lower()), near)
+        return Refusal(
+            f"there is no tensor {shown(name)}" if self.sure else f"which tensor is {shown(name)}?",
+            at=raw.tensor.span,
+            hint=f"did you mean {upper}?" if upper else f"there are {', '.join(self.tensors)}",
+        )
+
+    def _hop(self, raw: RawOperand, role: Role) -> str | None:
+        if raw.hop is None:
+            return None
+        hops = dict(self.spec.hops).get(role, ())
+        if raw.hop.text in hops:
+            return raw.hop.text
+        name, near = raw.tensor.text, close(raw.hop.text, hops)
+        options = [f"{name}.{hop}" for hop in hops]
+        if not hops:
+            told = f"write `{name}` alone"
+        elif near:
+            told = f"did you mean {name}.{near}?"
+        else:
+            told = f"it takes {name}, or {' or '.join(options)}"
+        raise Refusal(f"{self.word} does not take {shown(raw.text)}", at=raw.span, hint=told)
+
+    def _layout(self, raw: RawOperand, role: Role) -> tuple[str, ...]:
+        access = {"a": self.gemm.a, "b": self.gemm.b, "c": self.gemm.c}[role]
+        if raw.indices is None:
+            return access.indices
+        there = tuple(word.text for word in raw.indices)
+        if self.sure and sorted(there) != sorted(access.indices):
+            one = f"{access.tensor}[{', '.join(access.indices)}]"
+            other = f"{access.tensor}[{', '.join(reversed(access.indices))}]"
+            raise Refusal(
+                f"{access.tensor} has the letters {' and '.join(access.indices)}, each once",
+                at=raw.span,
+                hint=f"{one} keeps the order of global memory, {other} transposes",
+            )
+        return there
+
+    def arguments(self, mistakes: Mistakes) -> tuple[Argument, ...]:
+        found: dict[str, Argument] = {}
+        by_name = {self.written[spec.name]: spec for spec in self.spec.arguments}
+        seen: set[str] = set()
+        for raw in self.raw.arguments:
+            with mistakes.caught():
+                name = raw.name.text
+                if name in seen:
+                    raise Refusal(
+                        f"{name} is given twice in {self.word}",
+                        at=raw.span,
+                        hint="keep one of them",
+                    )
+                seen.add(name)
+                if name not in by_name:
+                    self._unknown_argument(raw)
+                    continue
+                found[by_name[name].name] = self._argument(raw, by_name[name])
+        with mistakes.caught():
+            self._check_required(seen, found)
+        return tuple(found[spec.name] for spec in self.spec.arguments if spec.name in found)
+
+    def _unknown_argument(self, raw: RawArgument) -> None:
+        if not self.sure and any(spec.name.startswith("<") for spec in self.spec.arguments):
+            return
+        name, names = raw.name.text, ", ".join(self.written.values())
+        near = argument_meant(name, self.written)
+        if near == name or near in {other.name.text for other in self.raw.arguments}:
+            near = None
+        takes = f"{self.word} takes {names}" if names else "it takes none"
+        raise Refusal(
+            f"{self.word} has no argument `{shown(name)}`",
+            at=raw.name.span,
+            hint=f"did you mean `{near}`? {takes}" if near else takes,
+        )
+
+    def _check_required(self, seen: set[str], found: dict[str, Argument]) -> None:
+        missing = [
+            self.written[spec.name]
+            for spec in self.spec.arguments
+            if spec.required and spec.name not in found and self.written[spec.name] not in seen
+        ]
+        unknown = seen - set(self.written.values())
+        # An argument misspelt is told once, not a second time as one that is missing.
+        if not missing or unknown:
+            return
+        if not self.sure and any(spec.name.startswith("<") for spec in self.spec.arguments):
+            return
+        bare = {operand.text for operand in self.raw.operands} & set(missing)
+        if not bare:
+            given = " ".join(f"{name}=..." for name in missing)
+            raise Refusal(
+                f"{self.word} lacks {' and '.join(missing)}",
+                at=self.raw.span if self.raw.operands or self.raw.arguments else self.raw.word.span,
+                hint=f"add {given}, as in `{self._example()}`",
+            )
+
+    def _example(self) -> str:
+        example = EXAMPLES.get(self.word, self.word)
+        for spec in self.spec.arguments:
+            if spec.name.startswith("<"):
+                example = example.replace(f" {spec.name[1]}=", f" {self.written[spec.name]}=")
+        return example
+
+    def _argument(self, raw: RawArgument, spec: ArgumentSpec) -> Argument:
+        name = raw.name.text
+        # Every value of a set is checked, whichever is chosen; an empty one is told elsewhere.
+        for item in self.values.candidates(raw.value):
+            self._value(raw, item, spec)
+        value = raw.value
+        if isinstance(value, RawSet) and not value.items:
+            return Argument(name, 1, raw.span)
+        chosen = self.values.chosen(value)
+        return Argument(name, int(chosen) if spec.kind == "int" else chosen, raw.span)
+
+    def _value(self, raw: RawArgument, item: Word, spec: ArgumentSpec) -> None:
+        name, notes = raw.name.text, self.values.origin(raw.value)
+        inside = isinstance(raw.value, RawSet)
+        place = Word(item.text, item.span if inside else raw.value.span)
+        if spec.kind == "int":
+            integer(place, f"{self.word} {name}", spec.minimum, spec.maximum, notes)
+            return
+        choices = [self.letters.get(choice, choice) for choice in spec.choices]
+        if item.text not in choices and (self.sure or spec.choices[0][:1] != "<"):
+            near = close(item.text, choices)
+            raise Refusal(
+                f"{self.word} {name} can't be `{shown(item.text)}`",
+                at=place.span,
+                notes=notes,
+                hint=(f"did you mean {near}? " if near else "") + f"it is {' or '.join(choices)}",
+            )

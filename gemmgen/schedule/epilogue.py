@@ -1,0 +1,138 @@
+"""The names of an epilogue: which are there already, and which become parameters."""
+
+from __future__ import annotations
+
+from gemmgen.errors import Mistakes, Refusal
+from gemmgen.schedule.expressions import Parsed, Use
+from gemmgen.schedule.model import Epilogue
+from gemmgen.schedule.problem import Scope, check_name
+from gemmgen.schedule.raw import Word
+from gemmgen.schedule.reserved import kernel_names, taken, tensor_names
+from gemmgen.schedule.roles import ld_name, roles
+from gemmgen.schedule.text import format_access
+from gemmgen.schedule.words import close
+from gemmgen.source import Source, Span, shown
+
+BUILT_IN = ("acc", "alpha", "beta")
+
+
+def check_epilogue(
+    parsed: Parsed, span: Span, scope: Scope, kernel: str, source: Source, mistakes: Mistakes
+) -> Epilogue:
+    """The epilogue as a value, with all its mistakes recorded."""
+    names = _Names(scope, kernel, source)
+    for use in parsed.uses:
+        with mistakes.caught():
+            names.check(use)
+    return Epilogue(parsed.expression, span)
+
+
+class _Names:
+    def __init__(self, scope: Scope, kernel: str, source: Source):
+        self.gemm, self.sure, self.source = scope.gemm, scope.sure, source
+        self.letters = scope.gemm.c.indices
+        self.taken = (taken(scope.gemm) if scope.sure else {}) | kernel_names(kernel)
+        self.new: dict[str, Use] = {}
+
+    def check(self, use: Use) -> None:
+        if use.name in BUILT_IN:
+            self._check_built_in(use)
+        elif self.sure and use.name in (self.gemm.a.tensor, self.gemm.b.tensor):
+            raise Refusal(
+                f"an epilogue can't read {use.name}",
+                at=use.span,
+                hint="it reads acc, the output's old values, and tensors of its own",
+            )
+        elif self.sure and use.name == self.gemm.c.tensor:
+            self._check_output(use)
+        elif self.sure and use.name in self.letters and use.indices is None:
+            return
+        elif self.sure and use.name in roles(self.gemm):
+            raise Refusal(
+                f"{use.name} is summed over, so it has no value in the epilogue",
+                at=use.span,
+                hint=f"an epilogue's letters are {' and '.join(self.letters)}",
+            )
+        else:
+            self._check_indices(use)
+            self._check_new(use)
+
+    def _check_built_in(self, use: Use) -> None:
+        if use.indices is not None:
+            raise Refusal(
+                f"{use.name} is one number, it has no indices",
+                at=use.span,
+                hint=f"write `{use.name}` alone",
+            )
+
+    def _check_output(self, use: Use) -> None:
+        there = tuple(word.text for word in use.indices or ())
+        if there != self.letters:
+            right = format_access(self.gemm.c)
+            raise Refusal(
+                f"{use.name} is read at the element that is written, as `{right}`",
+                at=use.span,
+                hint=f"write `{right}`",
+            )
+
+    def _check_indices(self, use: Use) -> None:
+        letters = use.indices
+        if letters is None or not self.sure:
+            return
+        known = " and ".join(self.letters)
+        if not letters:
+            raise Refusal(
+                f"{use.name}[] has no index", at=use.span, hint=f"its letters are {known}"
+            )
+        for place, letter in enumerate(letters):
+            if letter.text not in self.letters:
+                output = format_access(self.gemm.c)
+                near = close(letter.text, self.letters)
+                raise Refusal(
+                    f"`{shown(letter.text)}` is no letter of the output {output}",
+                    at=letter.span,
+                    hint=(
+                        f"did you mean `{near}`?" if near else f"an epilogue's letters are {known}"
+                    ),
+                )
+            if letter.text in {other.text for other in letters[:place]}:
+                raise Refusal(
+                    f"{letter.text} stands twice in {use.name}",
+                    at=letter.span,
+                    hint="each letter stands at most once in a tensor",
+                )
+
+    def _check_new(self, use: Use) -> None:
+        kind = "parameter" if use.indices is None else "tensor"
+        start = use.span.start
+        check_name(Word(use.name, Span(start, start + len(use.name))), kind)
+        first = self.new.setdefault(use.name, use)
+        if _shape(first) != _shape(use):
+            line, column = self.source.position(first.span.start)
+            raise Refusal(
+                f"{use.name} is used as {_shape(use)} here, and as {_shape(first)} before",
+                at=use.span,
+                notes=(f"first used on line {line}, column {column}",),
+                hint="two things need two names",
+            )
+        if first is not use:
+            return
+        own = tensor_names(use.name) if use.indices and len(use.indices) > 1 else {}
+        for name in (use.name, *own):
+            if name in self.taken:
+                why = self.taken[name]
+                what = "it is" if name == use.name else f"its {name} is"
+                raise Refusal(
+                    f"`{use.name}` can't be a {kind}'s name here: {what} {why}",
+                    at=use.span,
+                    hint=f"any other name will do, such as `my_{use.name}`",
+                )
+        if own:
+            self.taken |= {ld_name(use.name): f"the leading dimension of {use.name}"}
+        self.taken |= {use.name: f"a {kind}"}
+
+
+def _shape(use: Use) -> str:
+    if use.indices is None:
+        return f"the number {use.name}"
+    return f"{use.name}[{', '.join(word.text for word in use.indices)}]"

@@ -1,0 +1,213 @@
+"""``kernel``, ``dtype``, ``target``, ``assume``, ``require``: one check each."""
+
+from __future__ import annotations
+
+from gemmgen.errors import Mistakes, Refusal
+from gemmgen.schedule.model import Assume, Gemm, Require
+from gemmgen.schedule.numbers import integer
+from gemmgen.schedule.problem import Scope, check_name
+from gemmgen.schedule.raw import RawAssume, RawDirective, RawRequire, Word
+from gemmgen.schedule.reserved import global_word, kernel_names, taken
+from gemmgen.schedule.roles import extent, ld_name, roles, tensors
+from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, QUANTITIES, TARGETS, UNITS, close
+from gemmgen.source import Source, Span, shown
+
+
+def first_given(source: Source, span: Span) -> tuple[str, ...]:
+    """The note of a second statement of one thing: where the first stands."""
+    line, column = source.position(span.start)
+    text = shown(" ".join(source.text[span.start : span.end].split()))
+    return (f"first given on line {line}, column {column}: {text}",)
+
+
+def check_kernel(word: Word, scope: Scope) -> str:
+    """The kernel's name."""
+    check_name(word, "kernel")
+    why = global_word(word.text)
+    names = taken(scope.gemm) if scope.sure else {}
+    for name in kernel_names(word.text):
+        why = why or names.get(name)
+    if why:
+        raise Refusal(
+            f"`{shown(word.text)}` can't be a kernel's name: it is {why}",
+            at=word.span,
+            hint=f"any other name will do, such as `{word.text}_kernel`",
+        )
+    return word.text
+
+
+def check_default_kernel(name: str, scope: Scope) -> None:
+    """Refuse a tensor that has the name of a kernel that isn't named."""
+    for access in (scope.gemm.c, scope.gemm.a, scope.gemm.b):
+        if scope.sure and access.tensor in kernel_names(name):
+            raise Refusal(
+                f"the tensor {access.tensor} has the name of {kernel_names(name)[access.tensor]}",
+                at=access.span,
+                hint="rename the tensor, or name the kernel: `kernel my_gemm`",
+            )
+
+
+def check_target(word: Word) -> str:
+    """The architecture."""
+    if word.text in TARGETS:
+        return word.text
+    known = ", ".join(TARGETS)
+    near = close(word.text, TARGETS)
+    hint = f"did you mean {near}? " if near else ""
+    raise Refusal(
+        f"unknown target `{shown(word.text)}`", at=word.span, hint=f"{hint}the targets are {known}"
+    )
+
+
+def check_dtypes(
+    raws: list[RawDirective], scope: Scope, source: Source, mistakes: Mistakes
+) -> tuple[tuple[str, str], ...]:
+    """The types of the tensors and of ``acc``."""
+    names = (*tensors(scope.gemm).values(), "acc")
+    seen: dict[str, Span] = {}
+    for raw in raws:
+        with mistakes.caught():
+            _check_dtype_form(raw)
+        for argument in raw.arguments:
+            name = argument.name.text
+            with mistakes.caught():
+                if name in seen:
+                    raise Refusal(
+                        f"the type of {name} is given twice",
+                        at=argument.span,
+                        notes=first_given(source, seen[name]),
+                        hint="keep one of them",
+                    )
+                if scope.sure and name not in names:
+                    raise Refusal(
+                        f"there is no tensor {shown(name)}",
+                        at=argument.name.span,
+                        hint=f"dtype names {', '.join(names)}",
+                    )
+                seen[name] = argument.span
+                value = argument.value
+                if not isinstance(value, Word) or value.text not in DTYPES:
+                    raise _dtype(value.text if isinstance(value, Word) else "a set", value.span)
+    return tuple((name, DTYPES[0]) for name in names)
+
+
+def _check_dtype_form(raw: RawDirective) -> None:
+    if raw.operands:
+        name = shown(raw.operands[0].text)
+        raise Refusal(
+            f"dtype: {name} has no type beside it",
+            at=raw.operands[0].span,
+            hint=f"a type is given by name: dtype {name}=f32",
+        )
+    if not raw.arguments:
+        raise Refusal("dtype names no tensor", at=raw.span, hint="dtype A=f32 B=f32 C=f32 acc=f32")
+
+
+def _dtype(text: str, span: Span) -> Refusal:
+    meant = DTYPES_ELSEWHERE.get(text.lower())
+    return Refusal(
+        f"the type {shown(text)} is not in this version",
+        at=span,
+        hint=f"did you mean {meant}?" if meant else "f32 is the type supported now",
+    )
+
+
+def check_assume(raw: RawAssume, scope: Scope) -> Assume:
+    """``assume N % 4 == 0`` or ``assume lda == K``."""
+    names = _assumable(scope.gemm)
+    _check_assumed(raw.name, names, scope)
+    if raw.divisor is not None:
+        divisor = integer(raw.divisor, "the divisor", 1, 1 << 16)
+        if raw.other.text != "0":
+            raise Refusal(
+                f"a remainder of {shown(raw.other.text)} removes no guard",
+                at=raw.other.span,
+                hint=f"assume {raw.name.text} % {divisor} == 0",
+            )
+        return Assume(raw.name.text, divisor, None, raw.span)
+    if raw.other.text[:1] in "+-.0123456789":
+        raise Refusal(
+            f"the size of {raw.name.text} is no part of a schedule",
+            at=raw.other.span,
+            hint="a fixed shape is given to the command: --shape MxNxK",
+        )
+    _check_assumed(raw.other, names, scope)
+    first, second = (raw.name.text, raw.other.text)
+    if scope.sure:
+        # Leading dimensions before extents, which makes one text of `lda == K` and `K == lda`.
+        order = [*(n for n in names if n not in _extents(scope.gemm)), *_extents(scope.gemm)]
+        first, second = sorted((first, second), key=order.index)
+        if second not in _extents(scope.gemm):
+            raise Refusal(
+                f"{first} == {second} compares two leading dimensions",
+                at=raw.span,
+                hint=f"compare each with an extent: assume {first} == {_extents(scope.gemm)[-1]}",
+            )
+    if first == second:
+        raise Refusal(f"{first} == {first} says nothing", at=raw.span, hint="leave the line out")
+    return Assume(first, None, second, raw.span)
+
+
+def _extents(gemm: Gemm) -> tuple[str, ...]:
+    return tuple(extent(letter) for letter in roles(gemm))
+
+
+def _assumable(gemm: Gemm) -> tuple[str, ...]:
+    """What an ``assume`` may name, in the order of a canonical text."""
+    return (*_extents(gemm), *(ld_name(tensor) for tensor in tensors(gemm).values()))
+
+
+def assume_key(assume: Assume, gemm: Gemm) -> tuple[int, bool, str]:
+    """Where an ``assume`` stands in a canonical text."""
+    return _assumable(gemm).index(assume.name), assume.divisor is None, assume.equals or ""
+
+
+def _check_assumed(word: Word, names: tuple[str, ...], scope: Scope) -> None:
+    if scope.sure and word.text not in names:
+        near = close(word.text, names)
+        raise Refusal(
+            f"`{shown(word.text)}` is neither an extent nor a leading dimension",
+            at=word.span,
+            hint=(f"did you mean {near}? " if near else "") + f"there are {', '.join(names)}",
+        )
+
+
+def check_require(raw: RawRequire) -> Require:
+    """``require shared <= 48KiB``."""
+    name, op = raw.quantity.text, raw.op.text
+    if name not in QUANTITIES:
+        near = close(name, QUANTITIES)
+        raise Refusal(
+            f"unknown quantity `{shown(name)}`",
+            at=raw.quantity.span,
+            hint=(f"did you mean {near}? " if near else "")
+            + f"require takes {', '.join(QUANTITIES)}",
+        )
+    if op not in {"<=", "=="}:
+        raise Refusal(
+            f"require takes <= or ==, not {op}",
+            at=raw.op.span,
+            hint=f"require {name} <= {shown(raw.limit.text)}",
+        )
+    limit, unit = raw.limit, raw.unit
+    digits = limit.text.rstrip("BKMGTkmgibytes")
+    if unit is None and digits and digits != limit.text:
+        middle = limit.span.start + len(digits)
+        unit = Word(limit.text[len(digits) :], Span(middle, limit.span.end))
+        limit = Word(digits, Span(limit.span.start, middle))
+    factor = _unit(name, unit) if unit else 1
+    return Require(name, op, integer(limit, f"the limit of {name}", 0, 1 << 30) * factor, raw.span)
+
+
+def _unit(quantity: str, unit: Word) -> int:
+    if quantity != "shared":
+        raise Refusal(
+            f"{quantity} are counted, they have no unit", at=unit.span, hint="give the number alone"
+        )
+    if unit.text not in UNITS:
+        raise Refusal(
+            f"unknown unit `{shown(unit.text)}`",
+            at=unit.span,
+            hint="B, or KiB (1024 bytes): require shared <= 48KiB",
+        )
+    return UNITS[unit.text]

@@ -1,0 +1,181 @@
+"""A schedule's text to its canonical value, or all of its mistakes at once."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from gemmgen.errors import Mistake, Mistakes, ScheduleError
+from gemmgen.passes.specs import SPECS
+from gemmgen.schedule.canonical import canonical
+from gemmgen.schedule.contents import Contents, read_contents
+from gemmgen.schedule.directives import Checked, check_directive
+from gemmgen.schedule.epilogue import check_epilogue
+from gemmgen.schedule.heads import (
+    assume_key,
+    check_assume,
+    check_default_kernel,
+    check_dtypes,
+    check_kernel,
+    check_require,
+    check_target,
+    first_given,
+)
+from gemmgen.schedule.model import (
+    DEFAULT_GEMM,
+    Assume,
+    Choice,
+    Directive,
+    Epilogue,
+    Require,
+    Schedule,
+)
+from gemmgen.schedule.problem import Scope, check_gemm
+from gemmgen.schedule.roles import letters, tensors
+from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
+from gemmgen.schedule.words import DEFAULT_TARGET, QUANTITIES
+from gemmgen.source import Source, Span
+
+T = TypeVar("T")
+DEFAULT_KERNEL = "gemm"
+SPEC_OF = {spec.name: spec for spec in SPECS}
+
+
+def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
+    """The canonical schedule of ``source``, its sets settled by ``settings`` (``tile.m``, 128).
+
+    Raises ``ScheduleError`` with every mistake of the text.
+    """
+    source, mistakes = source.cleaned(), Mistakes()
+    contents = read_contents(source, SPEC_OF, mistakes)
+    checker = _Checker(source, contents, mistakes)
+    schedule = checker.schedule(settings)
+    if mistakes:
+        raise ScheduleError(source, tuple(mistakes))
+    return schedule
+
+
+def choices(source: Source) -> dict[str, Choice]:
+    """The sets of a schedule by key (``tile.m``), in the text's order; empty for a settled one.
+
+    Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
+    """
+    source, mistakes = source.cleaned(), Mistakes()
+    contents = read_contents(source, SPEC_OF, mistakes)
+    knobs = find_knobs(contents.lets, contents.directives)
+    _Checker(source, contents, mistakes).schedule((), settled=False)
+    if mistakes:
+        raise ScheduleError(source, tuple(mistakes))
+    return {knob.key: knob.choice for knob in knobs}
+
+
+class _Checker:
+    """Checks a file's statements form by form; mistakes are recorded and do not end the check."""
+
+    def __init__(self, source: Source, contents: Contents, mistakes: Mistakes):
+        self.source, self.contents, self.mistakes = source, contents, mistakes
+        self.scope = self._scope()
+
+    def schedule(self, settings: Settings, settled: bool = True) -> Schedule:
+        """The canonical value; worth something where no mistake was recorded."""
+        contents = self.contents
+        kernel = self._kernel()
+        directives = self._directives(settings, settled)
+        return Schedule(
+            self.scope.gemm,
+            kernel,
+            check_dtypes(contents.dtypes, self.scope, self.source, self.mistakes),
+            self._target(),
+            self._assumes(),
+            self._requires(),
+            directives,
+            self._epilogue(kernel),
+            self.source,
+        )
+
+    def _once(self, name: str, found: list[tuple[T, Span]]) -> tuple[T, Span] | None:
+        """The first of statements that stand at most once."""
+        for _, span in found[1:]:
+            self._twice(f"{name} stands twice", span, found[0][1], f"keep one {name} line")
+        return found[0] if found else None
+
+    def _twice(self, message: str, span: Span, first: Span, hint: str) -> None:
+        self.mistakes.append(Mistake(message, span, hint, first_given(self.source, first)))
+
+    def _scope(self) -> Scope:
+        gemm = self._once("gemm", self.contents.gemms)
+        if gemm is None:
+            return Scope(DEFAULT_GEMM, "gemm" not in self.contents.broken)
+        return check_gemm(*gemm, SPECS, self.mistakes)
+
+    def _kernel(self) -> str:
+        kernel = self._once("kernel", self.contents.kernels)
+        with self.mistakes.caught():
+            if kernel:
+                return check_kernel(kernel[0], self.scope)
+            check_default_kernel(DEFAULT_KERNEL, self.scope)
+        return DEFAULT_KERNEL
+
+    def _target(self) -> str:
+        target = self._once("target", self.contents.targets)
+        with self.mistakes.caught():
+            if target:
+                return check_target(target[0])
+        return DEFAULT_TARGET
+
+    def _assumes(self) -> tuple[Assume, ...]:
+        found: dict[tuple[str, bool], Assume] = {}
+        for raw in self.contents.assumes:
+            with self.mistakes.caught():
+                assume = check_assume(raw, self.scope)
+                key = assume.name, assume.divisor is None
+                if key in found:
+                    what = "what it divides by" if assume.divisor else "what it equals"
+                    message = f"assume tells of {assume.name} twice {what}"
+                    self._twice(message, raw.span, found[key].span, "keep the stronger of them")
+                found.setdefault(key, assume)
+        stated = [assume for assume in found.values() if assume.divisor != 1]
+        if not self.scope.sure:
+            return tuple(stated)
+        return tuple(sorted(stated, key=lambda assume: assume_key(assume, self.scope.gemm)))
+
+    def _requires(self) -> tuple[Require, ...]:
+        found: dict[str, Require] = {}
+        for raw in self.contents.requires:
+            with self.mistakes.caught():
+                require = check_require(raw)
+                if require.quantity in found:
+                    first = found[require.quantity].span
+                    message = f"require limits {require.quantity} twice"
+                    self._twice(message, raw.span, first, "keep the stricter of them")
+                found.setdefault(require.quantity, require)
+        return tuple(sorted(found.values(), key=lambda r: QUANTITIES.index(r.quantity)))
+
+    def _directives(self, settings: Settings, settled: bool) -> tuple[Directive, ...]:
+        lets, raws = self.contents.lets, self.contents.directives
+        chosen = choose(find_knobs(lets, raws), settings, self.mistakes, settled)
+        values = Values(self.source, lets, chosen)
+        checked: dict[str, list[Checked]] = {spec.name: [] for spec in SPECS}
+        for raw in raws:
+            spec = SPEC_OF[raw.word.text]
+            statement = check_directive(raw, spec, self.scope, values, self.mistakes)
+            checked[spec.name].append(statement)
+        check_lets(lets, values.used, self._kept(), self.source, self.mistakes)
+        return tuple(
+            directive
+            for spec in SPECS
+            for directive in canonical(checked[spec.name], spec, self.source, self.mistakes)
+        )
+
+    def _kept(self) -> dict[str, str]:
+        """Words that an argument's value may be, so that no ``let`` can be called so."""
+        words = {c: "a value of " + s.name for s in SPECS for a in s.arguments for c in a.choices}
+        if not self.scope.sure:
+            return words
+        words |= {letter: "a letter" for letter in letters(self.scope.gemm).values()}
+        return words | {name: "a tensor" for name in tensors(self.scope.gemm).values()}
+
+    def _epilogue(self, kernel: str) -> Epilogue | None:
+        epilogue = self._once("fuse_epilogue", self.contents.epilogues)
+        if epilogue is None:
+            return None
+        return check_epilogue(*epilogue, self.scope, kernel, self.source, self.mistakes)

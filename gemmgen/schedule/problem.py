@@ -1,0 +1,190 @@
+"""The ``gemm`` line: its names, and what each letter stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmgen.errors import Mistakes, Refusal
+from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
+from gemmgen.schedule.raw import RawOperand, Word
+from gemmgen.schedule.reserved import LETTER, NAME, language_word, taken
+from gemmgen.schedule.roles import extent, ld_name
+from gemmgen.schedule.spec import DirectiveSpec
+from gemmgen.source import Span, shown
+
+_SUPPORTED = "this version takes one row, one column and one contracted letter, and no batch"
+_EXAMPLE = "C[m, n] = A[m, k] * B[k, n]"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names that the other statements are checked against.
+
+    Where the ``gemm`` line is wrong, ``sure`` is False and ``gemm`` stands in for it: then mistakes that
+    depend on its names are not told, since they may be none.
+    """
+
+    gemm: Gemm
+    sure: bool
+
+
+def check_gemm(
+    accesses: tuple[RawOperand, ...], span: Span, specs: Iterable[DirectiveSpec], mistakes: Mistakes
+) -> Scope:
+    """The ``gemm`` line as a value, with all its mistakes recorded."""
+    before = len(mistakes)
+    for access in accesses:
+        _check_tensor(access.tensor, mistakes)
+        for letter in access.indices or ():
+            with mistakes.caught():
+                _check_letter(letter, specs)
+    if len(mistakes) == before:
+        with mistakes.caught():
+            _check_distinct(accesses)
+            _check_roles(accesses, span)
+            gemm = Gemm(*(_access(access) for access in accesses), span)
+            _check_clashes(accesses, gemm)
+            return Scope(gemm, True)
+    return Scope(DEFAULT_GEMM, False)
+
+
+def _access(raw: RawOperand) -> Access:
+    letters = tuple(letter.text for letter in raw.indices or ())
+    return Access(raw.tensor.text, letters, raw.span)
+
+
+def _check_tensor(word: Word, mistakes: Mistakes) -> None:
+    with mistakes.caught():
+        check_name(word, "tensor")
+
+
+def check_name(word: Word, kind: str) -> None:
+    """Refuses what no name may be, whatever the schedule."""
+    why = language_word(word.text)
+    if not NAME.fullmatch(word.text):
+        raise Refusal(
+            f"`{shown(word.text)}` is too long for a {kind}'s name",
+            at=word.span,
+            hint="a name has letters, digits and `_`, at most 63 of them",
+        )
+    if why:
+        raise Refusal(
+            f"`{shown(word.text)}` can't be a {kind}'s name: it is {why}",
+            at=word.span,
+            hint=f"any other name will do, such as `my_{word.text.strip('_').replace('__', '_')}`",
+        )
+
+
+def _check_letter(letter: Word, specs: Iterable[DirectiveSpec]) -> None:
+    name = shown(letter.text)
+    if not LETTER.fullmatch(letter.text):
+        raise Refusal(
+            f"`{name}` can't be a letter: letters are small, their capitals are the extents",
+            at=letter.span,
+            hint=f"write it like `{_EXAMPLE}`",
+        )
+    why = language_word(letter.text)
+    for spec in specs:
+        words = [a.name for a in spec.arguments]
+        if letter.text in words and any(word.startswith("<") for word in words):
+            why = f"an argument of {spec.name}"
+    if why or language_word(extent(letter.text)):
+        raise Refusal(
+            f"`{name}` can't be a letter: it is {why or 'a macro when capital'}",
+            at=letter.span,
+            hint="any other small name will do, such as `i`",
+        )
+
+
+def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:
+    for index, access in enumerate(accesses):
+        for other in accesses[:index]:
+            if access.tensor.text == other.tensor.text:
+                raise Refusal(
+                    f"two tensors are called {access.tensor.text}",
+                    at=access.tensor.span,
+                    hint="the output and the two inputs have names of their own",
+                )
+            if ld_name(access.tensor.text) == ld_name(other.tensor.text):
+                both = f"{other.tensor.text} and {access.tensor.text}"
+                raise Refusal(
+                    f"{both} would share the leading dimension {ld_name(access.tensor.text)}",
+                    at=access.tensor.span,
+                    hint="choose names that differ in more than small and capital letters",
+                )
+        letters = access.indices or ()
+        for place, letter in enumerate(letters):
+            if letter.text in {other.text for other in letters[:place]}:
+                raise Refusal(
+                    f"{letter.text} stands twice in {access.tensor.text}",
+                    at=letter.span,
+                    hint="each letter stands at most once in a tensor; a diagonal can't be read",
+                )
+
+
+def _roles(accesses: tuple[RawOperand, ...]) -> dict[str, str]:
+    """What each letter stands for, in order of appearance."""
+    places: dict[str, list[str]] = {}
+    for place, access in zip("cab", accesses, strict=True):
+        for letter in access.indices or ():
+            places.setdefault(letter.text, []).append(place)
+    kinds = {"ca": "row", "cb": "column", "ab": "contracted", "cab": "batch"}
+    return {letter: kinds.get("".join(at), "") for letter, at in places.items()}
+
+
+def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
+    found = _roles(accesses)
+    c, a, b = (access.tensor.text for access in accesses)
+    where = {
+        "row": f"in {c} and {a}",
+        "column": f"in {c} and {b}",
+        "contracted": f"in {a} and {b}, not in {c}",
+        "batch": f"in {c}, {a} and {b}",
+    }
+    notes = tuple(
+        f"{letter} is a {kind} letter ({where[kind]})" for letter, kind in found.items() if kind
+    )
+    for access in accesses:
+        for letter in access.indices or ():
+            if not found[letter.text]:
+                raise Refusal(
+                    f"{letter.text} is in {access.tensor.text} alone, so it has no role",
+                    at=letter.span,
+                    notes=notes,
+                    hint=f"a letter stands in two of the tensors: `{_EXAMPLE}`",
+                )
+    kinds = list(found.values())
+    wrong = [f"{kinds.count(kind)} {kind} letters" for kind in where if kinds.count(kind) > 1]
+    wrong += [f"no {kind} letter" for kind in ("row", "column", "contracted") if kind not in kinds]
+    if "batch" in kinds and kinds.count("batch") == 1:
+        wrong.append("a batch letter")
+    if wrong:
+        raise Refusal(
+            f"the gemm line has {' and '.join(wrong)}: {_SUPPORTED}",
+            at=span,
+            notes=notes,
+            hint=f"write it like `{_EXAMPLE}`, with letters and index orders of your own",
+        )
+
+
+def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
+    names = taken(gemm)
+    for access in accesses:
+        name = access.tensor.text
+        what = names[name]
+        if what == "a tensor":
+            continue
+        for letter in {letter.text for other in accesses for letter in other.indices or ()}:
+            if extent(letter) == name:
+                raise Refusal(
+                    f"the tensor {name} has the name of the extent of the letter {letter}",
+                    at=access.tensor.span,
+                    notes=(f"the kernel's parameter {name} counts the values of {letter}",),
+                    hint=f"rename the letter {letter}, or the tensor",
+                )
+        raise Refusal(
+            f"`{name}` can't be a tensor's name: it is {what}",
+            at=access.tensor.span,
+            hint="rename the tensor, or the letters",
+        )

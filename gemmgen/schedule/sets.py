@@ -1,0 +1,192 @@
+"""Sets: ``tile m={64, 128}`` and ``let t = {64, 128}``, their keys, and the values chosen from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from gemmgen.errors import Mistake, Mistakes, Refusal
+from gemmgen.schedule.model import Choice
+from gemmgen.schedule.raw import RawDirective, RawSet, Word
+from gemmgen.schedule.words import close
+from gemmgen.source import Source, Span, shown
+
+Settings = tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True)
+class Let:
+    """``let name = value``."""
+
+    name: Word
+    value: Word | RawSet
+    span: Span
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A set that a search, or ``--set key=value``, settles.  ``label`` is how messages call it."""
+
+    key: str
+    label: str
+    items: tuple[Word, ...]
+    span: Span
+
+    @property
+    def text(self) -> str:
+        return "{" + ", ".join(shown(item.text) for item in self.items) + "}"
+
+    @property
+    def choice(self) -> Choice:
+        """The values, integers where they are."""
+        texts = (item.text for item in self.items)
+        return Choice(tuple(int(t) if t.isdecimal() and len(t) < 19 else t for t in texts))
+
+
+def find_knobs(lets: list[Let], directives: list[RawDirective]) -> tuple[Knob, ...]:
+    """A file's sets in its order.
+
+    A key is ``directive.argument``; where several statements of one directive have a set for the
+    argument, the first operand stands between: ``vectorize.A.width``.
+    """
+    knobs = [
+        Knob(let.name.text, f"let {let.name.text}", let.value.items, let.value.span)
+        for let in lets
+        if isinstance(let.value, RawSet)
+    ]
+    found = [
+        (d, a, a.value) for d in directives for a in d.arguments if isinstance(a.value, RawSet)
+    ]
+    times = Counter((d.word.text, a.name.text) for d, a, _ in found)
+    for directive, argument, value in found:
+        word, name = directive.word.text, argument.name.text
+        several = times[word, name] > 1 and directive.operands
+        parts = [word, directive.operands[0].text, name] if several else [word, name]
+        knobs.append(Knob(".".join(parts), " ".join(parts), value.items, value.span))
+    return tuple(sorted(knobs, key=lambda knob: knob.span.start))
+
+
+class Values:
+    """What an argument's value may be, and which one is chosen."""
+
+    def __init__(self, source: Source, lets: list[Let], chosen: dict[Span, Word]):
+        self._source = source
+        self._lets = {let.name.text: let for let in lets}
+        self._chosen = chosen
+        self.used: set[str] = set()
+
+    def candidates(self, value: Word | RawSet) -> tuple[Word, ...]:
+        """Every value that could stand at ``value``."""
+        there, _ = self._behind(value)
+        return there.items if isinstance(there, RawSet) else (there,)
+
+    def chosen(self, value: Word | RawSet) -> str:
+        """The one that does; of an unsettled set the first, its mistake is recorded elsewhere."""
+        there, _ = self._behind(value)
+        if isinstance(there, RawSet):
+            return self._chosen.get(there.span, there.items[0]).text
+        return there.text
+
+    def origin(self, value: Word | RawSet) -> tuple[str, ...]:
+        """A note that says where the value of a ``let`` stands."""
+        _, let = self._behind(value)
+        if let is None:
+            return ()
+        line, _ = self._source.position(let.span.start)
+        return (f"let {let.name.text} on line {line} gives the value",)
+
+    def _behind(self, value: Word | RawSet) -> tuple[Word | RawSet, Let | None]:
+        if isinstance(value, Word) and value.text in self._lets:
+            self.used.add(value.text)
+            let = self._lets[value.text]
+            return let.value, let
+        return value, None
+
+
+def choose(
+    knobs: tuple[Knob, ...], settings: Settings, mistakes: Mistakes, settled: bool = True
+) -> dict[Span, Word]:
+    """The item chosen of each set, by the set's place; records sets that ``settings`` leave open."""
+    wanted = {key: str(value) for key, value in settings}
+    chosen: dict[Span, Word] = {}
+    for key in wanted.keys() - {knob.key for knob in knobs}:
+        mistakes.append(_unknown_key(key, wanted[key], knobs))
+    for knob in knobs:
+        with mistakes.caught():
+            _check_items(knob)
+            if knob.key in wanted:
+                chosen[knob.span] = _item(knob, wanted[knob.key])
+            elif settled:
+                raise _unsettled(knob)
+    return chosen
+
+
+def _check_items(knob: Knob) -> None:
+    if not knob.items:
+        raise Refusal("a set has at least one value", at=knob.span, hint="{64, 128}, or 64 alone")
+    for index, item in enumerate(knob.items):
+        if any(item.text == other.text for other in knob.items[:index]):
+            raise Refusal(
+                f"{shown(item.text)} stands twice in the set",
+                at=item.span,
+                hint="once is enough",
+            )
+
+
+def _item(knob: Knob, wanted: str) -> Word:
+    for item in knob.items:
+        if item.text == wanted:
+            return item
+    raise Refusal(
+        f"--set {knob.key}={shown(wanted)}: the set has no such value",
+        at=knob.span,
+        hint=f"one of {knob.text}",
+    )
+
+
+def _unsettled(knob: Knob) -> Refusal:
+    first = shown(knob.items[0].text)
+    return Refusal(
+        f"{knob.label} is a set {knob.text}: choose one with --set {knob.key}={first}",
+        at=knob.span,
+        hint=f"--set {knob.key}={first}, or write {first} in place of the set",
+    )
+
+
+def _unknown_key(key: str, value: str, knobs: tuple[Knob, ...]) -> Mistake:
+    keys = [knob.key for knob in knobs]
+    near = close(key, keys)
+    told = f"the sets of this file are {', '.join(keys)}" if keys else "this file has no set"
+    return Mistake(
+        f"--set {shown(key)}={shown(value)}: no set of this file has that key",
+        None,
+        (
+            f"did you mean --set {near}={shown(value)}?"
+            if near
+            else "leave it out" if not keys else told
+        ),
+        (told,),
+    )
+
+
+def check_lets(
+    lets: list[Let], used: set[str], kept: dict[str, str], source: Source, mistakes: Mistakes
+) -> None:
+    """Each ``let`` has a name of its own, and is used; ``kept`` are names with another meaning."""
+    seen: dict[str, Let] = {}
+    for let in lets:
+        name = shown(let.name.text)
+        first = seen.setdefault(let.name.text, let)
+        if first is not let:
+            line, _ = source.position(first.span.start)
+            message, hint = f"let {name} stands twice", "two things need two names"
+            notes = (f"first given on line {line}",)
+        elif let.name.text in kept:
+            message = f"`{name}` can't be a let's name: it is {kept[let.name.text]}"
+            hint, notes = "any other name will do", ()
+        elif let.name.text not in used:
+            message = f"let {name} is used nowhere"
+            hint, notes = f"use it, as in `tile m={name}`, or leave it out", ()
+        else:
+            continue
+        mistakes.append(Mistake(message, let.name.span, hint, notes))
