@@ -1,7 +1,7 @@
 """The program that runs one kernel: its process, and what is said over its pipes.
 
-The layouts are those of ``Header``, ``BufferHead``, ``ArgumentHead`` in runner.h and ``AnswerHead`` in
-request.cpp.
+The layouts are those of ``Header``, ``BufferHead`` and ``ArgumentHead`` in runner.h, and of
+``AnswerHead`` in request.cpp.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 

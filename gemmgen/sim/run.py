@@ -43,10 +43,10 @@ class CompiledKernel:
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
 
-        A tensor is a float32 array that has the shape of its indices; the whole memory that it is a
-        view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
-        ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending`` or
-        ``shuffled`` (by ``seed``, anew in each interval).
+        A tensor is a float32 array that has the shape of its indices; the whole memory that it is
+        a view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
+        ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending``
+        or ``shuffled`` (by ``seed``, anew in each interval).
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
         stopped (the arrays are then unchanged), KernelTimeout after ``seconds``.
@@ -66,10 +66,10 @@ _cache: OrderedDict[str, CompiledKernel] = OrderedDict()
 
 
 def compile_kernel(text: str, interface: Interface, *, ucontext: bool = False) -> CompiledKernel:
-    """Compiles the kernel between the fixed comment lines of ``text``, or finds it compiled before.
+    """Compiles the kernel between the fixed comment lines of ``text``, unless it has been before.
 
-    ``ucontext`` takes the portable fibers in place of those for this processor.  Raises CompileFailure
-    where g++ refuses the text or warns, CannotCheck where there is no g++.
+    ``ucontext`` takes the portable fibers in place of those for this processor.  Raises
+    CompileFailure where g++ refuses the text or warns, CannotCheck where there is no g++.
     """
     key = hashlib.sha256(repr((text, interface, ucontext)).encode()).hexdigest()
     if key not in _cache:
@@ -186,5 +186,4 @@ def _root(array: Array, name: str) -> Array:
 
 
 def _bytes(root: Array) -> memoryview:
-    flat = root.reshape(-1, order="A").view(np.uint8)
-    return memoryview(flat)
+    return root.reshape(-1, order="A").view(np.uint8).data

@@ -54,7 +54,7 @@ _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
 def build(text: str, interface: Interface, directory: Path, *, ucontext: bool = False) -> Path:
-    """Compiles ``text`` in ``directory`` into a program that answers requests, and returns its path.
+    """Compiles ``text`` in ``directory`` into a program that answers requests; returns its path.
 
     Raises CompileFailure where g++ refuses the text or warns, CannotCheck where g++ is missing.
     """
@@ -72,7 +72,7 @@ def build(text: str, interface: Interface, directory: Path, *, ucontext: bool = 
 
 
 def unit_text(text: str, interface: Interface) -> str:
-    """The C++ that g++ reads: host header, kernel unchanged, and a call of it with its exact types."""
+    """The C++ that g++ reads: host header, kernel unchanged, a call of it with its exact types."""
     kernel, line = _between_lines(text)
     types = ", ".join(_c_type(param) for param in interface.params)
     values = ", ".join(_c_value(param, i) for i, param in enumerate(interface.params))
@@ -127,7 +127,7 @@ def _runner_objects(ucontext: bool) -> tuple[Path, ...]:
 
 @functools.cache
 def _fma_flag() -> tuple[str, ...]:
-    """``-mfma`` where this processor has the instruction; elsewhere libm's fmaf, equal and slower."""
+    """``-mfma`` where this processor has the instruction; else libm's fmaf, equal and slower."""
     if platform.machine() != "x86_64":
         return ()
     try:

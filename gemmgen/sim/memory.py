@@ -1,0 +1,81 @@
+"""Matrices in poisoned memory: whatever a kernel writes beside its matrix shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.reference import poison
+
+Array = npt.NDArray[np.float32]
+
+ALIGNMENT = 256
+"""Bytes; that of a GPU's allocations."""
+
+BAND = 1024
+"""Elements of poison on either side."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """``view`` (rows, cols) lies in ``memory``, whose other elements are poison.
+
+    ``pitch`` elements separate two rows; ``start`` is the place of the first element in ``memory``.
+    """
+
+    view: Array
+    memory: Array
+    start: int
+    pitch: int
+
+    @staticmethod
+    def poisoned(rows: int, cols: int, pitch: int | None = None, *, offset: int = 0) -> Matrix:
+        """A matrix never written.  ``offset`` elements shift it from an aligned address."""
+        pitch = cols if pitch is None else pitch
+        assert pitch >= cols
+        start = BAND + offset
+        memory = _aligned(start + rows * pitch + BAND)
+        memory[:] = poison(memory.size)
+        rectangle = memory[start : start + rows * pitch].reshape(rows, pitch)
+        return Matrix(rectangle[:, :cols], memory, start, pitch)
+
+    @staticmethod
+    def holding(values: Array, pitch: int | None = None, *, offset: int = 0) -> Matrix:
+        """A matrix that holds a copy of ``values`` (rows, cols)."""
+        matrix = Matrix.poisoned(len(values), values.shape[1], pitch, offset=offset)
+        matrix.view[:] = values
+        return matrix
+
+    def touched(self) -> str | None:
+        """Where memory beside the matrix was written, in words; None where it wasn't."""
+        rows, cols = self.view.shape
+        beside = self.memory.view(np.uint32) != poison(self.memory.size).view(np.uint32)
+        inside = beside[self.start : self.start + rows * self.pitch].reshape(rows, self.pitch)
+        inside[:, :cols] = False
+        if not beside.any():
+            return None
+        distance = int(np.argmax(beside)) - self.start
+        if distance < 0:
+            return f"{-distance} elements before the matrix were written"
+        if distance >= rows * self.pitch:
+            behind = distance - rows * self.pitch
+            return f"the element {behind} behind the matrix was written"
+        row, col = divmod(distance, self.pitch)
+        return f"the padding at row {row}, column {col} was written"
+
+    def changed(self, before: Array) -> str | None:
+        """Where the matrix differs in bits from ``before`` (rows, cols), in words."""
+        now = np.ascontiguousarray(self.view).view(np.uint32)
+        differs = now != np.ascontiguousarray(before).view(np.uint32)
+        if not differs.any():
+            return None
+        row, col = (int(i) for i in np.argwhere(differs)[0])
+        return f"the element at row {row}, column {col} changed"
+
+
+def _aligned(count: int) -> Array:
+    raw = np.zeros(count * 4 + ALIGNMENT, np.uint8)
+    skip = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return raw[skip : skip + count * 4].view(np.float32)
