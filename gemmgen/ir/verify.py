@@ -1,0 +1,57 @@
+"""Is a declared program well formed?  A table of rules.
+
+Passes refuse what a user may not ask for; what they give must satisfy these rules, so a broken one
+is a bug of ours, and the error names the kernel and the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gemmgen.ir import rules
+from gemmgen.ir.nodes import Kernel, Program
+
+Rule = Callable[[Program, Kernel], Iterator[str]]
+
+FORM: tuple[Rule, ...] = (
+    rules.names_are_unique,
+    rules.used_buffers_are_declared,
+    rules.layouts_order_the_shape,
+    rules.extents_are_those_of_the_space,
+    rules.spreads_cover_register_tiles,
+)
+"""Names and shapes: what the rules of use look up."""
+
+USE: tuple[Rule, ...] = (
+    rules.declared_buffers_are_used,
+    rules.work_tiles_the_output,
+    rules.global_buffers_are_the_problems,
+    rules.pads_and_stages_have_a_place,
+    rules.fragments_are_dealt_like_the_accumulator,
+    rules.one_contraction_in_the_first_kernel,
+    rules.the_contraction_sums_over_k,
+    rules.copies_keep_letters,
+    rules.copies_go_inward,
+    rules.pipelines_split_k,
+    rules.shared_tiles_are_produced_once,
+    rules.widths_divide_what_they_move,
+    rules.wide_rows_stay_aligned,
+    rules.expressions_know_their_names,
+)
+
+
+class IRError(AssertionError):
+    """A malformed program: a bug of the pass that made it."""
+
+
+def verify(program: Program) -> None:
+    """Raise ``IRError`` with every broken rule; return where the program is well formed."""
+    for table in (FORM, USE):
+        broken = [
+            f"kernel {kernel.name}: {message}"
+            for kernel in program.kernels
+            for rule in table
+            for message in rule(program, kernel)
+        ]
+        if broken:
+            raise IRError("\n".join(broken))

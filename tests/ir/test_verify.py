@@ -1,0 +1,106 @@
+"""Every rule of the declared IR is broken once, by an edit of a well-formed program's text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gemmgen.ir.nodes import Layout
+from gemmgen.ir.text import parse_program
+from gemmgen.ir.verify import FORM, USE, IRError, verify
+
+from .samples import FAST, NAIVE, PROGRAMS, TRANSPOSED, UNFUSED
+
+SHARED_A = "shared A_shared[k=8, m=128] f32 pad=4 stages=2"
+PLANTED = [
+    ("names_are_unique", UNFUSED, "kernel gemm_epilogue", "kernel gemm"),
+    ("names_are_unique", NAIVE, "  global A[m, k] f32\n", "  global A[m, k] f32\n" * 2),
+    ("used_buffers_are_declared", NAIVE, "  global A[m, k] f32\n", ""),
+    ("used_buffers_are_declared", NAIVE, "acc += A * B", "acc += A * X"),
+    ("declared_buffers_are_used", FAST, "acc += A_frag", "acc += A_shared"),
+    ("extents_are_those_of_the_space", NAIVE, "global A[m, k]", "global A[m=8, k=8]"),
+    ("extents_are_those_of_the_space", FAST, "A_shared[k=8", "A_shared[k=0"),
+    ("spreads_cover_register_tiles", NAIVE, "n=1x1x32x1", "n=1x1x16x1"),
+    ("spreads_cover_register_tiles", NAIVE, " spread m=1x1x8x1 n=1x1x32x1 x=n", ""),
+    ("spreads_cover_register_tiles", FAST, SHARED_A, f"{SHARED_A} spread k=1x1x8x1 x=k"),
+    ("work_tiles_the_output", NAIVE, "work m=8 n=32", "work m=8 n=64"),
+    ("work_tiles_the_output", NAIVE, "work m=8 n=32", "work m=8 k=32"),
+    ("work_tiles_the_output", FAST, "raster=8 ", "raster=0 "),
+    ("work_tiles_the_output", NAIVE, "x=n", "x=k"),
+    ("global_buffers_are_the_problems", NAIVE, "global B[k, n]", "global B[n, k]"),
+    ("pads_and_stages_have_a_place", FAST, "stages=3", "stages=0"),
+    ("pads_and_stages_have_a_place", NAIVE, "global C[m, n] f32", "global C[m, n] f32 pad=4"),
+    (
+        "pads_and_stages_have_a_place",
+        FAST,
+        "acc[m=128, n=128] f32",
+        "acc[m=128, n=128] f32 stages=2",
+    ),
+    (
+        "fragments_are_dealt_like_the_accumulator",
+        FAST,
+        "stages=2 spread m=1x2x16x4",
+        "spread m=1x1x16x8",
+    ),
+    (
+        "fragments_are_dealt_like_the_accumulator",
+        FAST,
+        "spread n=1x2x16x4 x=n",
+        "spread n=1x2x16x4 x=m",
+    ),
+    ("one_contraction_in_the_first_kernel", NAIVE, "    acc += A * B\n", "    acc += A * B\n" * 2),
+    ("one_contraction_in_the_first_kernel", NAIVE, "  init acc\n", ""),
+    ("the_contraction_sums_over_k", NAIVE, "loop k", "loop n"),
+    ("the_contraction_sums_over_k", NAIVE, "acc += A * B", "acc += B * A"),
+    ("copies_keep_letters", FAST, "A_frag = A_shared", "A_frag = B_shared"),
+    ("copies_keep_letters", FAST, "A_shared = A width", "A_shared = B width"),
+    ("copies_go_inward", UNFUSED, "  acc = unfused", "  acc = acc"),
+    ("pipelines_split_k", FAST, "pipeline k by 8", "pipeline k by 16"),
+    ("pipelines_split_k", FAST, "pipeline k by 8", "pipeline m by 8"),
+    ("pipelines_split_k", FAST, "    loop k", "    loop m"),
+    ("shared_tiles_are_produced_once", FAST, "produce B_shared = B", "produce A_shared = A"),
+    ("widths_divide_what_they_move", FAST, "B_shared = B width=4", "B_shared = B width=8"),
+    ("widths_divide_what_they_move", FAST, "n=1x2x16x4", "n=1x4x16x2"),
+    ("widths_divide_what_they_move", TRANSPOSED, "x_shared = x", "x_shared = x width=3"),
+    ("wide_rows_stay_aligned", FAST, "pad=4", "pad=3"),
+    ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + bias[m])"),
+    ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + gamma)"),
+]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_well_formed_programs_pass(name: str):
+    verify(parse_program(PROGRAMS[name]))
+
+
+def broken(text: str) -> set[str]:
+    """The names of the rules that a program breaks."""
+    program = parse_program(text)
+    for table in (FORM, USE):
+        found = {r.__name__ for r in table for kernel in program.kernels if any(r(program, kernel))}
+        if found:
+            return found
+    return set()
+
+
+@pytest.mark.parametrize(("rule", "text", "old", "new"), PLANTED)
+def test_a_planted_mistake_breaks_its_rule(rule: str, text: str, old: str, new: str):
+    assert old in text
+    malformed = text.replace(old, new)
+    with pytest.raises(IRError, match="kernel "):
+        verify(parse_program(malformed))
+    assert rule in broken(malformed)
+
+
+def test_a_layout_of_other_letters_is_malformed():
+    program = parse_program(NAIVE)
+    kernel = program.main
+    buffers = (replace(kernel.buffers[0], layout=Layout(("m", "n"))), *kernel.buffers[1:])
+    with pytest.raises(IRError, match="layout order"):
+        verify(replace(program, kernels=(replace(kernel, buffers=buffers),)))
+
+
+def test_every_rule_has_a_planted_mistake():
+    planted = {rule for rule, *_ in PLANTED} | {"layouts_order_the_shape"}
+    assert planted == {rule.__name__ for rule in (*FORM, *USE)}
