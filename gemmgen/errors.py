@@ -1,12 +1,12 @@
 """What a user can get wrong, and how it is said.
 
-Every mistake is a ``ScheduleError``: a place, what is wrong, the arithmetic, a way out.  ``assert`` is
-for our own bugs; an error of these classes never is.
+Every mistake is a ``ScheduleError``: a place, what is wrong, the arithmetic, a way out.  ``assert``
+is for our own bugs; an error of these classes never is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ _MOST = 50
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake in a schedule: ``message`` and ``hint`` are mandatory, ``notes`` give arithmetic."""
+    """One mistake in a schedule: ``message`` and ``hint`` always, ``notes`` for arithmetic."""
 
     message: str
     span: Span | None
@@ -38,7 +38,7 @@ class Mistakes(list[Mistake]):
     """The mistakes found so far; checking goes on after each."""
 
     @contextmanager
-    def caught(self) -> Iterator[None]:
+    def caught(self) -> Generator[None]:
         """Record a refusal of the block, and go on behind it."""
         try:
             yield
@@ -55,7 +55,8 @@ class GemmgenError(Exception):
 class ScheduleError(GemmgenError):
     """One or more mistakes in one schedule, in the order of the text.
 
-    ``line``, ``column`` (from 1; None without a place), ``message`` and ``hint`` are the first one's.
+    ``line``, ``column`` (from 1; None without a place), ``message`` and ``hint`` are those of the
+    first one.
     """
 
     def __init__(self, source: Source, mistakes: tuple[Mistake, ...]):
@@ -81,7 +82,7 @@ class CallError(GemmgenError, ValueError):
 
 
 class UsageError(GemmgenError):
-    """An argument that can't be used: a missing file, an unwritable output, a builder's argument."""
+    """An argument that can't be used: a missing file, an unwritable output, a builder's word."""
 
 
 class CannotCheck(GemmgenError):

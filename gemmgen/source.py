@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _WIDEST = 120
-"""Characters of a line that an excerpt shows; of a longer line it shows the part with the mistake."""
+"""Characters of a line that an excerpt shows; of a longer one, the part with the mistake."""
 
 
 @dataclass(frozen=True)

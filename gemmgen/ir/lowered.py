@@ -134,11 +134,15 @@ class Barrier:
 
 @dataclass(frozen=True)
 class Block:
-    """Statements under one comment, which cites the directives that they come from."""
+    """Statements under one comment, which cites the directives that they come from.
+
+    ``scoped`` puts them in braces, where their names end with them.
+    """
 
     note: str
     origins: Origins
     body: tuple[Node, ...]
+    scoped: bool = False
 
 
 Node = RegisterArray | Define | Assign | Move | For | If | Leave | Barrier | Block

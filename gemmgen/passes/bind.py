@@ -1,13 +1,61 @@
-"""bind: specification; the rewrite follows."""
+"""bind: which letter of C runs along threadIdx.x.
+
+Neighbouring threads of a warp differ in threadIdx.x.  Where that letter is contiguous in memory their
+accesses fall into the same 32-byte sectors (coalesced, the default); ``bind x=m y=n`` on a row-major C is
+the textbook's uncoalesced kernel.
+
+    register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
+==> bind x=m y=n
+    register acc[m=32, n=8] f32 spread m=1x1x32x1 n=1x1x8x1 x=m   # bind x=m y=n
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.build import accumulator, default_work
+from gemmgen.ir.edit import edit_buffer, edit_main
+from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.ir.problem import Problem
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
-SPEC = DirectiveSpec(
-    "bind",
-    arguments=(
-        ArgumentSpec("x", "word", choices=("<m>", "<n>"), required=True),
-        ArgumentSpec("y", "word", choices=("<m>", "<n>")),
-    ),
-)
+
+@dataclass(frozen=True)
+class Bind:
+    SPEC: ClassVar = DirectiveSpec(
+        "bind",
+        arguments=(
+            ArgumentSpec("x", "word", choices=("<m>", "<n>"), required=True),
+            ArgumentSpec("y", "word", choices=("<m>", "<n>")),
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ()
+
+    x: str
+    y: str | None
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Bind:
+        x = said.word("x")
+        assert x is not None
+        return Bind(x, said.word("y"), said)
+
+    def apply(self, program: Program) -> Program:
+        if self.x == self.y:
+            raise Refusal(
+                f"bind gives {self.x} to both x and y",
+                at=self.said.place("y"),
+                hint=f"leave out y={self.y}: it is the other letter of C anyway",
+            )
+        return edit_main(program, lambda kernel: self._rebind(kernel, program.problem))
+
+    def _rebind(self, kernel: Kernel, problem: Problem) -> Kernel:
+        work, spread = default_work(problem, self.x)
+        origins = (self.said.origin,)
+        acc = replace(accumulator(work, spread), origins=origins)
+        return edit_buffer(replace(kernel, work=work), "acc", lambda _: acc)

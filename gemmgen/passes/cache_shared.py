@@ -1,7 +1,90 @@
-"""cache_shared: specification; the rewrite follows."""
+"""cache_shared: stage a step's tile of an operand in shared memory.
+
+All threads of the block load the tile together, once, and read it from shared memory.  The letters name
+the layout there, the last one contiguous: ``A[k, m]`` transposes a row-major A on the way in, so that a
+thread's rows become neighbours.  Elements outside the matrix become zero, which adds nothing to a sum.
+
+    loop k
+      acc += A * B
+==> cache_shared A[k, m]
+    shared A_shared[k=8, m=16] f32   # cache_shared A[k, m]
+    produce A_shared = A   # cache_shared A[k, m]
+    loop k
+      acc += A_shared * B
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
+from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
+from gemmgen.passes.base import Fact, Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import extent
 from gemmgen.schedule.spec import DirectiveSpec
 
-SPEC = DirectiveSpec("cache_shared", operands=("a", "b"), layout=True)
+
+@dataclass(frozen=True)
+class CacheShared:
+    SPEC: ClassVar = DirectiveSpec("cache_shared", operands=("a", "b"), layout=True)
+    AFTER: ClassVar[tuple[str, ...]] = ("tile",)
+
+    tiles: tuple[Fact, ...]
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> CacheShared:
+        return CacheShared(said.facts("none"), said)
+
+    def apply(self, program: Program) -> Program:
+        if pipeline_of(program.main) is None:
+            raise self._unsplit(program)
+        for fact in self.tiles:
+            program = edit_main(program, lambda kernel, fact=fact: _stage(kernel, fact))
+        return program
+
+    def _unsplit(self, program: Program) -> Refusal:
+        problem, work = program.problem, program.main.work
+        operand = self.tiles[0].operand
+        free = problem.m if operand.tensor == problem.a.name else problem.n
+        rows, capital = work.size(free), extent(problem.k)
+        return Refusal(
+            f"cache_shared {operand.tensor} needs a tile of {problem.k} to stage",
+            at=operand.span,
+            notes=(
+                f"{problem.k} is not split, so the tile would be {rows} x {capital}: "
+                f"{rows * 4 * 4096:,} bytes of shared memory at {capital} = 4096",
+            ),
+            hint=f"tile {problem.m}={work.size(problem.m)} {problem.n}={work.size(problem.n)} "
+            f"{problem.k}=8",
+        )
+
+
+def _stage(kernel: Kernel, fact: Fact) -> Kernel:
+    tensor, order = fact.operand.tensor, fact.operand.indices
+    assert order is not None
+    pipeline = pipeline_of(kernel)
+    assert pipeline is not None
+    name = f"{tensor}_shared"
+    sizes = dict(kernel.work.tile) | {pipeline.letter: pipeline.step}
+    shape = tuple((letter, sizes[letter]) for letter in order)
+    origins = (fact.origin,)
+    tile = Buffer(name, Space.SHARED, "f32", shape, Layout(order), origins=origins)
+    copy = Copy(name, tensor, origins=origins)
+
+    def read_the_tile(operation: Copy | Contract) -> Copy | Contract:
+        if not isinstance(operation, Contract):
+            return operation
+        a, b = (name if side == tensor else side for side in (operation.a, operation.b))
+        return replace(operation, a=a, b=b)
+
+    kernel = edit_operations(kernel, read_the_tile)
+    body = tuple(
+        replace(s, produce=(*s.produce, copy)) if isinstance(s, Pipeline) else s
+        for s in kernel.body
+    )
+    shared_last = (*kernel.buffers[:-1], tile, kernel.buffers[-1])
+    return replace(kernel, buffers=shared_last, body=body)

@@ -1,13 +1,80 @@
-"""double_buffer: specification; the rewrite follows."""
+"""double_buffer: fill the next buffer while the present one is used.
+
+``A`` (or ``A.shared``) gives the shared tile ``stages`` copies.  The next tile is loaded early, into
+registers, and stored late, after the arithmetic, so that the loads' latency hides behind it.
+``A.register`` does the same one level down: fragment k + 1 is read while fragment k is multiplied.
+
+    shared A_shared[k=8, m=16] f32
+==> double_buffer A
+    shared A_shared[k=8, m=16] f32 stages=2   # double_buffer A
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import edit_buffer, edit_main
+from gemmgen.ir.nodes import Buffer, Kernel, Program
+from gemmgen.passes.base import Fact, Said
+from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
-SPEC = DirectiveSpec(
-    "double_buffer",
-    operands=("a", "b"),
-    hops=(("a", ("shared", "register")), ("b", ("shared", "register"))),
-    bare="shared",
-    arguments=(ArgumentSpec("stages", maximum=16, default=2, identity=1),),
-)
+
+@dataclass(frozen=True)
+class DoubleBuffer:
+    SPEC: ClassVar = DirectiveSpec(
+        "double_buffer",
+        operands=("a", "b"),
+        hops=(("a", ("shared", "register")), ("b", ("shared", "register"))),
+        bare="shared",
+        arguments=(ArgumentSpec("stages", maximum=16, default=2, identity=1),),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block")
+
+    buffers: tuple[Fact, ...]
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> DoubleBuffer:
+        return DoubleBuffer(said.facts("stages", default=2), said)
+
+    def apply(self, program: Program) -> Program:
+        for fact in self.buffers:
+            program = edit_main(program, lambda kernel, fact=fact: _buffer(kernel, fact))
+        return program
+
+
+def _buffer(kernel: Kernel, fact: Fact) -> Kernel:
+    register = fact.operand.hop == "register"
+    name = f"{fact.operand.tensor}_{'frag' if register else 'shared'}"
+    if not kernel.has(name):
+        raise _no_buffer(fact, register)
+    if register and fact.value != 2:
+        raise Refusal(
+            f"fragments are read one step ahead: stages={fact.value} has no use for the rest",
+            at=fact.span,
+            hint=f"double_buffer {fact.operand.tensor}.register (stages=2)",
+        )
+
+    def multiply(buffer: Buffer) -> Buffer:
+        layout = replace(buffer.layout, stages=fact.value)
+        return replace(buffer, layout=layout, origins=(*buffer.origins, fact.origin))
+
+    return edit_buffer(kernel, name, multiply)
+
+
+def _no_buffer(fact: Fact, register: bool) -> Refusal:
+    tensor = fact.operand.tensor
+    if register:
+        return Refusal(
+            f"double_buffer {tensor}.register: there are no fragments of {tensor}",
+            at=fact.operand.span,
+            hint="add a register_block, which reads fragments",
+        )
+    return Refusal(
+        f"double_buffer {tensor}: {tensor} is not in shared memory",
+        at=fact.operand.span,
+        hint=f"add cache_shared {tensor}",
+    )

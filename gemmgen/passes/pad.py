@@ -1,11 +1,88 @@
-"""pad: specification; the rewrite follows."""
+"""pad: lengthen each row of a tile in shared memory, to spread a column over the banks.
+
+Shared memory has 32 banks of 4 bytes.  Without a pad the elements of a column of 32, 64 or 128 floats lie
+in one bank and are read one after another.  A row that is read or written wide must stay a multiple of
+that width.
+
+    shared A_shared[k=8, m=16] f32
+==> pad A by=4
+    shared A_shared[k=8, m=16] f32 pad=4   # pad A by=4
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import copies, edit_buffer, edit_main
+from gemmgen.ir.nodes import Buffer, Kernel, Program
+from gemmgen.passes.base import Fact, Said
+from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
-SPEC = DirectiveSpec(
-    "pad",
-    operands=("a", "b"),
-    arguments=(ArgumentSpec("by", minimum=0, maximum=1024, required=True, identity=0),),
-)
+
+@dataclass(frozen=True)
+class Pad:
+    SPEC: ClassVar = DirectiveSpec(
+        "pad",
+        operands=("a", "b"),
+        arguments=(ArgumentSpec("by", minimum=0, maximum=1024, required=True, identity=0),),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize")
+
+    pads: tuple[Fact, ...]
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Pad:
+        return Pad(said.facts("by"), said)
+
+    def apply(self, program: Program) -> Program:
+        for fact in self.pads:
+            program = edit_main(program, lambda kernel, fact=fact: _pad(kernel, fact))
+        return program
+
+
+def _pad(kernel: Kernel, fact: Fact) -> Kernel:
+    tensor = fact.operand.tensor
+    name = f"{tensor}_shared"
+    if not kernel.has(name):
+        raise Refusal(
+            f"pad {tensor}: {tensor} is not in shared memory",
+            at=fact.operand.span,
+            hint=f"cache_shared {tensor}, or leave the pad out",
+        )
+    tile = kernel.buffer(name)
+    letter, width = tile.layout.order[-1], wide_access(kernel, tile)
+    row = tile.extent(letter)
+    if (row + fact.value) % width:
+        nearest = sorted(
+            (by for by in range(fact.value + width) if (row + by) % width == 0),
+            key=lambda by: abs(by - fact.value),
+        )
+        raise Refusal(
+            f"pad {tensor} by={fact.value} breaks the {width}-wide accesses of {tile.name}",
+            at=fact.span,
+            notes=(
+                f"a row is {row} + {fact.value} = {row + fact.value} elements along {letter}, "
+                f"and {row + fact.value} % {width} = {(row + fact.value) % width}",
+            ),
+            hint=f"by={max(nearest[:2])}, the nearest that keeps every row aligned",
+        )
+
+    def lengthen(buffer: Buffer) -> Buffer:
+        layout = replace(buffer.layout, pad=fact.value)
+        return replace(buffer, layout=layout, origins=(*buffer.origins, fact.origin))
+
+    return edit_buffer(kernel, name, lengthen)
+
+
+def wide_access(kernel: Kernel, tile: Buffer) -> int:
+    """The widest access to a shared tile: a store is wide where both sides share their last letter."""
+    widths = [1]
+    for copy in copies(kernel):
+        same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
+        if copy.src == tile.name or (copy.dst == tile.name and same):
+            widths.append(copy.width)
+    return max(widths)

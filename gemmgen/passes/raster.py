@@ -1,9 +1,43 @@
-"""raster: specification; the rewrite follows."""
+"""raster: the order in which blocks walk over C.
+
+Blocks that run at the same time share what the L2 cache holds.  ``group=8`` walks the tiles in bands of 8
+block rows, column by column within a band, so that they read fewer different rows of A and columns of B
+than a walk row by row.
+
+    work m=16 n=16
+==> raster group=8
+    work m=16 n=16 raster=8   # raster group=8
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.ir.edit import edit_main
+from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
-SPEC = DirectiveSpec(
-    "raster", arguments=(ArgumentSpec("group", maximum=1024, required=True, identity=1),)
-)
+
+@dataclass(frozen=True)
+class Raster:
+    SPEC: ClassVar = DirectiveSpec(
+        "raster", arguments=(ArgumentSpec("group", maximum=1024, required=True, identity=1),)
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile",)
+
+    group: int
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Raster:
+        return Raster(said.integer("group") or 1, said)
+
+    def apply(self, program: Program) -> Program:
+        def walk(kernel: Kernel) -> Kernel:
+            origins = (*kernel.work.origins, self.said.origin)
+            return replace(kernel, work=replace(kernel.work, raster=self.group, origins=origins))
+
+        return edit_main(program, walk)

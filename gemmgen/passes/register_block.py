@@ -1,17 +1,166 @@
-"""register_block: specification; the rewrite follows."""
+"""register_block: each thread owns an m x n micro-tile of C.
+
+A thread reads m elements of A and n of B (its fragments) for m * n multiply-adds: (1/m + 1/n) reads each
+instead of 2.  ``interleave`` deals the micro-tile in pieces of that many neighbours, spread over the
+tile, so that a warp reads neighbouring words; by default the pieces are as wide as the fragment's wide
+reads (``vectorize``), or the whole micro-tile.  ``order`` is that of a thread's FMAs: ``serpentine`` and
+``zigzag`` let consecutive FMAs share operands.
+
+    register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
+    loop k
+      acc += A * B
+==> register_block m=4 n=4
+    register A_frag[m=16] f32 spread m=1x1x4x4 x=n   # register_block m=4 n=4
+    register acc[m=16, n=16] f32 spread m=1x1x4x4 n=1x1x4x4 x=n   # register_block m=4 n=4
+    loop k
+      A_frag = A   # register_block m=4 n=4
+      acc += A_frag * B_frag   # register_block m=4 n=4
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import contraction, edit_main
+from gemmgen.ir.nodes import (
+    AxisSpread,
+    Buffer,
+    Contract,
+    Copy,
+    FmaOrder,
+    Kernel,
+    Layout,
+    Loop,
+    Pipeline,
+    Program,
+    Space,
+    Spread,
+    Statement,
+)
+from gemmgen.ir.problem import Problem
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
-SPEC = DirectiveSpec(
-    "register_block",
-    arguments=(
-        ArgumentSpec("<m>", required=True, maximum=64),
-        ArgumentSpec("<n>", required=True, maximum=64),
-        ArgumentSpec("interleave", maximum=64),
-        ArgumentSpec(
-            "order", "word", choices=("rows", "serpentine", "zigzag"), default="rows", identity="rows"
+ORDERS: tuple[FmaOrder, ...] = ("rows", "serpentine", "zigzag")
+
+
+@dataclass(frozen=True)
+class RegisterBlock:
+    SPEC: ClassVar = DirectiveSpec(
+        "register_block",
+        arguments=(
+            ArgumentSpec("<m>", required=True, maximum=64),
+            ArgumentSpec("<n>", required=True, maximum=64),
+            ArgumentSpec("interleave", maximum=64),
+            ArgumentSpec("order", "word", choices=ORDERS, default="rows", identity="rows"),
         ),
-    ),
-)
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile")
+
+    sizes: tuple[tuple[str, int], ...]
+    pieces: tuple[tuple[str, int], ...]
+    """Per letter, neighbours in a piece."""
+    order: FmaOrder
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> RegisterBlock:
+        letters = roles(schedule.gemm)[:2]
+        sizes = tuple((letter, said.integer(letter) or 1) for letter in letters)
+        given = said.integer("interleave")
+        widths = _shared_widths(schedule)
+        pieces = tuple(
+            (letter, given or _default_piece(size, widths.get(letter, size)))
+            for letter, size in sizes
+        )
+        order = next(o for o in ORDERS if o == (said.word("order") or "rows"))
+        return RegisterBlock(sizes, pieces, order, said)
+
+    def apply(self, program: Program) -> Program:
+        return edit_main(program, lambda kernel: self._block(kernel, program.problem))
+
+    def _block(self, kernel: Kernel, problem: Problem) -> Kernel:
+        spread = kernel.spread
+        axes = tuple(self._axis(spread.axis(letter)) for letter, _ in self.sizes)
+        spread = spread.with_axes(*axes)
+        contract = contraction(kernel)
+        a, b = f"{problem.a.name}_frag", f"{problem.b.name}_frag"
+        fetch = (Copy(a, contract.a, origins=self._origins), Copy(b, contract.b, origins=self._origins))
+        contract = replace(contract, a=a, b=b, order=self.order, origins=self._origins)
+        acc = kernel.buffer("acc")
+        acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
+        fragments = (
+            self._fragment(a, spread.axis(problem.m), spread.x),
+            self._fragment(b, spread.axis(problem.n), spread.x),
+        )
+        buffers = (*(x for x in kernel.buffers if x.name != "acc"), *fragments, acc)
+        body = tuple(_with_loop_body(s, (*fetch, contract)) for s in kernel.body)
+        return replace(kernel, buffers=buffers, body=body)
+
+    @property
+    def _origins(self) -> tuple[str, ...]:
+        return (self.said.origin,)
+
+    def _fragment(self, name: str, axis: AxisSpread, x: str) -> Buffer:
+        shape = ((axis.letter, axis.extent),)
+        layout = Layout((axis.letter,))
+        spread = Spread((axis,), x)
+        return Buffer(name, Space.REGISTER, "f32", shape, layout, spread, self._origins)
+
+    def _axis(self, axis: AxisSpread) -> AxisSpread:
+        letter = axis.letter
+        size, piece = dict(self.sizes)[letter], dict(self.pieces)[letter]
+        if axis.lanes % size:
+            raise Refusal(
+                f"register_block {letter}={size} does not divide the tile it shares out",
+                at=self.said.place(letter),
+                notes=(f"{axis.lanes} elements along {letter}: {axis.lanes} % {size} = "
+                       f"{axis.lanes % size}",),
+                hint="a divisor of "
+                f"{axis.lanes}, such as {letter}="
+                + " or ".join(str(d) for d in (2, 4, 8, 16) if axis.lanes % d == 0),
+            )
+        if size % piece:
+            raise Refusal(
+                f"interleave={piece} does not divide the micro-tile along {letter}",
+                at=self.said.place("interleave"),
+                notes=(f"{size} % {piece} = {size % piece}",),
+                hint=f"interleave={_largest_divisor(size, piece)}",
+            )
+        return replace(axis, lanes=axis.lanes // size, pieces=size // piece, width=piece)
+
+
+def _default_piece(size: int, width: int) -> int:
+    return width if size % width == 0 else size
+
+
+def _largest_divisor(size: int, limit: int) -> int:
+    return next(d for d in range(min(size, limit), 0, -1) if size % d == 0)
+
+
+def _shared_widths(schedule: Schedule) -> dict[str, int]:
+    """Per letter of C, the width of the fragment reads that ``vectorize`` asks for."""
+    said = Said.of(schedule, "vectorize")
+    if said is None:
+        return {}
+    m, n, _ = roles(schedule.gemm)
+    letter = {schedule.gemm.a.tensor: m, schedule.gemm.b.tensor: n}
+    return {
+        letter[fact.operand.tensor]: fact.value
+        for fact in said.facts("width")
+        if fact.operand.hop in (None, "shared") and fact.operand.tensor in letter
+    }
+
+
+def _with_loop_body(statement: Statement, body: tuple[Copy | Contract, ...]) -> Statement:
+    match statement:
+        case Loop():
+            return replace(statement, body=body)
+        case Pipeline(consume=loops):
+            return replace(statement, consume=tuple(replace(x, body=body) for x in loops))
+        case _:
+            return statement

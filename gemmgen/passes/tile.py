@@ -1,14 +1,74 @@
-"""tile: specification; the rewrite follows."""
+"""tile: split C over the grid, and the contraction into steps.
+
+A block computes a tile of C of this size; without ``register_block``, a thread per element.  ``k`` splits
+the contraction into steps of that many terms, so that what a step reads can be staged near the threads
+(``cache_shared``).  Blocks read K(BM + BN) elements for BM x BN results, MNK(1/BM + 1/BN) in all.
+
+    work m=8 n=32
+    register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
+    loop k
+      acc += A * B
+==> tile m=16 n=16 k=8
+    work m=16 n=16   # tile m=16 n=16 k=8
+    register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n   # tile m=16 n=16 k=8
+    pipeline k by 8   # tile m=16 n=16 k=8
+      loop k
+        acc += A * B
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.ir.build import accumulator, spread_evenly
+from gemmgen.ir.edit import edit_buffer, edit_main
+from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.problem import Problem
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
-SPEC = DirectiveSpec(
-    "tile",
-    arguments=(
-        ArgumentSpec("<m>", required=True, maximum=4096),
-        ArgumentSpec("<n>", required=True, maximum=4096),
-        ArgumentSpec("<k>", maximum=4096),
-    ),
-)
+
+@dataclass(frozen=True)
+class Tile:
+    SPEC: ClassVar = DirectiveSpec(
+        "tile",
+        arguments=(
+            ArgumentSpec("<m>", required=True, maximum=4096),
+            ArgumentSpec("<n>", required=True, maximum=4096),
+            ArgumentSpec("<k>", maximum=4096),
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("bind",)
+
+    m: int
+    n: int
+    k: int | None
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Tile:
+        m, n, k = roles(schedule.gemm)
+        rows, columns = said.integer(m), said.integer(n)
+        assert rows is not None and columns is not None
+        return Tile(rows, columns, said.integer(k), said)
+
+    def apply(self, program: Program) -> Program:
+        return edit_main(program, lambda kernel: self._tile(kernel, program.problem))
+
+    def _tile(self, kernel: Kernel, problem: Problem) -> Kernel:
+        origins = (self.said.origin,)
+        sizes = {problem.m: self.m, problem.n: self.n}
+        work, spread = spread_evenly(problem, kernel.spread.x, sizes)
+        before = kernel.buffer("acc").origins
+        acc = replace(accumulator(work, spread), origins=(*before, *origins))
+        kernel = edit_buffer(kernel, "acc", lambda _: acc)
+        body = tuple(self._split(statement, problem) for statement in kernel.body)
+        return replace(kernel, work=replace(work, origins=origins), body=body)
+
+    def _split(self, statement: Statement, problem: Problem) -> Statement:
+        if isinstance(statement, Loop) and self.k is not None:
+            return Pipeline(problem.k, self.k, (), (statement,), (self.said.origin,))
+        return statement

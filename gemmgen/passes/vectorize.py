@@ -1,12 +1,199 @@
-"""vectorize: specification; the rewrite follows."""
+"""vectorize: move several neighbouring elements in one access (float2, float4).
+
+A hop can be wide where neighbours in memory are neighbours on both of its sides: ``A.global`` along A's
+contiguous letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous in
+shared memory, which must be one of C; C along its contiguous letter.  A bare operand means every hop it
+has.  The kernel then requires pointers and leading dimensions to be aligned; ragged edges stay guarded.
+
+    produce A_shared = A
+    loop k
+      A_frag = A_shared
+==> vectorize A width=4
+    produce A_shared = A width=4   # vectorize A width=4
+    loop k
+      A_frag = A_shared width=4   # vectorize A width=4
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import copies, edit_main, edit_operations
+from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Map, Program, Space
+from gemmgen.ir.problem import Problem
+from gemmgen.passes.base import Fact, Said
+from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
-SPEC = DirectiveSpec(
-    "vectorize",
-    operands=("a", "b", "c"),
-    hops=(("a", ("global", "shared")), ("b", ("global", "shared")), ("c", ("global",))),
-    arguments=(ArgumentSpec("width", required=True, maximum=16, identity=1),),
-)
+WIDTHS = (2, 4)
+BYTES = 16
+
+
+@dataclass(frozen=True)
+class Vectorize:
+    SPEC: ClassVar = DirectiveSpec(
+        "vectorize",
+        operands=("a", "b", "c"),
+        hops=(("a", ("global", "shared")), ("b", ("global", "shared")), ("c", ("global",))),
+        arguments=(ArgumentSpec("width", required=True, maximum=16, identity=1),),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
+
+    widths: tuple[Fact, ...]
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Vectorize:
+        return Vectorize(said.facts("width"), said)
+
+    def apply(self, program: Program) -> Program:
+        for fact in self.widths:
+            _check_bytes(fact)
+            program = edit_main(
+                program, lambda kernel, fact=fact: _widen(kernel, program.problem, fact)
+            )
+        return program
+
+
+def _check_bytes(fact: Fact) -> None:
+    if fact.value not in WIDTHS:
+        raise Refusal(
+            f"width={fact.value} is no width of a memory access",
+            at=fact.span,
+            notes=(f"{fact.value} x 4 bytes = {fact.value * 4}; accesses are 4, 8 or {BYTES} bytes",),
+            hint="width=4 (float4) or width=2 (float2)",
+        )
+
+
+def _widen(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
+    if fact.operand.tensor == problem.c.name:
+        return _widen_store(kernel, problem, fact)
+    hops = [copy for copy in copies(kernel) if _hop(kernel, copy, problem, fact) in _wanted(fact)]
+    if not hops:
+        raise _nothing_to_widen(problem, fact)
+    for hop in hops:
+        _check_hop(kernel, hop, problem, fact)
+
+    def widen(operation: Copy | Contract) -> Copy | Contract:
+        if isinstance(operation, Copy) and operation in hops:
+            return replace(
+                operation, width=fact.value, origins=(*operation.origins, fact.origin)
+            )
+        return operation
+
+    return edit_operations(kernel, widen)
+
+
+def _wanted(fact: Fact) -> tuple[str, ...]:
+    return (fact.operand.hop,) if fact.operand.hop else ("global", "shared")
+
+
+def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> str | None:
+    """Which hop of the fact's operand ``copy`` is: named for the memory it reads."""
+    tensor = fact.operand.tensor
+    if copy.src == tensor:
+        return "global"
+    return "shared" if copy.src == f"{tensor}_shared" else None
+
+
+def _nothing_to_widen(problem: Problem, fact: Fact) -> Refusal:
+    tensor, hop = fact.operand.tensor, fact.operand.hop
+    if hop == "shared":
+        return Refusal(
+            f"{tensor} has no hop from shared memory to registers",
+            at=fact.operand.span,
+            hint=f"needs cache_shared {tensor} and a register_block; "
+            f"or vectorize {tensor}.global width={fact.value}",
+        )
+    return Refusal(
+        f"{tensor} is read element by element where it is used: there is no copy to widen",
+        at=fact.operand.span,
+        hint=f"stage it first: tile {problem.m}=.. {problem.n}=.. {problem.k}=.. and "
+        f"cache_shared {tensor}",
+    )
+
+
+def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> None:
+    """Neighbours in the memory that is read must be neighbours in the tile that is written."""
+    src, dst = kernel.buffer(copy.src), kernel.buffer(copy.dst)
+    letter = src.layout.order[-1]
+    if dst.space is Space.REGISTER:
+        _check_fragment(dst, letter, problem, fact, src)
+        return
+    extent = dst.extent(letter)
+    if extent % fact.value:
+        raise Refusal(
+            f"vectorize width={fact.value} does not divide the {letter} tile of {src.name}",
+            at=fact.span,
+            notes=(
+                f"{_bracket(src)} is contiguous along {letter}, the tile has {letter}={extent}, "
+                f"and {extent} % {fact.value} = {extent % fact.value}",
+            ),
+            hint=_width_hint(extent, f"tile {letter}={-(-extent // 4) * 4}"),
+        )
+
+
+def _check_fragment(
+    fragment: Buffer, letter: str, problem: Problem, fact: Fact, src: Buffer
+) -> None:
+    if letter not in fragment.letters:
+        tensor, free = fact.operand.tensor, fragment.letters[0]
+        hop = "shared" if src.space is Space.SHARED else "global"
+        raise Refusal(
+            f"{tensor}.{hop} can't be read {fact.value} at a time",
+            at=fact.operand.span,
+            notes=(
+                f"a fragment holds neighbours along {free}, but {_bracket(src)} is contiguous "
+                f"along {letter}",
+            ),
+            hint=f"cache_shared {tensor}[{problem.k}, {free}] to lay it out along {free}"
+            + (f", or vectorize {tensor}.global alone" if hop == "shared" else ""),
+        )
+    assert fragment.spread is not None
+    piece = fragment.spread.axis(letter).width
+    if piece % fact.value:
+        raise Refusal(
+            f"vectorize width={fact.value} does not divide a thread's run of neighbours of "
+            f"{fact.operand.tensor}",
+            at=fact.span,
+            notes=(
+                f"a thread holds {piece} neighbours along {letter} at a time (register_block), "
+                f"and {piece} % {fact.value} = {piece % fact.value}",
+            ),
+            hint=_width_hint(piece, f"register_block {letter}={-(-piece // 4) * 4}"),
+        )
+
+
+def _widen_store(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
+    letter = problem.c.contiguous
+    piece = kernel.spread.axis(letter).width
+    if piece % fact.value:
+        raise Refusal(
+            f"vectorize width={fact.value} does not divide a thread's run of neighbours of "
+            f"{problem.c.name}",
+            at=fact.span,
+            notes=(
+                f"a thread holds {piece} neighbours along {letter} at a time, "
+                f"and {piece} % {fact.value} = {piece % fact.value}",
+            ),
+            hint=_width_hint(piece, f"register_block {letter}=8"),
+        )
+
+    body = tuple(
+        replace(s, width=fact.value, origins=(*s.origins, fact.origin))
+        if isinstance(s, Map)
+        else s
+        for s in kernel.body
+    )
+    return replace(kernel, body=body)
+
+
+def _bracket(buffer: Buffer) -> str:
+    return f"{buffer.name}[{', '.join(buffer.layout.order)}]"
+
+
+def _width_hint(extent: int, otherwise: str) -> str:
+    fitting = [w for w in WIDTHS if extent % w == 0]
+    return f"width={fitting[-1]}, or {otherwise}" if fitting else otherwise

@@ -69,7 +69,7 @@ def _stated(statement: Checked) -> tuple[Argument, ...]:
 def _facts(
     statements: list[Checked], spec: DirectiveSpec, source: Source, mistakes: Mistakes
 ) -> dict[tuple[Role, str], _Fact]:
-    """One fact per operand and hop ("" where the directive knows no hops); records what is told twice."""
+    """One fact per operand and hop ("" where there are no hops); records what is told twice."""
     found: dict[tuple[Role, str], _Fact] = {}
     for statement in statements:
         for role, operand in statement.operands:

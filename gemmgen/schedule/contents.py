@@ -24,18 +24,23 @@ from gemmgen.source import Source, Span, shown
 
 @dataclass
 class Contents:
-    """The statements of a file by form, in its order.  ``broken`` are words of those with bad syntax."""
+    """The statements of a file by form, in its order.
 
-    gemms: list[tuple[tuple[RawOperand, ...], Span]] = field(default_factory=list)
-    kernels: list[tuple[Word, Span]] = field(default_factory=list)
-    targets: list[tuple[Word, Span]] = field(default_factory=list)
-    dtypes: list[RawDirective] = field(default_factory=list)
-    assumes: list[RawAssume] = field(default_factory=list)
-    requires: list[RawRequire] = field(default_factory=list)
-    lets: list[Let] = field(default_factory=list)
-    directives: list[RawDirective] = field(default_factory=list)
-    epilogues: list[tuple[Parsed, Span]] = field(default_factory=list)
-    broken: set[str] = field(default_factory=set)
+    ``broken`` are the first words of those that can't be read.
+    """
+
+    gemms: list[tuple[tuple[RawOperand, ...], Span]] = field(
+        default_factory=list[tuple[tuple[RawOperand, ...], Span]]
+    )
+    kernels: list[tuple[Word, Span]] = field(default_factory=list[tuple[Word, Span]])
+    targets: list[tuple[Word, Span]] = field(default_factory=list[tuple[Word, Span]])
+    dtypes: list[RawDirective] = field(default_factory=list[RawDirective])
+    assumes: list[RawAssume] = field(default_factory=list[RawAssume])
+    requires: list[RawRequire] = field(default_factory=list[RawRequire])
+    lets: list[Let] = field(default_factory=list[Let])
+    directives: list[RawDirective] = field(default_factory=list[RawDirective])
+    epilogues: list[tuple[Parsed, Span]] = field(default_factory=list[tuple[Parsed, Span]])
+    broken: set[str] = field(default_factory=set[str])
 
 
 def read_contents(source: Source, known: Iterable[str], mistakes: Mistakes) -> Contents:

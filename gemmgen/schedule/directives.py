@@ -53,7 +53,7 @@ class _Checker:
         self.word = spec.name
         self.letters = letters(scope.gemm)
         self.gemm = scope.gemm
-        self.tensors = {name: role for role, name in tensors(scope.gemm).items()}
+        self.tensors: dict[str, Role] = {n: role for role, n in tensors(scope.gemm).items()}
         self.written = {a.name: self.letters.get(a.name, a.name) for a in spec.arguments}
 
     def check_named(self) -> None:

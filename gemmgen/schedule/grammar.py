@@ -1,12 +1,17 @@
 """Statements to parse trees by ``grammar.lark``, and syntax errors in a user's words."""
 
+# lark's annotations leave the kind of its input open, so that some of its attributes are unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from gemmgen.errors import Refusal
 from gemmgen.schedule.statements import Statement
@@ -59,11 +64,23 @@ _TERMINALS = {
 }
 
 
+@dataclass(eq=False)
+class _Syntax(Exception):
+    """What lark found wrong: the text there, its offset, and the terminals that could stand there.
+
+    ``text`` is "" at the end of the statement.
+    """
+
+    text: str
+    offset: int
+    accepts: frozenset[str]
+
+
 def parse(statement: Statement) -> Tree[Token]:
-    """The tree of what follows a statement's first word; places in it count from that word's end."""
+    """The tree of what follows a statement's first word; its places count from that word's end."""
     try:
         return _tree(FORMS.get(statement.word, "directive"), statement.rest)
-    except UnexpectedInput as wrong:
+    except _Syntax as wrong:
         raise _refusal(statement, wrong) from None
 
 
@@ -82,34 +99,32 @@ def _lark() -> Lark:
 @lru_cache(maxsize=1024)
 def _tree(form: str, text: str) -> Tree[Token]:
     """Trees are only read, so equal statements (of a search, of a test) can share one."""
-    return _lark().parse(text, start=form)
+    try:
+        return _lark().parse(text, start=form)
+    except UnexpectedCharacters as wrong:
+        raise _Syntax(str(wrong.char), int(wrong.pos_in_stream or 0), frozenset()) from None
+    except UnexpectedToken as wrong:
+        token = cast(Token, wrong.token)
+        accepts = frozenset(wrong.accepts or ())
+        text = "" if token.type == "$END" else str(token)
+        raise _Syntax(text, token.start_pos or 0, accepts) from None
 
 
-def _refusal(statement: Statement, wrong: UnexpectedInput) -> Refusal:
+def _refusal(statement: Statement, wrong: _Syntax) -> Refusal:
     form = FORMS.get(statement.word, "directive")
     example = EXAMPLES.get(statement.word)
-    usual = (
-        f"write it like `{example}`" if example else "one statement a line, `name=value` arguments"
-    )
-    if isinstance(wrong, UnexpectedToken) and wrong.token.type == "$END":
+    hint = f"write it like `{example}`" if example else "arguments are `name=value`"
+    notes = _expected(wrong.accepts)
+    if not wrong.text:
         end = statement.span.end
-        return Refusal(
-            "the statement ends too early",
-            at=Span(end - 1, end),
-            hint=usual,
-            notes=_expected(wrong),
-        )
-    if isinstance(wrong, UnexpectedToken):
-        text, notes = str(wrong.token), _expected(wrong)
-    elif isinstance(wrong, UnexpectedCharacters):
-        text, notes = wrong.char, ()
-    else:
-        raise wrong
-    start = statement.start + len(statement.word) + (wrong.pos_in_stream or 0)
-    hint = _HINTS.get((form, text), usual)
-    if form == "epilogue" and text in {"<", "<=", ">", ">=", "==", "!="}:
+        place = Span(end - 1, end)
+        return Refusal("the statement ends too early", at=place, hint=hint, notes=notes)
+    start = statement.start + len(statement.word) + wrong.offset
+    hint = _HINTS.get((form, wrong.text), hint)
+    if form == "epilogue" and wrong.text in {"<", "<=", ">", ">=", "==", "!="}:
         hint = "comparisons don't chain: write a < b && b < c"
-    return Refusal(_unexpected(text), at=Span(start, start + len(text)), hint=hint, notes=notes)
+    place = Span(start, start + len(wrong.text))
+    return Refusal(_unexpected(wrong.text), at=place, hint=hint, notes=notes)
 
 
 def _unexpected(text: str) -> str:
@@ -119,8 +134,8 @@ def _unexpected(text: str) -> str:
     return f"unexpected character {code}" + (f" `{text}`" if text.isprintable() else "")
 
 
-def _expected(wrong: UnexpectedToken) -> tuple[str, ...]:
-    names = {_TERMINALS.get(name, "") for name in wrong.accepts or ()}
-    if "" in names or len(names) > 3:
+def _expected(accepts: frozenset[str]) -> tuple[str, ...]:
+    names = {_TERMINALS.get(name, "") for name in accepts}
+    if not names or "" in names or len(names) > 3:
         return ()
     return ("expected here: " + ", or ".join(sorted(names)),)

@@ -1,7 +1,7 @@
 """A schedule as a value: what a ``.sched`` file says, statement by statement.
 
-Spans serve errors alone and take no part in equality, so that the same facts are equal values wherever
-and in whatever order they were written.
+Spans serve errors alone and take no part in equality, so that the same facts are equal values
+wherever and in whatever order they were written.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ DEFAULT_DTYPES = (("A", "f32"), ("B", "f32"), ("C", "f32"), ("acc", "f32"))
 class Operand:
     """``A``, ``A.shared`` or ``A[k, m]`` in a directive.
 
-    ``hop`` is None where a bare operand says the same: every hop the directive knows, or the one that
-    its specification names.  ``indices`` are always given by a directive that states a layout, and
+    ``hop`` is None where a bare operand says the same: every hop the directive knows, or the one
+    that its specification names.  ``indices`` are always given by a directive that states a layout, and
     by no other.
     """
 
@@ -51,12 +51,12 @@ class Operand:
     indices: tuple[str, ...] | None = None
     span: Span = field(default=NOWHERE, compare=False)
     value_span: Span = field(default=NOWHERE, compare=False)
-    """The first argument beside this operand, where it was written; the operand where there is none."""
+    """The first argument written beside this operand; else the operand."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``{64, 128}``: the values of a set that a search may settle.  A canonical schedule has none."""
+    """``{64, 128}``: the values of a set that a search settles; a canonical schedule has none."""
 
     values: tuple[int | str, ...]
 
@@ -77,7 +77,8 @@ class Argument:
 class Directive:
     """``vectorize A B C width=4``: one rung of the ladder.
 
-    Operands are in the order a, b, c; arguments in the specification's, without those at their default.
+    Operands are in the order a, b, c; arguments in the specification's, without those at their
+    default.
     """
 
     name: str
@@ -118,8 +119,8 @@ class Require:
 class Schedule:
     """A whole, canonical schedule: directives in ladder order, one value per set of facts.
 
-    ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to type names.  Spans are places in
-    ``source``.
+    ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to type names.  Spans are places
+    in ``source``.
     """
 
     gemm: Gemm = DEFAULT_GEMM

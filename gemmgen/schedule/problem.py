@@ -21,8 +21,8 @@ _EXAMPLE = "C[m, n] = A[m, k] * B[k, n]"
 class Scope:
     """The names that the other statements are checked against.
 
-    Where the ``gemm`` line is wrong, ``sure`` is False and ``gemm`` stands in for it: then mistakes that
-    depend on its names are not told, since they may be none.
+    Where the ``gemm`` line is wrong, ``sure`` is False and ``gemm`` stands in for it: then mistakes
+    that depend on its names are not told, since they may be none.
     """
 
     gemm: Gemm
@@ -43,7 +43,7 @@ def check_gemm(
         with mistakes.caught():
             _check_distinct(accesses)
             _check_roles(accesses, span)
-            gemm = Gemm(*(_access(access) for access in accesses), span)
+            gemm = Gemm(*map(_access, accesses), span=span)
             _check_clashes(accesses, gemm)
             return Scope(gemm, True)
     return Scope(DEFAULT_GEMM, False)

@@ -1,4 +1,4 @@
-"""Names that a schedule may not choose: words of C++ and CUDA, macros, and the emitted text's own."""
+"""Names that a schedule may not choose: words of C++ and CUDA, macros, the emitted text's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from gemmgen.schedule.words import FUNCTIONS
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 LETTER = re.compile(r"[a-z][a-z0-9_]{0,15}")
 
-_CPP = frozenset("""
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
+_CPP = _words("""
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
     char32_t class compl concept const consteval constexpr constinit const_cast continue co_await
     co_return co_yield decltype default delete do double dynamic_cast else enum explicit export
@@ -20,31 +25,31 @@ _CPP = frozenset("""
     return short signed sizeof static static_assert static_cast struct switch template this
     thread_local throw true try typedef typeid typename typeof union unsigned using virtual void
     volatile wchar_t while xor xor_eq final override import module main std
-    """.split())
-_CUDA = frozenset("""
+    """)
+_CUDA = _words("""
     threadIdx blockIdx blockDim gridDim warpSize dim3 half half2 nv_bfloat16 nv_bfloat162 size_t
     ptrdiff_t nullptr_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t
     uintptr_t uchar ushort uint ulong clock clock64 printf malloc free memcpy memset memmove assert
     abort exit trap atomicAdd atomicSub atomicExch atomicMin atomicMax atomicCAS surfaceReference
     textureReference dim_t linux unix NULL NAN INFINITY EOF BUFSIZ RAND_MAX HUGE_VAL HUGE_VALF
     errno stdin stdout stderr signgam
-    """.split())
-_MATH = frozenset("""
+    """)
+_MATH = _words("""
     abs labs llabs fabs min max fmin fmax fma exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt
     rsqrt cbrt rcbrt pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sincos
     sinpi cospi erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma ceil floor trunc rint
     nearbyint round lround llround lrint llrint fmod remainder remquo fdim hypot rhypot ldexp frexp
     scalbn scalbln modf copysign nan nextafter ilogb isfinite isinf isnan signbit umin umax
-    """.split())
-_GLOBAL = frozenset("""
+    """)
+_GLOBAL = _words("""
     gamma j0 j1 jn y0 y1 yn norm norm3d norm4d ullmin div ldiv index rindex select read write open
     close wait signal time sleep random rand srand system link pipe dup access connect bind listen
-    """.split())
+    """)
 _PATTERNS = (
     (re.compile(r"u?(char|short|int|long|longlong|float|double|half)[1-4](_\w+)?"), "a CUDA type"),
     (
         re.compile(r"cu[A-Z]\w*|cuda[A-Z]\w*|CUDA_?[A-Z]\w*|CU_[A-Z]\w*"),
-        "a name of the CUDA library",
+        "a name of CUDA's library",
     ),
     (re.compile(r"M_[A-Z0-9_]+|CHAR_BIT|NDEBUG|FP_[A-Z]+|CUDART_\w+|NVRTC\w*"), "a macro"),
     (
@@ -55,9 +60,9 @@ _PATTERNS = (
     (re.compile(r"_[A-Z]\w*|\w*__\w*"), "kept by C++ for compilers"),
 )
 
-EMITTED = frozenset("""
+EMITTED = _words("""
     acc tid thread block piece stage next alpha beta
-    """.split())
+    """)
 """Names that the emitted text uses whatever the schedule."""
 
 STEMS = (
@@ -115,13 +120,11 @@ def taken(gemm: Gemm) -> dict[str, str]:
 def tensor_names(tensor: str) -> dict[str, str]:
     """The names that follow from a tensor's."""
     own = {ld_name(tensor): f"the leading dimension of {tensor}"}
-    return own | {
-        tensor + stem: f"the emitted text's name for a part of {tensor}" for stem in STEMS
-    }
+    return own | {tensor + stem: f"the emitted text's name for part of {tensor}" for stem in STEMS}
 
 
 def global_word(name: str) -> str | None:
-    """Why no kernel may be ``name``: beside the words of the language, functions of C stand there."""
+    """Why no kernel may be ``name``: functions of C stand beside it in the file."""
     return "a function of C" if name in _GLOBAL else language_word(name)
 
 

@@ -1,4 +1,4 @@
-"""What the letters of the ``gemm`` line stand for, and the parameter names that follow from them."""
+"""What the letters of the ``gemm`` line stand for, and the parameters named after them."""
 
 from __future__ import annotations
 

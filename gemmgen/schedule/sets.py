@@ -1,4 +1,4 @@
-"""Sets: ``tile m={64, 128}`` and ``let t = {64, 128}``, their keys, and the values chosen from them."""
+"""Sets: ``tile m={64, 128}`` and ``let t = {64, 128}``, their keys, and the values chosen."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Values:
 def choose(
     knobs: tuple[Knob, ...], settings: Settings, mistakes: Mistakes, settled: bool = True
 ) -> dict[Span, Word]:
-    """The item chosen of each set, by the set's place; records sets that ``settings`` leave open."""
+    """The item chosen of each set, by its place; records the sets that ``settings`` leave open."""
     wanted = {key: str(value) for key, value in settings}
     chosen: dict[Span, Word] = {}
     for key in wanted.keys() - {knob.key for knob in knobs}:
@@ -156,17 +156,10 @@ def _unsettled(knob: Knob) -> Refusal:
 def _unknown_key(key: str, value: str, knobs: tuple[Knob, ...]) -> Mistake:
     keys = [knob.key for knob in knobs]
     near = close(key, keys)
+    hint = f"did you mean --set {near}={shown(value)}? " if near else ""
     told = f"the sets of this file are {', '.join(keys)}" if keys else "this file has no set"
-    return Mistake(
-        f"--set {shown(key)}={shown(value)}: no set of this file has that key",
-        None,
-        (
-            f"did you mean --set {near}={shown(value)}?"
-            if near
-            else "leave it out" if not keys else told
-        ),
-        (told,),
-    )
+    message = f"--set {shown(key)}={shown(value)}: no set of this file has that key"
+    return Mistake(message, None, hint + told)
 
 
 def check_lets(

@@ -1,4 +1,4 @@
-"""What a directive may say: declared once per pass, read by the parser, the checker, help and fuzz."""
+"""What a directive may say: declared once per pass; read by the checker, help and fuzz."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ Role = Literal["a", "b", "c"]
 class ArgumentSpec:
     """One ``name=value`` of a directive.
 
-    ``name`` is a word, or one of the roles ``<m>``, ``<n>``, ``<k>``: the row, column and contracted
-    letter of this schedule's ``gemm`` line.  ``identity`` is the value that equals the argument's absence
-    (a directive whose every argument is at its identity is no directive).  Integers lie in
-    ``minimum..maximum``; words are one of ``choices`` (the roles stand for letters there too).
+    ``name`` is a word, or one of the roles ``<m>``, ``<n>``, ``<k>``: the row, column and
+    contracted letter of this schedule's ``gemm`` line.  ``identity`` is the value that equals the
+    argument's absence (a directive whose every argument is at its identity is no directive).
+    Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles stand for letters
+    there too).
     """
 
     name: str

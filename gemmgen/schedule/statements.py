@@ -23,8 +23,9 @@ _NEW = re.compile(r"[ \t]*(?!not\b)[A-Za-z_]\w*[ \t]+(?!(?:and|or)\b)[A-Za-z_]")
 class Statement:
     """One logical statement: ``source.text[start:end]``, without the comments around it.
 
-    ``word`` is its first name ("" where it begins with none).  ``above`` are the comment lines over it,
-    ``beside`` those at its lines' ends.  ``apart`` says that an empty line parts ``above`` from it.
+    ``word`` is its first name ("" where it begins with none).  ``above`` are the comment lines over
+    it, ``beside`` those at its lines' ends.  ``apart`` says that an empty line parts ``above`` from
+    it.
     """
 
     word: str

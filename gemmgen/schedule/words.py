@@ -1,4 +1,4 @@
-"""The words of the schedule language beside the directives, and the names people bring from elsewhere."""
+"""The words of the language beside its directives, and the names people bring from elsewhere."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ _ELSEWHERE = (
     (
         EPILOGUE,
         "TVM reverse_compute_inline, CUTLASS epilogue",
-        "reverse_compute_inline reverse_compute_at fuse_reduction_epilogue compute_at compute_inline"
-        " fuse_into_containing_op fuse_kernels fuse epilogue evt activation bias",
+        "reverse_compute_inline reverse_compute_at fuse_reduction_epilogue compute_at"
+        " compute_inline fuse_into_containing_op fuse_kernels fuse epilogue evt activation bias",
     ),
     ("tensor_core", "TVM tensorize, tinygrad TC", "blockize tensorize tc wmma mma wgmma mma_sync"),
     ("swizzle", "TVM transform_layout", "transform_layout reorder_storage annotate_layout"),
@@ -200,6 +200,6 @@ def statement_meant(word: str, known: Iterable[str]) -> str | None:
 
 
 def argument_meant(word: str, known: dict[str, str]) -> str | None:
-    """The known argument that ``word`` stands for; ``known`` maps a spec's names to the written ones."""
+    """The known argument that ``word`` stands for; ``known`` maps a spec's names to those here."""
     there = known.get(_ARGUMENTS.get(word.lower(), ""))
     return there or close(word, known.values())

@@ -1,0 +1,114 @@
+"""Expressions as C: the one place where precedence decides on parentheses."""
+
+from __future__ import annotations
+
+import struct
+
+from gemmgen.ir.expr import (
+    Binary,
+    Call,
+    Element,
+    Expr,
+    Float,
+    Int,
+    Select,
+    Unary,
+    Var,
+    Wide,
+)
+
+PRIMARY, PREFIX, CHOICE = 16, 15, 3
+PRECEDENCE: dict[str, int] = {
+    "*": 13,
+    "/": 13,
+    "%": 13,
+    "+": 12,
+    "-": 12,
+    "<": 10,
+    "<=": 10,
+    ">": 10,
+    ">=": 10,
+    "==": 9,
+    "!=": 9,
+    "&&": 5,
+    "||": 4,
+}
+"""C++'s binary operators, the tighter the higher; all of them group from the left."""
+
+C_NAMES = {
+    "fmaf": "fmaf",
+    "exp": "expf",
+    "tanh": "tanhf",
+    "erf": "erff",
+    "sqrt": "sqrtf",
+    "abs": "fabsf",
+    "round": "rintf",
+    "float": "static_cast<float>",
+}
+"""The C names of the functions that lowered code calls, in single precision."""
+
+
+def c_text(expr: Expr) -> str:
+    """``expr`` as C, with no parentheses but those it needs (and those a reader wants)."""
+    return _print(expr)[0]
+
+
+def _print(expr: Expr) -> tuple[str, int]:
+    """The text, and how tightly its outermost operator binds."""
+    match expr:
+        case Int(value):
+            return str(value), PRIMARY if value >= 0 else PREFIX
+        case Float(value):
+            return c_float(value), PRIMARY if value >= 0 else PREFIX
+        case Var(name):
+            return name, PRIMARY
+        case Binary():
+            return _binary(expr)
+        case Unary(op, operand):
+            inner = _within(operand, PREFIX)
+            return (f"{op}({inner})" if inner.startswith(op) else op + inner), PREFIX
+        case Wide(operand):
+            return f"(long long){_within(operand, PREFIX)}", PREFIX
+        case Select(condition, yes, no):
+            text = f"{_within(condition, CHOICE + 1)} ? {_within(yes, CHOICE + 1)} : "
+            return text + _within(no, CHOICE), CHOICE
+        case Call(function, arguments):
+            return f"{C_NAMES[function]}({', '.join(map(c_text, arguments))})", PRIMARY
+        case Element(buffer, indices):
+            return buffer + "".join(f"[{c_text(i)}]" for i in indices), PRIMARY
+
+
+def _within(expr: Expr, least: int) -> str:
+    text, binds = _print(expr)
+    return text if binds >= least else f"({text})"
+
+
+def _binary(expr: Binary) -> tuple[str, int]:
+    own = PRECEDENCE[expr.op]
+    left = _operand(expr, expr.left, own)
+    right = _operand(expr, expr.right, own + 1)
+    return f"{left} {expr.op} {right}", own
+
+
+def _operand(parent: Binary, expr: Expr, least: int) -> str:
+    """An operand; compilers (and readers) want ``(a && b) || c`` and ``(a < b) == c`` spelt out."""
+    if isinstance(expr, Binary) and expr.op != parent.op:
+        mixes_logic = parent.op == "||" and expr.op == "&&"
+        compares = PRECEDENCE[parent.op] in (9, 10) and PRECEDENCE[expr.op] in (9, 10)
+        if mixes_logic or compares:
+            return f"({c_text(expr)})"
+    if isinstance(expr, Binary) and expr.op == parent.op and PRECEDENCE[expr.op] in (9, 10):
+        return f"({c_text(expr)})"
+    return _within(expr, least)
+
+
+def c_float(value: float) -> str:
+    """A float literal: the shortest text that reads back as the same single-precision number."""
+    single = struct.unpack("f", struct.pack("f", value))[0]
+    for digits in range(1, 10):
+        text = f"{single:.{digits}g}"
+        if struct.unpack("f", struct.pack("f", float(text)))[0] == single:
+            break
+    if "e" not in text and "." not in text:
+        text += ".0"
+    return text.replace("e+", "e") + "f"

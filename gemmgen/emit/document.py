@@ -1,0 +1,151 @@
+"""A whole file: header, kernel between its fixed lines, launcher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+
+from gemmgen.emit.ctext import c_text
+from gemmgen.emit.header import (
+    argument_conditions,
+    launch_lines,
+    parameter_lines,
+    pointer_conditions,
+    requirement_lines,
+)
+from gemmgen.emit.views import View, bodies, constant_lines, shared_text
+from gemmgen.interface import Interface
+from gemmgen.ir.lowered import LoweredKernel, SharedArray
+
+BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
+"""The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
+
+
+@dataclass(frozen=True)
+class KernelView:
+    begin: str
+    end: str
+    constants: list[str]
+    checks: list[str]
+    name: str
+    parameters: list[str]
+    shared: list[str]
+    body: list[str]
+    template = "kernel.j2"
+
+
+@dataclass(frozen=True)
+class LauncherView:
+    name: str
+    parameters: list[str]
+    refused: list[str]
+    misaligned: list[list[str]]
+    empty: str
+    blocks: str
+    dynamic: list[str]
+    block: str
+    shared: str
+    arguments: str
+    template = "launcher.j2"
+
+
+@dataclass(frozen=True)
+class FileView:
+    what: str
+    schedule: list[str]
+    launch: list[str]
+    requires: list[str]
+    kernel: str
+    launcher: str
+    template = "file.j2"
+
+
+def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
+    """The CUDA C source of ``kernel``; ``what`` it computes and its canonical schedule head it."""
+    interface = kernel.interface
+    view = FileView(
+        what,
+        schedule.rstrip("\n").split("\n"),
+        launch_lines(interface),
+        requirement_lines(interface),
+        _render(_kernel_view(kernel)),
+        _render(_launcher_view(interface)),
+    )
+    return _render(view) + "\n"
+
+
+def _kernel_view(kernel: LoweredKernel) -> KernelView:
+    return KernelView(
+        BEGIN,
+        END,
+        constant_lines(kernel.constants),
+        [f'static_assert({c_text(c.condition)}, "{c.message}");' for c in kernel.checks],
+        kernel.interface.name,
+        parameter_lines(kernel.interface, 96),
+        _shared_lines(kernel),
+        bodies(kernel.body, _render),
+    )
+
+
+def _shared_lines(kernel: LoweredKernel) -> list[str]:
+    if kernel.interface.dynamic_shared:
+        return _dynamic_shared_lines(kernel.shared)
+    return [f"__shared__ alignas(16) float {shared_text(a)};{_note(a)}" for a in kernel.shared]
+
+
+def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
+    """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
+    lines = ["extern __shared__ alignas(16) unsigned char shared_memory[];"]
+    before: list[str] = []
+    for array in arrays:
+        inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
+        offset = "".join(f" + {part}" for part in before)
+        lines.append(
+            f"float(*const {array.name}){inner} ="
+            f" reinterpret_cast<float(*){inner}>(shared_memory{offset});{_note(array)}"
+        )
+        before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
+    return lines
+
+
+def _note(array: SharedArray) -> str:
+    return f"  // {array.note}" if array.note else ""
+
+
+def _launcher_view(interface: Interface) -> LauncherView:
+    blocks = [f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles]
+    x, y = interface.block
+    dynamic = interface.dynamic_shared
+    extents = list(dict.fromkeys(name for name, _ in interface.tiles))
+    pointers = pointer_conditions(interface)
+    return LauncherView(
+        interface.name,
+        [line.replace("__restrict__ ", "") for line in parameter_lines(interface, 92)],
+        argument_conditions(interface),
+        [pointers] if pointers else [],
+        " || ".join(f"{name} == 0" for name in extents),
+        " * ".join(blocks),
+        [str(dynamic)] if dynamic else [],
+        f"dim3({x}, {y})" if y > 1 else str(x),
+        str(dynamic),
+        ", ".join(p.name for p in interface.params),
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    folder = Path(__file__).parent / "templates"
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+
+
+def _render(view: View | KernelView | LauncherView | FileView) -> str:
+    return _environment().get_template(view.template).render(view=view)

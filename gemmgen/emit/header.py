@@ -1,0 +1,97 @@
+"""The comment at the top of a file: the schedule, the launch, what it requires; and the launcher's text."""
+
+from __future__ import annotations
+
+from gemmgen.interface import (
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    Interface,
+    MultipleOf,
+    Param,
+    Requirement,
+)
+
+
+def parameter_text(param: Param, *, written: bool) -> str:
+    """A parameter as it stands in the kernel's list."""
+    if param.kind in ("extent", "ld"):
+        return f"int {param.name}"
+    if param.kind == "scalar":
+        return f"float {param.name}"
+    constant = "" if written else "const "
+    return f"{constant}float *__restrict__ {param.name}"
+
+
+def parameter_lines(interface: Interface, width: int) -> list[str]:
+    """The parameter list, wrapped at ``width`` columns."""
+    lines: list[str] = []
+    for param in interface.params:
+        text = parameter_text(param, written=param.written)
+        if lines and len(lines[-1]) + len(text) + 2 <= width:
+            lines[-1] += f", {text}"
+        else:
+            lines.append(text)
+    return [line + "," for line in lines[:-1]] + lines[-1:]
+
+
+def launch_lines(interface: Interface) -> list[str]:
+    """How many blocks of how many threads, and the shared memory of a block."""
+    blocks = " * ".join(f"ceil({name} / {size})" for name, size in interface.tiles)
+    x, y = interface.block
+    threads = f"{x} x {y} threads" if y > 1 else f"{x} threads"
+    lines = [f"{blocks} blocks of {threads}; none where C is empty"]
+    if interface.dynamic_shared:
+        lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
+    return lines
+
+
+def requirement_lines(interface: Interface) -> list[str]:
+    """The requirements in words that fit a line."""
+    return [", ".join(group) for group in _grouped(interface) if group]
+
+
+def _grouped(interface: Interface) -> list[list[str]]:
+    kinds: tuple[type[Requirement], ...] = (AtLeast, AtMost, MultipleOf, Equal)
+    groups = [[r.text() for r in interface.requirements if isinstance(r, kind)] for kind in kinds]
+    aligned: dict[int, list[str]] = {}
+    for requirement in interface.requirements:
+        if isinstance(requirement, Aligned):
+            aligned.setdefault(requirement.bytes, []).append(requirement.name)
+    for size, names in aligned.items():
+        groups.append([f"{', '.join(names)} aligned to {size} bytes"])
+    written = next(p.name for p in interface.params if p.written)
+    others = [p.name for p in interface.params if p.kind == "tensor" and not p.written]
+    groups.append([f"{written} overlaps none of {', '.join(others)}"])
+    return groups
+
+
+def argument_conditions(interface: Interface) -> list[str]:
+    """C conditions under which a launcher refuses its integer arguments."""
+    negative = [f"{p.name} < 0" for p in interface.params if p.kind == "extent"]
+    broken = [_broken(r) for r in interface.requirements if not isinstance(r, Aligned)]
+    return negative + broken
+
+
+def pointer_conditions(interface: Interface) -> list[str]:
+    """C conditions under which a launcher refuses its pointers."""
+    return [
+        f"reinterpret_cast<size_t>({r.name}) % {r.bytes} != 0"
+        for r in interface.requirements
+        if isinstance(r, Aligned)
+    ]
+
+
+def _broken(requirement: Requirement) -> str:
+    match requirement:
+        case AtLeast(name, bound):
+            return f"{name} < {bound}"
+        case AtMost(name, bound):
+            return f"{name} > {bound}"
+        case MultipleOf(name, divisor):
+            return f"{name} % {divisor} != 0"
+        case Equal(name, other):
+            return f"{name} != {other}"
+        case Aligned():
+            raise AssertionError("pointers have conditions of their own")

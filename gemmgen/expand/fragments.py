@@ -1,0 +1,99 @@
+"""The inner loop: fragments and multiply-adds of one tile, with or without reading ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gemmgen.ir import names
+from gemmgen.ir.expanded import Fetch, Multiply, Repeat, Set, Stage, Timed, When
+from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Space
+
+StageOf = Callable[[str], Stage]
+"""The stage that a shared tile is read from, by the tile's name."""
+
+NO_STAGE = Stage()
+
+
+def plus(left: Expr, right: Expr) -> Expr:
+    return Binary("+", left, right)
+
+
+def below(left: Expr, right: Expr) -> Expr:
+    return Binary("<", left, right)
+
+
+def slot(kernel: Kernel, fragment: str, k: Expr) -> Stage:
+    """The slot of a fragment that holds step ``k``."""
+    if kernel.has(fragment) and kernel.buffer(fragment).layout.stages > 1:
+        if kernel.buffer(fragment).space is Space.REGISTER:
+            return Stage(Int(k.value % 2) if isinstance(k, Int) else Binary("%", k, Int(2)))
+    return NO_STAGE
+
+
+def fetches(kernel: Kernel, loop: Loop) -> tuple[Copy, ...]:
+    return tuple(s for s in loop.body if isinstance(s, Copy))
+
+
+def reads_ahead(kernel: Kernel, copy: Copy) -> bool:
+    """Is the fragment that ``copy`` fills read one step ahead?"""
+    return kernel.buffer(copy.dst).layout.stages > 1
+
+
+def fetch(kernel: Kernel, copy: Copy, k: Expr, origin: Expr | None, stage: StageOf) -> Fetch:
+    return Fetch(copy, k, origin, stage(copy.src), slot(kernel, copy.dst, k))
+
+
+def multiply(
+    kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: StageOf
+) -> Multiply:
+    """The contraction at step ``k``: its operands are fragments (slots) or tiles (stages)."""
+    contract = next(s for s in loop.body if isinstance(s, Contract))
+
+    def where(name: str) -> Stage:
+        is_tile = kernel.buffer(name).space is not Space.REGISTER
+        return stage(name) if is_tile else slot(kernel, name, k)
+
+    return Multiply(contract, k, origin, where(contract.a), where(contract.b))
+
+
+def steps_over_problem(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
+    """The whole contraction in one loop, straight from global memory."""
+    return (_serial(kernel, loop, Int(0), Var(names.extent(loop.letter))),)
+
+
+def steps_between(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
+    """The steps of one tile straight from global memory: the last tile may be short."""
+    k, size = names.tile_origin(loop.letter), Var(names.extent(loop.letter))
+    end = plus(k, names.block(loop.letter))
+    stop = f"end_{loop.letter}"
+    return (
+        Set(stop, Select(below(end, size), end, size)),
+        _serial(kernel, loop, k, Var(stop)),
+    )
+
+
+def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> Repeat:
+    k = Var(loop.letter)
+    body: list[Timed] = [
+        fetch(kernel, copy, k, None, lambda _: NO_STAGE) for copy in fetches(kernel, loop)
+    ]
+    body.append(multiply(kernel, loop, k, None, lambda _: NO_STAGE))
+    return Repeat(loop.letter, start, stop, Int(1), tuple(body))
+
+
+def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ...]:
+    """The steps of one tile in shared memory; fragments with two slots are read one step ahead."""
+    k, size = Var(loop.letter), names.block(loop.letter)
+    origin = names.tile_origin(loop.letter)
+    ahead = [c for c in fetches(kernel, loop) if reads_ahead(kernel, c)]
+    present = [c for c in fetches(kernel, loop) if not reads_ahead(kernel, c)]
+    first = tuple(fetch(kernel, c, Int(0), origin, stage) for c in ahead)
+    body: list[Timed] = []
+    following = plus(k, Int(1))
+    if ahead:
+        then = tuple(fetch(kernel, c, following, origin, stage) for c in ahead)
+        body.append(When(below(following, size), then))
+    body.extend(fetch(kernel, c, k, origin, stage) for c in present)
+    body.append(multiply(kernel, loop, k, origin, stage))
+    return (*first, Repeat(loop.letter, Int(0), size, Int(1), tuple(body), unroll=True))

@@ -1,0 +1,42 @@
+"""Expansion of whole kernels: each statement by the mechanism that it needs."""
+
+from __future__ import annotations
+
+from gemmgen.expand.fragments import steps_over_problem
+from gemmgen.expand.registers import RegisterPipeline
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Phase, Stage, Timed, Transfer
+from gemmgen.ir.expr import Int
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Pipeline, Program, Statement
+
+
+def expand(program: Program) -> ExpandedProgram:
+    """The program with every operation placed in time."""
+    return ExpandedProgram(program, tuple(_kernel(program, kernel) for kernel in program.kernels))
+
+
+def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
+    body: list[Timed] = []
+    for statement in kernel.body:
+        body.extend(_statement(program, kernel, statement))
+    pipeline = pipeline_of(kernel)
+    staged = tuple(
+        copy
+        for copy in (pipeline.produce if pipeline else ())
+        if kernel.buffer(copy.dst).layout.stages > 1
+    )
+    return ExpandedKernel(kernel, tuple(body), staged)
+
+
+def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[Timed, ...]:
+    match statement:
+        case Pipeline():
+            return RegisterPipeline(program, kernel, statement).expand()
+        case Loop():
+            return steps_over_problem(kernel, statement)
+        case Copy():
+            return (Phase("", (), (Transfer(statement, Int(0), Stage()),)),)
+        case Contract():
+            raise AssertionError("a contraction stands in a loop over its letter")
+        case _:
+            return (statement,)

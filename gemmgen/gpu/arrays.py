@@ -1,0 +1,156 @@
+"""Whose arrays a kernel is called with: CuPy's, PyTorch's, or anything that lends its memory.
+
+PyTorch is never imported here: a caller who passes its tensors has done so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol, cast
+
+from gemmgen.errors import CallError
+from gemmgen.gpu.arguments import View
+from gemmgen.gpu.device import Array, Stream, cupy
+
+
+class Library(Protocol):
+    """What the launcher asks of a library of arrays."""
+
+    name: str
+
+    def signature(self, value: object) -> Hashable:
+        """All of a tensor but its address: calls of equal signatures have equal geometry."""
+        ...
+
+    def address(self, value: object) -> int: ...
+
+    def view(self, value: object) -> View: ...
+
+    def empty(self, shape: tuple[int, ...], like: object) -> object: ...
+
+    def stream(self, value: object) -> AbstractContextManager[object]:
+        """Makes the caller's current stream CuPy's, on which kernels are launched."""
+        ...
+
+
+class CupyArrays:
+    name = "CuPy"
+
+    def signature(self, value: object) -> Hashable:
+        array = cast(Array, value)
+        return array.shape, array.strides, array.dtype, array.data.device_id
+
+    def address(self, value: object) -> int:
+        return cast(Array, value).data.ptr
+
+    def view(self, value: object) -> View:
+        array = cast(Array, value)
+        item = array.dtype.itemsize
+        strides = tuple(stride // item for stride in array.strides)
+        memory = array.data
+        return View(memory.ptr, array.shape, strides, array.dtype.name, memory.device_id)
+
+    def empty(self, shape: tuple[int, ...], like: object) -> object:
+        return cupy().empty(shape)
+
+    def stream(self, value: object) -> AbstractContextManager[object]:
+        return nullcontext()
+
+
+class _TorchDevice(Protocol):
+    type: str
+    index: int
+
+
+class _Tensor(Protocol):
+    shape: tuple[int, ...]
+    dtype: object
+    device: _TorchDevice
+    requires_grad: bool
+
+    def stride(self) -> tuple[int, ...]: ...
+    def data_ptr(self) -> int: ...
+
+
+class _TorchStream(Protocol):
+    cuda_stream: int
+
+
+class _TorchCuda(Protocol):
+    def current_stream(self, device: object) -> _TorchStream: ...
+
+
+class _Torch(Protocol):
+    Tensor: type
+    cuda: _TorchCuda
+
+    def empty(self, shape: tuple[int, ...], *, dtype: object, device: object) -> object: ...
+    def is_grad_enabled(self) -> bool: ...
+
+
+class TorchArrays:
+    name = "PyTorch"
+
+    def __init__(self, torch: _Torch) -> None:
+        self._torch = torch
+        self._streams: dict[int, Stream] = {}
+
+    def signature(self, value: object) -> Hashable:
+        tensor = cast(_Tensor, value)
+        return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad
+
+    def address(self, value: object) -> int:
+        return cast(_Tensor, value).data_ptr()
+
+    def view(self, value: object) -> View:
+        tensor = cast(_Tensor, value)
+        if tensor.device.type != "cuda":
+            raise CallError(f"is a PyTorch tensor on {tensor.device}; move it with .cuda()")
+        if tensor.requires_grad and self._torch.is_grad_enabled():
+            raise CallError("requires a gradient, which a kernel has none of; pass .detach()")
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        shape = tuple(tensor.shape)
+        return View(tensor.data_ptr(), shape, tensor.stride(), dtype, tensor.device.index)
+
+    def empty(self, shape: tuple[int, ...], like: object) -> object:
+        tensor = cast(_Tensor, like)
+        return self._torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
+
+    def stream(self, value: object) -> AbstractContextManager[object]:
+        pointer = self._torch.cuda.current_stream(cast(_Tensor, value).device).cuda_stream
+        found = self._streams.get(pointer)
+        if found is None:
+            found = self._streams[pointer] = cupy().cuda.ExternalStream(pointer)
+        return found
+
+
+_CUPY = CupyArrays()
+_TORCH: dict[str, TorchArrays] = {}
+
+
+def library(value: object) -> Library | None:
+    """The library ``value`` belongs to, or None where it's neither of the two known ones."""
+    if isinstance(value, cupy().ndarray):
+        return _CUPY
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    found = _TORCH.get("torch")
+    if found is None:
+        found = _TORCH["torch"] = TorchArrays(cast(_Torch, torch))
+    return found if isinstance(value, cast(_Torch, torch).Tensor) else None
+
+
+def adopt(name: str, value: object) -> object:
+    """A CuPy view of an array of another library, without a copy; ``CallError`` for host memory."""
+    if hasattr(value, "__cuda_array_interface__"):
+        return cupy().asarray(value)
+    on_device = getattr(value, "__dlpack_device__", None)
+    if on_device is not None and on_device()[0] == 2:
+        return cupy().from_dlpack(value)
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if hasattr(value, "__array_interface__") or on_device is not None:
+        raise CallError(f"{name} is a {kind} in host memory; move it to the GPU (cupy.asarray)")
+    raise CallError(f"{name} is a {kind}; the kernel takes a CuPy array or a PyTorch tensor")

@@ -1,0 +1,251 @@
+"""Kernels timed beside cuBLAS and checked afterwards: the rows of ``bench`` and ``ladder``."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.table import Table
+
+from gemmgen.errors import CallError
+from gemmgen.gpu import device
+from gemmgen.gpu.arguments import scalars, tensors
+from gemmgen.gpu.compare import (
+    EPS,
+    Contraction,
+    Expected,
+    contraction,
+    expected,
+    inputs,
+    product_of,
+)
+from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
+from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, run_cublas
+from gemmgen.interface import Interface
+
+CUBLAS = "cuBLAS"
+_CLOCK, _MEMORY_CLOCK, _BUS_WIDTH, _SMS = 13, 36, 37, 16  # cudaDeviceAttr
+_LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on all later ones
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel to time; ``reference`` computes what an epilogue of its own should give."""
+
+    name: str
+    kernel: Kernel
+    reference: Reference | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel at one shape; ``ms`` is None where it couldn't be called, and ``note`` says why.
+
+    ``lower`` and ``upper`` are quartiles.  ``share`` is cuBLAS's time over this one's, for the same
+    storage orders; None without a comparable call.  ``verdict`` compares the two, ties under 1%.
+    ``floor`` is the least time that the GPU's arithmetic rate and memory bandwidth allow.
+    ``checked``: the result left by the timed launches was right.
+    """
+
+    name: str
+    shape: tuple[tuple[str, int], ...]
+    ms: float | None
+    lower: float | None
+    upper: float | None
+    tflops: float | None
+    share: float | None
+    verdict: Verdict | None
+    floor: float
+    checked: bool
+    gpu: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A candidate ready to be timed: its launch, where its result goes, what that should be."""
+
+    launch: Callable[[], None]
+    output: Array
+    expected: Callable[[], Expected]
+    rival: str  # the name of the cuBLAS call with the same storage orders
+
+
+def bench(
+    entries: Sequence[Entry],
+    shapes: Sequence[Mapping[str, int]],
+    *,
+    warmup: float = 1.0,
+    rounds: int = 20,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Row, ...]:
+    """Times ``entries`` and cuBLAS interleaved at each of ``shapes``, on random normal numbers.
+
+    alpha = 1 and beta = 0.  Outputs are poisoned before and checked after; the L2 cache is warm.
+    """
+    rows: list[Row] = []
+    for done, shape in enumerate(shapes, 1):
+        rows += _at(entries, shape, warmup, rounds)
+        if progress is not None:
+            progress(done, len(shapes))
+    return tuple(rows)
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
+    """``rows`` as plain dictionaries, the shape as one too."""
+    return [{**dataclasses.asdict(row), "shape": dict(row.shape)} for row in rows]
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """``rows`` for a terminal."""
+    found = Table(title=rows[0].gpu if rows else None)
+    for name in ("kernel", "shape"):
+        found.add_column(name)
+    for name in ("ms", "quartiles", "TFLOP/s", "of cuBLAS", "over floor", "checked"):
+        found.add_column(name, justify="right")
+    for row in rows:
+        shape = "x".join(str(size) for _, size in row.shape)
+        if row.ms is None or row.lower is None or row.upper is None or row.tflops is None:
+            found.add_row(row.name, shape, "-", "-", "-", "-", "-", row.note)
+            continue
+        share = "" if row.share is None else f"{row.share:.3f}"
+        tie = " (tie)" if row.verdict == "tie" and not row.name.startswith(CUBLAS) else ""
+        found.add_row(
+            row.name,
+            shape,
+            f"{row.ms:.4f}",
+            f"{row.lower:.4f}-{row.upper:.4f}",
+            f"{row.tflops:.2f}",
+            share + tie,
+            f"{row.ms / row.floor:.2f}" if row.floor else "",
+            "yes" if row.checked else f"WRONG: {row.note}" if row.note else "no",
+        )
+    return found
+
+
+def _at(
+    entries: Sequence[Entry], shape: Mapping[str, int], warmup: float, rounds: int
+) -> list[Row]:
+    """The rows of one shape: cuBLAS in each storage order that occurs, then the kernels."""
+    runs: dict[str, _Run] = {}
+    refused: dict[str, str] = {}
+    shared: dict[tuple[str, ...], Array] = {}
+    for entry in entries:
+        interface = entry.kernel.interface
+        values = _values(interface, shape, shared)
+        product = contraction(interface)
+        rival = f"{CUBLAS} {_orders(product)}"
+        if rival not in runs and _is_plain(product):
+            runs[rival] = _cublas(interface, values, shape, rival)
+        try:
+            runs[entry.name] = _prepared(entry, values, rival)
+        except CallError as refusal:
+            refused[entry.name] = str(refusal)
+    for run in runs.values():
+        run.output.fill(float("nan"))
+    timings = time_interleaved(
+        {name: run.launch for name, run in runs.items()}, warmup=warmup, rounds=rounds
+    )
+    floor = lower_bound(contraction(entries[0].kernel.interface), shape)
+    rows = [_row(name, run, timings, shape, floor) for name, run in runs.items()]
+    gpu = device.name(cupy().cuda.runtime.getDevice())
+    spelled = tuple(shape.items())
+    for name, why in refused.items():
+        rows.append(Row(name, spelled, None, None, None, None, None, None, floor, False, gpu, why))
+    return rows
+
+
+def _values(
+    interface: Interface, shape: Mapping[str, int], shared: dict[tuple[str, ...], Array]
+) -> dict[str, Array]:
+    """Random inputs; kernels with the same tensors read the same memory."""
+    keys = {param.name: (param.name, *param.indices) for param in tensors(interface)}
+    if any(key not in shared for key in keys.values()):
+        for name, array in inputs(interface, shape, "normal").items():
+            shared.setdefault(keys[name], array)
+    return {name: shared[key] for name, key in keys.items()}
+
+
+def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
+    interface = entry.kernel.interface
+    product = contraction(interface)
+    output = values[product.c.name].copy()
+    numbers = {param.name: OTHER_SCALAR for param in scalars(interface)}
+    numbers.update({name: v for name, v in (("alpha", 1.0), ("beta", 0.0)) if name in numbers})
+    arguments: dict[str, object] = {**values, product.c.name: output, **numbers}
+    launch = entry.kernel.prepare(**arguments)
+    return _Run(launch, output, lambda: _wanted(entry, values, numbers), rival)
+
+
+def _wanted(entry: Entry, values: dict[str, Array], numbers: dict[str, float]) -> Expected:
+    interface = entry.kernel.interface
+    if entry.reference is None:
+        return expected(interface, values, 1.0, 0.0, "normal")
+    given: dict[str, np.ndarray | float] = {
+        name: value.astype("float64").get() for name, value in values.items()
+    }
+    want = cupy().asarray(entry.reference({**given, **numbers})).astype("float64")
+    size = product_of(interface, values, absolute=True) + abs(want)
+    return Expected(want, size * (16 * EPS))
+
+
+def _cublas(
+    interface: Interface, values: dict[str, Array], shape: Mapping[str, int], name: str
+) -> _Run:
+    product = contraction(interface)
+    output = values[product.c.name].copy()
+    arrays = {**values, product.c.name: output}
+    launch = run_cublas(interface, arrays, Case(tuple(shape.items())))
+    return _Run(launch, output, lambda: expected(interface, values, 1.0, 0.0, "normal"), name)
+
+
+def _row(
+    name: str, run: _Run, timings: Mapping[str, Timing], shape: Mapping[str, int], floor: float
+) -> Row:
+    timing, rival = timings[name], timings.get(run.rival)
+    complaint = run.expected().difference(run.output)
+    ms = timing.median
+    return Row(
+        name=name,
+        shape=tuple(shape.items()),
+        ms=ms,
+        lower=timing.lower,
+        upper=timing.upper,
+        tflops=2 * math.prod(shape.values()) / ms / 1e9,
+        share=None if rival is None else rival.median / ms,
+        verdict=None if rival is None else compare(timing, rival),
+        floor=floor,
+        checked=complaint is None,
+        gpu=device.name(cupy().cuda.runtime.getDevice()),
+        note=complaint or "",
+    )
+
+
+def lower_bound(product: Contraction, shape: Mapping[str, int]) -> float:
+    """Milliseconds that no float32 kernel can beat here: max(flops / rate, bytes / bandwidth)."""
+    here = cupy().cuda.runtime.getDevice()
+    ask = cupy().cuda.runtime.deviceGetAttribute
+    lanes = _LANES.get(device.capability(here), 128)
+    rate = 2.0 * lanes * ask(_SMS, here) * ask(_CLOCK, here)  # flops a millisecond: clock in kHz
+    bandwidth = 2.0 * ask(_MEMORY_CLOCK, here) * ask(_BUS_WIDTH, here) / 8
+    elements = sum(
+        math.prod(shape[letter.upper()] for letter in param.indices)
+        for param in (product.a, product.b, product.c)
+    )
+    return max(2 * math.prod(shape.values()) / rate, 4 * elements / bandwidth)
+
+
+def _is_plain(product: Contraction) -> bool:
+    """Whether cuBLAS has a call for it: three matrices, one letter contracted."""
+    ranks = {len(param.indices) for param in (product.a, product.b, product.c)}
+    return ranks == {2} and len(product.contracted) == 1
+
+
+def _orders(product: Contraction) -> str:
+    spelled = [f"{p.name}[{','.join(p.indices)}]" for p in (product.a, product.b, product.c)]
+    return " ".join(spelled)

@@ -1,0 +1,197 @@
+"""What a result should be, how far from it rounding may lead, and where it goes further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gemmgen.gpu.arguments import tensors
+from gemmgen.gpu.device import Array, cupy
+from gemmgen.interface import Interface, MultipleOf, Param
+
+EPS = 2.0**-24  # unit roundoff of float32
+GUARD = 64  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
+
+Data = Literal["integers", "normal", "positive", "selection", "nan"]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The product at the heart of an interface: its two inputs, its output, and its einsum."""
+
+    a: Param
+    b: Param
+    c: Param
+
+    @property
+    def subscripts(self) -> str:
+        letters = dict.fromkeys((*self.a.indices, *self.b.indices))
+        short = {letter: chr(ord("a") + at) for at, letter in enumerate(letters)}
+        spelled = ["".join(short[i] for i in p.indices) for p in (self.a, self.b, self.c)]
+        return f"{spelled[0]},{spelled[1]}->{spelled[2]}"
+
+    @property
+    def contracted(self) -> tuple[str, ...]:
+        return tuple(i for i in self.a.indices if i in self.b.indices and i not in self.c.indices)
+
+
+def contraction(interface: Interface) -> Contraction:
+    """The first two inputs, which are multiplied, and the output."""
+    found = tensors(interface)
+    a, b = [param for param in found if not param.written][:2]
+    (c,) = [param for param in found if param.written]
+    return Contraction(a, b, c)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A tensor within a poisoned buffer: padding between its rows, a guard before and behind."""
+
+    array: Array
+    buffer: Array
+
+
+def place(values: Array, pitch: int) -> Placed:
+    """``values`` in memory of its own, its rows ``pitch`` elements apart, NaN all around them."""
+    cp = cupy()
+    *outer, row = values.shape
+    count = int(np.prod(outer, dtype=np.int64)) * pitch
+    buffer = cp.full((GUARD + count + GUARD,), float("nan"))
+    body = buffer[GUARD : GUARD + count].reshape(*outer, pitch)
+    array = body[..., :row]
+    array[...] = values
+    return Placed(array, buffer)
+
+
+def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
+    """``row`` elements and ``pad`` more, rounded up to what the kernel requires of that pitch."""
+    name = dict(interface.pitch).get(param.name)
+    if len(param.indices) == 1 or name is None or name in interface.extent_names():
+        return row
+    divisors = [
+        requirement.divisor
+        for requirement in interface.requirements
+        if isinstance(requirement, MultipleOf) and requirement.name == name
+    ]
+    step = max(divisors, default=1)
+    return max(-(-(row + pad) // step) * step, 1)
+
+
+def inputs(interface: Interface, extents: Mapping[str, int], data: Data) -> dict[str, Array]:
+    """Values for every tensor, C's old values included, of the kind ``data``.
+
+    ``integers``: small, not zero, so that sums are exact.  ``selection``: B picks columns of A,
+    whose mantissas are full, so that C holds them exactly.  ``nan``: one NaN in A.
+    """
+    product = contraction(interface)
+    seed = sum(ord(letter) for letter in data) + sum(extents.values())
+    found: dict[str, Array] = {}
+    for at, param in enumerate(tensors(interface)):
+        shape = tuple(extents[letter.upper()] for letter in param.indices)
+        found[param.name] = _values(shape, data, seed + 7919 * at)
+    if data == "selection":
+        found[product.b.name] = _selection(product, extents)
+    if data == "nan" and 0 not in found[product.a.name].shape:
+        found[product.a.name][tuple(n // 2 for n in found[product.a.name].shape)] = float("nan")
+    return found
+
+
+def _values(shape: tuple[int, ...], data: Data, seed: int) -> Array:
+    cp = cupy()
+    draw = cp.random.default_rng(seed)
+    if 0 in shape:
+        return cp.zeros(shape)
+    if data == "integers":
+        found = draw.integers(-4, 4, shape)
+        return cp.where(cp.equal(found, 0), 4, found).astype("float32")
+    if data == "positive":
+        return draw.random(shape, "float32")
+    return draw.standard_normal(shape, "float32")
+
+
+def _selection(product: Contraction, extents: Mapping[str, int]) -> Array:
+    """B with a single 1 for each of its columns, at a k that is a permutation where it can be."""
+    cp = cupy()
+    shape = tuple(extents[letter.upper()] for letter in product.b.indices)
+    host = np.zeros(shape, np.float32)
+    inner = [at for at, i in enumerate(product.b.indices) if i in product.contracted]
+    depth = int(np.prod([shape[at] for at in inner], dtype=np.int64))
+    moved = np.moveaxis(host, inner, range(len(inner)))
+    flat = np.zeros((depth, host.size // depth if depth else 0), np.float32)
+    columns = np.arange(flat.shape[1])
+    if depth:
+        flat[(columns * 7 + 3) % depth, columns] = 1
+    moved[...] = flat.reshape(moved.shape)
+    return cp.asarray(host)
+
+
+def product_of(interface: Interface, values: Mapping[str, Array], *, absolute: bool) -> Array:
+    """The contraction in float64, of ``values`` or of their absolute values."""
+    found = contraction(interface)
+    a, b = values[found.a.name].astype("float64"), values[found.b.name].astype("float64")
+    if absolute:
+        a, b = abs(a), abs(b)
+    return cupy().einsum(found.subscripts, a, b)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A result in float64 and how far from it float32 may end up, element by element."""
+
+    value: Array
+    bound: Array
+
+    def difference(self, got: Array) -> str | None:
+        """None where ``got`` is as expected; else the first element that isn't, and how many."""
+        if got.shape != self.value.shape:
+            return f"shape {got.shape} instead of {self.value.shape}"
+        if 0 in got.shape:
+            return None
+        cp = cupy()
+        wide = got.astype("float64")
+        near = abs(wide - self.value) <= self.bound
+        same = cp.equal(wide, self.value) | (cp.isnan(wide) & cp.isnan(self.value))
+        wrong = ~(near | same)
+        count = int(cp.count_nonzero(wrong))
+        if not count:
+            return None
+        at = tuple(int(i) for i in np.unravel_index(int(cp.argmax(wrong.ravel())), got.shape))
+        found, want = float(wide[at]), float(self.value[at])
+        return (
+            f"C{list(at)} = {found!r} instead of {want!r} (may differ by "
+            f"{float(self.bound[at]):.3g}); {count} elements are wrong"
+        )
+
+
+def expected(
+    interface: Interface, values: Mapping[str, Array], alpha: float, beta: float, data: Data
+) -> Expected:
+    """alpha * A B + beta * C, within 0 (``integers``, ``selection``), 16 eps G, or gamma_K G.
+
+    G = |alpha| |A| |B| + |beta| |C|; gamma_n = n eps / (1 - n eps) is the bound for any order of
+    summation (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), used where all
+    terms are positive; 16 eps is far above what zero-mean terms reach.
+    """
+    product = contraction(interface)
+    value = product_of(interface, values, absolute=False) * alpha
+    old = values[product.c.name].astype("float64")
+    if beta != 0:
+        value = value + old * beta
+    if data in ("integers", "selection"):
+        return Expected(value, cupy().zeros(value.shape, "float64"))
+    size = product_of(interface, values, absolute=True) * abs(alpha)
+    if beta != 0:
+        size = size + abs(old) * abs(beta)
+    return Expected(value, size * rounding(product, values, data))
+
+
+def rounding(product: Contraction, values: Mapping[str, Array], data: Data) -> float:
+    """How much of G float32 may lose."""
+    if data != "positive":
+        return 16 * EPS
+    shape = dict(zip(product.a.indices, values[product.a.name].shape, strict=True))
+    depth = int(np.prod([shape[i] for i in product.contracted], dtype=np.int64)) + 2
+    return depth * EPS / (1 - depth * EPS)

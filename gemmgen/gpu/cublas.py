@@ -1,0 +1,155 @@
+"""cuBLAS in float32 without tensor cores: the reference for results and for speed.
+
+Called through ctypes rather than CuPy's wrapper, which refuses to be captured in a CUDA graph, and
+with a handle of our own, so that nobody else's math mode is touched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu.device import Array, cupy
+
+PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
+_WORKSPACE = 32 << 20  # what cuBLAS itself takes on Hopper
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A rows x columns matrix in device memory, stored by rows every ``ld`` elements.
+
+    ``transposed``: stored by columns instead.  ``stride`` is the distance between the matrices of a
+    batch, in elements.
+    """
+
+    pointer: int
+    rows: int
+    columns: int
+    ld: int
+    transposed: bool = False
+    stride: int = 0
+
+    def flipped(self) -> Matrix:
+        """The transpose of this matrix, in the same memory."""
+        return Matrix(
+            self.pointer, self.columns, self.rows, self.ld, not self.transposed, self.stride
+        )
+
+
+def matrix(array: Array, *, transposed: bool = False) -> Matrix:
+    """``array`` (its last axis contiguous) as a matrix; ``transposed``: as the matrix's columns."""
+    rows, columns = array.shape[-2:]
+    item = array.dtype.itemsize
+    ld = max(array.strides[-2] // item, columns, 1) if rows > 1 else max(columns, 1)
+    stride = array.strides[-3] // item if len(array.shape) == 3 else 0
+    found = Matrix(array.data.ptr, rows, columns, ld, stride=stride)
+    return found.flipped() if transposed else found
+
+
+def sgemm(
+    a: Matrix, b: Matrix, c: Matrix, *, alpha: float = 1.0, beta: float = 0.0, batch: int = 1
+) -> Callable[[], None]:
+    """C = alpha * A B + beta * C, packed: calling the result runs it on CuPy's current stream."""
+    assert a.columns == b.rows and (a.rows, b.columns) == (c.rows, c.columns)
+    if not c.transposed:  # cuBLAS stores by columns: C by rows is C^T = B^T A^T by columns
+        a, b, c = b.flipped(), a.flipped(), c.flipped()
+    handle = _handle(cupy().cuda.runtime.getDevice())
+    one, two = ctypes.c_float(alpha), ctypes.c_float(beta)
+    pointer, size, long = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
+    arguments = (
+        handle.value,
+        size(0 if a.transposed else 1),
+        size(0 if b.transposed else 1),
+        *(size(c.rows), size(c.columns), size(a.columns), ctypes.byref(one)),
+        *(pointer(a.pointer), size(a.ld), long(a.stride)),
+        *(pointer(b.pointer), size(b.ld), long(b.stride), ctypes.byref(two)),
+        *(pointer(c.pointer), size(c.ld), long(c.stride), size(batch)),
+    )
+    plain = tuple(a for a in arguments[:-1] if not isinstance(a, ctypes.c_longlong))
+    function, packed = (handle.gemm, plain) if batch == 1 else (handle.gemm_batched, arguments)
+    current = cupy().cuda.get_current_stream
+
+    def run() -> None:
+        handle.join(current().ptr)
+        _check(function(*packed), "cublasSgemm")
+
+    return run
+
+
+Call = Callable[..., int]
+
+
+class _Handle:
+    """A cuBLAS context of one device, in pedantic mode, with memory of its own to work in."""
+
+    def __init__(self) -> None:
+        library = _library()
+        handle = ctypes.c_void_p()
+        _check(library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
+        self.value = handle
+        self.gemm = cast(Call, library.cublasSgemm_v2)
+        self.gemm_batched = cast(Call, library.cublasSgemmStridedBatched)
+        self._set_stream = cast(Call, library.cublasSetStream_v2)
+        self._set_workspace = cast(Call, library.cublasSetWorkspace_v2)
+        self._memory = cupy().empty((_WORKSPACE // 4,))
+        self._stream = -1
+        _check(library.cublasSetMathMode(handle, ctypes.c_int(PEDANTIC)), "cublasSetMathMode")
+
+    def join(self, stream: int) -> None:
+        """Runs what follows on ``stream``.  Setting a stream takes the workspace away again."""
+        if stream == self._stream:
+            return
+        _check(self._set_stream(self.value, ctypes.c_void_p(stream)), "cublasSetStream")
+        memory = ctypes.c_void_p(self._memory.data.ptr)
+        size = ctypes.c_size_t(_WORKSPACE)
+        _check(self._set_workspace(self.value, memory, size), "cublasSetWorkspace")
+        self._stream = stream
+
+
+@cache
+def _handle(device: int) -> _Handle:
+    return _Handle()
+
+
+@cache
+def version() -> int:
+    """cuBLAS's version number, 130100 say."""
+    handle = _handle(cupy().cuda.runtime.getDevice())
+    found = ctypes.c_int()
+    _check(_library().cublasGetVersion_v2(handle.value, ctypes.byref(found)), "cublasGetVersion")
+    return found.value
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The cuBLAS that CuPy loads, or else the one that the system finds."""
+    with suppress(ImportError, RuntimeError, OSError, AttributeError):
+        cupy().cuda.device.get_cublas_handle()
+    names = [*_loaded(), "libcublas.so.13", "libcublas.so.12", "libcublas.so"]
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise CannotCheck("cuBLAS is not installed, so there is nothing to compare with")
+
+
+def _loaded() -> list[str]:
+    """Paths of the cuBLAS libraries in this process."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return []
+    paths = {line.split()[-1] for line in maps.read_text().splitlines() if "/" in line}
+    return sorted(path for path in paths if Path(path).name.startswith("libcublas.so"))
+
+
+def _check(status: int, call: str) -> None:
+    if status != 0:
+        raise RuntimeError(f"{call} failed with status {status}")

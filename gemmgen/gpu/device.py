@@ -1,0 +1,228 @@
+"""CuPy, typed: the little of it that gemmgen uses, and one plain sentence where it's missing."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from types import TracebackType
+from typing import Protocol, cast
+
+import numpy as np
+
+from gemmgen.errors import CannotCheck
+
+INSTALL = "pip install 'gemmgen[cuda13]' (or 'gemmgen[cuda12]')"
+
+
+class Memory(Protocol):
+    ptr: int
+    device_id: int
+
+
+class Array(Protocol):
+    """A CuPy array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[np.generic]: ...
+    @property
+    def data(self) -> Memory: ...
+    @property
+    def T(self) -> Array: ...
+    def astype(self, dtype: str) -> Array: ...
+    def view(self, dtype: str) -> Array: ...
+    def copy(self) -> Array: ...
+    def ravel(self) -> Array: ...
+    def reshape(self, *shape: int) -> Array: ...
+    def fill(self, value: float) -> None: ...
+    def get(self) -> np.ndarray: ...
+    def __getitem__(self, key: object) -> Array: ...
+    def __setitem__(self, key: object, value: object) -> None: ...
+    def __abs__(self) -> Array: ...
+    def __add__(self, other: Array | float) -> Array: ...
+    def __sub__(self, other: Array | float) -> Array: ...
+    def __mul__(self, other: Array | float) -> Array: ...
+    def __rmul__(self, other: float) -> Array: ...
+    def __matmul__(self, other: Array) -> Array: ...
+    def __le__(self, other: Array | float) -> Array: ...
+    def __or__(self, other: Array) -> Array: ...
+    def __and__(self, other: Array) -> Array: ...
+    def __invert__(self) -> Array: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+
+
+class Stream(AbstractContextManager["Stream"], Protocol):
+    ptr: int
+
+    def synchronize(self) -> None: ...
+    def begin_capture(self) -> None: ...
+    def end_capture(self) -> Graph: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> bool | None: ...
+
+
+class Graph(Protocol):
+    def launch(self, stream: Stream | None = None) -> None: ...
+
+
+class Event(Protocol):
+    def record(self, stream: Stream | None = None) -> None: ...
+    def synchronize(self) -> None: ...
+
+
+class Function(Protocol):
+    """A ``RawKernel``."""
+
+    max_dynamic_shared_size_bytes: int
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Sequence[object],
+        *,
+        shared_mem: int = 0,
+    ) -> None: ...
+
+
+class Module(Protocol):
+    def get_function(self, name: str) -> Function: ...
+
+
+class Runtime(Protocol):
+    def getDevice(self) -> int: ...
+    def getDeviceCount(self) -> int: ...
+    def deviceGetAttribute(self, attribute: int, device: int) -> int: ...
+    def getDeviceProperties(self, device: int) -> dict[str, object]: ...
+    def deviceSynchronize(self) -> None: ...
+
+
+class DeviceModule(Protocol):
+    def get_cublas_handle(self) -> int: ...
+
+
+class Cuda(Protocol):
+    runtime: Runtime
+    device: DeviceModule
+    Event: Callable[[], Event]
+    ExternalStream: Callable[[int], Stream]
+
+    def Stream(self, *, non_blocking: bool = False) -> Stream: ...
+    def get_current_stream(self) -> Stream: ...
+    def get_elapsed_time(self, start: Event, end: Event) -> float: ...
+
+
+class Generator(Protocol):
+    def standard_normal(self, size: tuple[int, ...], dtype: str) -> Array: ...
+    def integers(self, low: int, high: int, size: tuple[int, ...]) -> Array: ...
+    def random(self, size: tuple[int, ...], dtype: str) -> Array: ...
+
+
+class Random(Protocol):
+    def default_rng(self, seed: int) -> Generator: ...
+
+
+class Cupy(Protocol):
+    cuda: Cuda
+    random: Random
+    ndarray: type
+
+    def RawModule(self, *, path: str) -> Module: ...
+    def empty(self, shape: tuple[int, ...], dtype: str = "float32") -> Array: ...
+    def full(self, shape: tuple[int, ...], value: float, dtype: str = "float32") -> Array: ...
+    def asarray(self, value: object) -> Array: ...
+    def from_dlpack(self, value: object) -> Array: ...
+    def einsum(self, subscripts: str, *operands: Array) -> Array: ...
+    def isnan(self, value: Array) -> Array: ...
+    def equal(self, one: Array, other: Array | float) -> Array: ...
+    def where(self, condition: Array, one: Array | float, other: Array | float) -> Array: ...
+    def zeros(self, shape: tuple[int, ...], dtype: str = "float32") -> Array: ...
+    def arange(self, stop: int) -> Array: ...
+    def argmax(self, value: Array) -> Array: ...
+    def count_nonzero(self, value: Array) -> Array: ...
+    def max(self, value: Array) -> Array: ...
+
+
+@cache
+def cupy() -> Cupy:
+    """CuPy with a GPU behind it; ``CannotCheck`` says in one sentence what is missing."""
+    try:
+        found = cast(Cupy, importlib.import_module("cupy"))
+    except ImportError:
+        raise CannotCheck(
+            f"CuPy is not installed, so no kernel can be launched: {INSTALL}"
+        ) from None
+    try:
+        count = found.cuda.runtime.getDeviceCount()
+    except RuntimeError as failure:
+        raise CannotCheck(_no_driver(str(failure))) from None
+    if count == 0:
+        raise CannotCheck("this machine has no NVIDIA GPU, so no kernel can be launched")
+    return found
+
+
+def missing() -> str | None:
+    """None where kernels can be launched; else the sentence that says why not."""
+    try:
+        cupy()
+    except CannotCheck as why:
+        return str(why)
+    return None
+
+
+@cache
+def capability(device: int) -> tuple[int, int]:
+    """The compute capability of ``device``, (9, 0) say."""
+    found = cupy().cuda.runtime.getDeviceProperties(device)
+    return cast(int, found["major"]), cast(int, found["minor"])
+
+
+@cache
+def name(device: int) -> str:
+    """The GPU's name, "NVIDIA H200" say."""
+    found = cupy().cuda.runtime.getDeviceProperties(device)["name"]
+    return found.decode() if isinstance(found, bytes) else str(found)
+
+
+@cache
+def shared_limit(device: int) -> int:
+    """The most bytes of shared memory that a block may ask for."""
+    found = cupy().cuda.runtime.getDeviceProperties(device)
+    return cast(int, found["sharedMemPerBlockOptin"])
+
+
+def arch_for(target: str, major: int, minor: int) -> str:
+    """What to compile a kernel of ``target`` for, to run on a GPU of capability ``major.minor``.
+
+    ``sm_80`` runs on whatever is newer; ``sm_90a`` on exactly 9.0.
+    """
+    digits = target.removeprefix("sm_")
+    exact = not digits.isdigit()
+    wanted = int(digits.rstrip("af"))
+    here = 10 * major + minor
+    if (exact and wanted != here) or wanted > here:
+        only = "only" if exact else "or newer"
+        raise CannotCheck(
+            f"the kernel needs a GPU of sm_{wanted} {only}, and this one is sm_{here}"
+        )
+    return target if exact else f"sm_{here}"
+
+
+def _no_driver(said: str) -> str:
+    if "InsufficientDriver" in said:
+        return (
+            "the NVIDIA driver is missing or older than CuPy's CUDA, so no kernel can be launched"
+        )
+    if "NoDevice" in said:
+        return "this machine has no NVIDIA GPU, so no kernel can be launched"
+    return f"CUDA can't be used here ({said})"

@@ -1,0 +1,249 @@
+"""A generated kernel as a Python function over CuPy arrays and PyTorch tensors.
+
+    kernel = Kernel(emitted.text, emitted.interface, emitted.target)
+    c = kernel(A=a, B=b, alpha=2.0)
+
+Arguments go by the names of the schedule.  Extents follow from shapes and leading dimensions from
+strides, nothing is copied, and the launch joins the caller's current stream.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, SupportsFloat, cast
+
+import numpy as np
+
+from gemmgen.errors import CallError, CannotCheck
+from gemmgen.gpu import arrays, device, store
+from gemmgen.gpu.arguments import (
+    Geometry,
+    View,
+    argument_names,
+    check_addresses,
+    geometry,
+    may_be_absent,
+    output_shape,
+    scalars,
+    tensors,
+)
+from gemmgen.interface import Interface, Param
+
+DEFAULTS: Mapping[str, float] = {"alpha": 1.0, "beta": 0.0}
+_FLOAT_MAX = float(np.finfo(np.float32).max)
+_NUMBERS: tuple[type, ...] = (int, float, np.floating, np.integer)
+_KEPT = 256  # geometries a kernel remembers
+
+
+class EmittedKernel(Protocol):
+    """What the compiler hands over."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def interface(self) -> Interface: ...
+    @property
+    def target(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call whose arguments are checked and packed: calling it launches, and no more.
+
+    It joins CuPy's current stream, and keeps the arrays alive.  ``output`` is C.
+    """
+
+    function: device.Function
+    grid: int
+    block: tuple[int, int]
+    arguments: tuple[object, ...]
+    dynamic_shared: int
+    output: object
+    tensors: Mapping[str, object]
+
+    def __call__(self) -> None:
+        if self.grid:
+            self.function((self.grid,), self.block, self.arguments, shared_mem=self.dynamic_shared)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a signature fixes: the geometry, and the packed extents and leading dimensions."""
+
+    geometry: Geometry
+    packed: Mapping[str, np.int32]
+
+
+class Kernel:
+    """One emitted text, compiled for the current GPU and loaded.
+
+    Raises ``CannotCheck`` where there is no CuPy, driver or GPU, or the GPU can't run ``target``.
+    """
+
+    def __init__(self, text: str, interface: Interface, target: str = "sm_80"):
+        cp = device.cupy()
+        self.interface = interface
+        self.device = cp.cuda.runtime.getDevice()
+        self.arch = device.arch_for(target, *device.capability(self.device))
+        self.files = store.stored(text, self.arch)
+        self._function = cp.RawModule(path=str(self.files.cubin)).get_function(interface.name)
+        self._reserve_shared()
+        self._runtime = cp.cuda.runtime
+        self._names = frozenset(argument_names(interface))
+        self._tensors = tensors(interface)
+        self._scalars = scalars(interface)
+        self._plans: dict[Hashable, _Plan] = {}
+        self._shapes: dict[Hashable, tuple[int, ...]] = {}
+
+    @classmethod
+    def of(cls, emitted: EmittedKernel) -> Kernel:
+        return cls(emitted.text, emitted.interface, emitted.target)
+
+    @property
+    def name(self) -> str:
+        return self.interface.name
+
+    def __call__(self, **arguments: object) -> object:
+        """Launches the kernel and returns C, which is allocated where it isn't passed and not read.
+
+        Raises ``CallError`` with one sentence for arguments that can't be launched with.
+        """
+        library, launch = self._bind(arguments)
+        first = next(iter(launch.tensors.values()))
+        with library.stream(first):
+            launch()
+        return launch.output
+
+    def prepare(self, **arguments: object) -> Launch:
+        """The same call checked and packed, to be launched later, many times, or into a graph."""
+        return self._bind(arguments)[1]
+
+    def _bind(self, arguments: dict[str, object]) -> tuple[arrays.Library, Launch]:
+        if not self._names.issuperset(arguments):
+            unknown = next(name for name in arguments if name not in self._names)
+            raise CallError(f"there is no argument {unknown}: the kernel takes {self._listed()}")
+        numbers = {param.name: _number(param.name, arguments) for param in self._scalars}
+        values, library = self._gather(arguments, numbers)
+        signature = tuple([library.signature(value) for value in values.values()])
+        plan = self._plans.get(signature)
+        if plan is None:
+            plan = self._plan(library, values, signature)
+        address = {name: library.address(value) for name, value in values.items()}
+        check_addresses(plan.geometry, self.interface, address)
+        if self._runtime.getDevice() != self.device:
+            raise CallError(f"the kernel was loaded on GPU {self.device}, which isn't current")
+        packed = tuple(
+            [
+                (
+                    address[param.name]
+                    if param.kind == "tensor"
+                    else numbers[param.name] if param.kind == "scalar" else plan.packed[param.name]
+                )
+                for param in self.interface.params
+            ]
+        )
+        output = next(values[param.name] for param in self._tensors if param.written)
+        shared = self.interface.dynamic_shared
+        grid, block = plan.geometry.grid, self.interface.block
+        return library, Launch(self._function, grid, block, packed, shared, output, values)
+
+    def _gather(
+        self, arguments: dict[str, object], numbers: Mapping[str, np.float32]
+    ) -> tuple[dict[str, object], arrays.Library]:
+        """The tensors by name, all of one library, an absent output allocated."""
+        values: dict[str, object] = {}
+        library: arrays.Library | None = None
+        absent: Param | None = None
+        for param in self._tensors:
+            value = arguments.get(param.name)
+            if value is None:
+                beta = numbers.get("beta")
+                if not may_be_absent(param, None if beta is None else float(beta)):
+                    raise CallError(self._missing(param))
+                absent = param
+                continue
+            owner = arrays.library(value)
+            if owner is None:
+                value = arrays.adopt(param.name, value)
+                owner = arrays.library(value)
+            if library is not None and owner is not library:
+                raise CallError(
+                    f"{param.name} is of another library than the tensors before it: pass CuPy "
+                    "arrays or PyTorch tensors, not both"
+                )
+            values[param.name], library = value, owner
+        assert library is not None, "a kernel has inputs"
+        if absent is not None:
+            shape = self._output_shape(absent, library, values)
+            values[absent.name] = library.empty(shape, next(iter(values.values())))
+        return values, library
+
+    def _output_shape(
+        self, absent: Param, library: arrays.Library, values: Mapping[str, object]
+    ) -> tuple[int, ...]:
+        signature = tuple([library.signature(value) for value in values.values()])
+        found = self._shapes.get(signature)
+        if found is None:
+            views = {name: self._view(library, name, value) for name, value in values.items()}
+            found = output_shape(absent, self.interface, views)
+            if len(self._shapes) >= _KEPT:
+                self._shapes.clear()
+            self._shapes[signature] = found
+        return found
+
+    def _plan(
+        self, library: arrays.Library, values: Mapping[str, object], signature: Hashable
+    ) -> _Plan:
+        views = {name: self._view(library, name, value) for name, value in values.items()}
+        for name, view in views.items():
+            if view.device != self.device:
+                raise CallError(
+                    f"{name} is on GPU {view.device}, and the kernel was loaded on {self.device}"
+                )
+        found = geometry(self.interface, views)
+        plan = _Plan(found, {name: np.int32(value) for name, value in found.values.items()})
+        if len(self._plans) >= _KEPT:
+            self._plans.clear()
+        self._plans[signature] = plan
+        return plan
+
+    def _view(self, library: arrays.Library, name: str, value: object) -> View:
+        try:
+            return library.view(value)
+        except CallError as error:
+            raise CallError(f"{name} {error}") from None
+
+    def _missing(self, param: Param) -> str:
+        if param.written:
+            return f"{param.name} is missing: the kernel reads it, unless beta is 0"
+        return f"{param.name} is missing: the kernel takes {self._listed()}"
+
+    def _listed(self) -> str:
+        return ", ".join(argument_names(self.interface))
+
+    def _reserve_shared(self) -> None:
+        """Asks for dynamic shared memory beyond the 48 KiB that every kernel may have."""
+        wanted = self.interface.dynamic_shared
+        if wanted <= 48 * 1024:
+            return
+        limit = device.shared_limit(self.device)
+        if wanted + self.interface.static_shared > limit:
+            raise CannotCheck(
+                f"the kernel needs {wanted} bytes of shared memory, and this GPU gives a block "
+                f"at most {limit}"
+            )
+        self._function.max_dynamic_shared_size_bytes = wanted
+
+
+def _number(name: str, arguments: Mapping[str, object]) -> np.float32:
+    value = arguments.get(name, DEFAULTS.get(name))
+    if value is None:
+        raise CallError(f"{name} is missing: it has no default")
+    if not isinstance(value, _NUMBERS):
+        raise CallError(f"{name} is a {type(value).__qualname__}; the kernel takes a number")
+    number = float(cast(SupportsFloat, value))
+    if math.isfinite(number) and abs(number) > _FLOAT_MAX:
+        raise CallError(f"{name} = {number} is more than a float32 holds")
+    return np.float32(number)

@@ -1,0 +1,80 @@
+"""Cubins kept on disk, each beside the source it was made from, so that a profiler can show it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmgen.gpu import nvrtc
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A cubin on disk, and its source."""
+
+    cubin: Path
+    source: Path
+
+
+def folder() -> Path:
+    """``$XDG_CACHE_HOME/gemmgen``, by default ``~/.cache/gemmgen``."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base, "gemmgen")
+
+
+def stored(text: str, arch: str) -> Stored:
+    """``text`` compiled for ``arch``: from the cache, or compiled and put there.
+
+    The key holds all that can change the result: text, architecture, options, NVRTC's version.  A
+    cubin that doesn't match the digest beside it is made again.  Where the cache can't be written,
+    a temporary folder takes its place.
+    """
+    options = " ".join(nvrtc.OPTIONS)
+    about = f"{arch}\n{nvrtc.version()}\n{options}\n{text}"
+    key = hashlib.sha256(about.encode()).hexdigest()
+    where = _writable(folder())
+    found = Stored(where / f"{key}.cubin", where / f"{key}.cu")
+    digest = where / f"{key}.sha256"
+    if _holds(found, digest, text):
+        return found
+    _write(found.source, text.encode())
+    compiled = nvrtc.compile_text(text, arch, path=str(found.source), strict=False)
+    _write(found.cubin, compiled.cubin)
+    _write(digest, _digest(compiled.cubin).encode())
+    return found
+
+
+def _holds(found: Stored, digest: Path, text: str) -> bool:
+    try:
+        same = _digest(found.cubin.read_bytes()) == digest.read_text()
+        return same and found.source.read_text() == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _writable(wanted: Path) -> Path:
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=wanted):
+            return wanted
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="gemmgen-"))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Writes all of ``data`` or nothing: readers never see half a file."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

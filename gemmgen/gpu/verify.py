@@ -1,0 +1,227 @@
+"""A kernel against cuBLAS and against exact integers, over shapes, padding, alpha and beta.
+
+``Kernel`` results are compared with a float64 product of the same numbers; for alpha * acc +
+beta * C also with cuBLAS.  Everything around the tensors is poisoned and must stay as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from gemmgen.errors import CallError
+from gemmgen.gpu import cublas
+from gemmgen.gpu.arguments import scalars, tensors
+from gemmgen.gpu.compare import (
+    EPS,
+    Data,
+    Expected,
+    Placed,
+    contraction,
+    expected,
+    inputs,
+    pitch_of,
+    place,
+    product_of,
+)
+from gemmgen.gpu.device import Array, cupy
+from gemmgen.interface import Interface
+
+OTHER_SCALAR = 0.75  # what the scalars of an epilogue get, beyond alpha and beta
+
+Reference = Callable[[Mapping[str, np.ndarray | float]], np.ndarray]
+
+
+class Callee(Protocol):
+    """What is verified: a ``Kernel``, or anything that is called like one."""
+
+    @property
+    def interface(self) -> Interface: ...
+
+    def __call__(self, **arguments: object) -> object: ...
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: extents by name, the kind of numbers, alpha, beta, elements between rows."""
+
+    extents: tuple[tuple[str, int], ...]
+    data: Data = "integers"
+    alpha: float = 1.0
+    beta: float = 0.0
+    pad: int = 0
+
+    def text(self) -> str:
+        shape = " ".join(f"{name}={size}" for name, size in self.extents)
+        return f"{shape} {self.data} alpha={self.alpha:g} beta={self.beta:g} pad={self.pad}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case; ``detail`` says where it failed, or why it was refused."""
+
+    case: Case
+    status: Literal["passed", "failed", "refused"]
+    detail: str = ""
+
+
+def cases(extents: Mapping[str, int]) -> tuple[Case, ...]:
+    """The cases of one shape: each kind of numbers, with and without beta and padding."""
+    shape = tuple(extents.items())
+    return (
+        Case(shape),
+        Case(shape, alpha=2.0, beta=-3.0, pad=5),
+        Case(shape, "normal", alpha=1.25, beta=0.5, pad=4),
+        Case(shape, "positive"),
+        Case(shape, "selection", pad=1),
+        Case(shape, "nan"),
+    )
+
+
+def verify(
+    kernel: Callee,
+    wanted: Sequence[Case],
+    *,
+    reference: Reference | None = None,
+    exact: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Outcome, ...]:
+    """Runs ``wanted`` one after another.
+
+    ``reference`` gives C from the tensors (C's old values too) and scalars, in float64; without it
+    C is alpha * acc + beta * C.  ``exact``: on integers the reference is met bit by bit, which an
+    epilogue with exp or division can't promise.
+    """
+    outcomes: list[Outcome] = []
+    for done, case in enumerate(wanted, 1):
+        outcomes.append(_outcome(kernel, case, reference, exact))
+        if progress is not None:
+            progress(done, len(wanted))
+    return tuple(outcomes)
+
+
+def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: bool) -> Outcome:
+    interface = kernel.interface
+    values = inputs(interface, dict(case.extents), case.data)
+    numbers = _numbers(interface, case)
+    want = _expected(interface, values, numbers, case, reference, exact)
+    placed = {
+        param.name: place(
+            values[param.name],
+            pitch_of(param, interface, values[param.name].shape[-1], case.pad),
+        )
+        for param in tensors(interface)
+    }
+    try:
+        complaint = _run(kernel, placed, values, numbers, want)
+    except CallError as refusal:
+        return Outcome(case, "refused", str(refusal))
+    if complaint is None and reference is None:
+        complaint = _against_cublas(interface, placed, values, case, want)
+    return Outcome(case, "failed" if complaint else "passed", complaint or "")
+
+
+def _numbers(interface: Interface, case: Case) -> dict[str, float]:
+    given = {"alpha": case.alpha, "beta": case.beta}
+    return {param.name: given.get(param.name, OTHER_SCALAR) for param in scalars(interface)}
+
+
+def _run(
+    kernel: Callee,
+    placed: Mapping[str, Placed],
+    values: Mapping[str, Array],
+    numbers: Mapping[str, float],
+    want: Expected,
+) -> str | None:
+    """Launches twice; says what is wrong with results, padding, inputs or repeatability, if any."""
+    cp = cupy()
+    output = contraction(kernel.interface).c
+    array = placed[output.name].array
+    before = {name: item.buffer.view("uint32").copy() for name, item in placed.items()}
+    arguments: dict[str, object] = {name: item.array for name, item in placed.items()}
+    results: list[Array] = []
+    for _ in range(2):
+        hidden = not output.read or numbers.get("beta") == 0
+        array[...] = float("nan") if hidden else values[output.name]
+        kernel(**arguments, **numbers)
+        results.append(array.copy())
+    complaint = want.difference(results[0])
+    if complaint is not None:
+        return complaint
+    if 0 not in array.shape:
+        array[...] = values[output.name]
+    for name, item in placed.items():
+        changed = ~cp.equal(item.buffer.view("uint32"), before[name])
+        if int(cp.count_nonzero(changed)):
+            what = "the padding of C" if name == output.name else f"{name} or its padding"
+            return f"{what} was written to, at element {int(cp.argmax(changed))} of its buffer"
+    first, second = (result.ravel().view("uint32") for result in results)
+    if int(cp.count_nonzero(~cp.equal(first, second))):
+        return "a second launch with the same inputs gave other bits"
+    return None
+
+
+def _expected(
+    interface: Interface,
+    values: Mapping[str, Array],
+    numbers: Mapping[str, float],
+    case: Case,
+    reference: Reference | None,
+    exact: bool,
+) -> Expected:
+    alpha, beta = numbers.get("alpha", 1.0), numbers.get("beta", 0.0)
+    if reference is None:
+        return expected(interface, values, alpha, beta, case.data)
+    given: dict[str, np.ndarray | float] = {
+        name: value.astype("float64").get() for name, value in values.items()
+    }
+    want = cupy().asarray(reference({**given, **numbers})).astype("float64")
+    if exact and case.data == "integers":
+        return Expected(want, cupy().zeros(want.shape, "float64"))
+    size = product_of(interface, values, absolute=True) * abs(alpha) + abs(want)
+    return Expected(want, size * (16 * EPS))
+
+
+def _against_cublas(
+    interface: Interface,
+    placed: Mapping[str, Placed],
+    values: Mapping[str, Array],
+    case: Case,
+    want: Expected,
+) -> str | None:
+    """cuBLAS on the same memory, held to the same bound: it says whether the bound is fair."""
+    product = contraction(interface)
+    if any(len(param.indices) != 2 for param in (product.a, product.b, product.c)):
+        return None
+    array = placed[product.c.name].array
+    array[...] = values[product.c.name] if case.beta != 0 else float("nan")
+    run_cublas(interface, {name: item.array for name, item in placed.items()}, case)()
+    complaint = want.difference(array)
+    return None if complaint is None else f"cuBLAS itself fails here: {complaint}"
+
+
+class _Scaled(Protocol):
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def beta(self) -> float: ...
+
+
+def run_cublas(
+    interface: Interface, arrays: Mapping[str, Array], scaled: _Scaled
+) -> Callable[[], None]:
+    """cuBLAS's call for the matrices ``arrays`` of ``interface``, in any storage order."""
+    product = contraction(interface)
+    (depth,) = product.contracted
+    rows = next(i for i in product.a.indices if i != depth)
+    a, b, c = (arrays[param.name] for param in (product.a, product.b, product.c))
+    return cublas.sgemm(
+        cublas.matrix(a, transposed=product.a.indices[0] == depth),
+        cublas.matrix(b, transposed=product.b.indices[-1] == depth),
+        cublas.matrix(c, transposed=product.c.indices[0] != rows),
+        alpha=scaled.alpha,
+        beta=scaled.beta,
+    )

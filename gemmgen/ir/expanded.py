@@ -1,0 +1,132 @@
+"""The expanded IR: a block's program with time made explicit.
+
+Operations are still the block's, but each now says when it runs (loops, prologues, barriers) and on which
+stage.  ``expand`` makes it from the declared IR; ``lower`` turns each operation into one thread's code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.ir.expr import Expr
+from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Origins, Program
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Which of a buffer's stages an operation uses; None where there is only one."""
+
+    index: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Load:
+    """Load the tile at ``origin`` (the global index of its first k) into staging registers."""
+
+    copy: Copy
+    origin: Expr
+
+
+@dataclass(frozen=True)
+class Store:
+    """Store the staging registers of ``copy`` to a stage of its shared tile."""
+
+    copy: Copy
+    stage: Stage
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Load and store at once: the tile at ``origin`` to a stage of its shared tile."""
+
+    copy: Copy
+    origin: Expr
+    stage: Stage
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Read the fragment for step ``k`` (of the tile, if ``copy`` reads shared memory) into ``slot``.
+
+    ``origin`` is the tile's first k, needed where the fragment comes from global memory.
+    """
+
+    copy: Copy
+    k: Expr
+    origin: Expr | None
+    stage: Stage
+    slot: Stage
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """The contraction of one ``k``; stages and slots of both operands."""
+
+    contract: Contract
+    k: Expr
+    origin: Expr | None
+    a_stage: Stage
+    b_stage: Stage
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """``for variable from start below stop by step``; ``bound`` is a second bound, for a ragged tail."""
+
+    variable: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[Timed, ...]
+    unroll: bool = False
+
+
+@dataclass(frozen=True)
+class When:
+    """``if (condition)``, the same for all threads of the block."""
+
+    condition: Expr
+    body: tuple[Timed, ...]
+    otherwise: tuple[Timed, ...] = ()
+
+
+@dataclass(frozen=True)
+class Set:
+    """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name = value``."""
+
+    name: str
+    value: Expr
+    kind: str = "fresh"
+
+
+@dataclass(frozen=True)
+class Sync:
+    """A barrier of the block: what was written before it is seen by all threads after it."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Operations under one heading of the emitted text."""
+
+    note: str
+    origins: Origins
+    body: tuple[Timed, ...]
+
+
+Timed = Init | Map | Load | Store | Transfer | Fetch | Multiply | Repeat | When | Set | Sync | Phase
+
+
+@dataclass(frozen=True)
+class ExpandedKernel:
+    """A declared kernel and its body in time."""
+
+    kernel: Kernel
+    body: tuple[Timed, ...]
+    staged: tuple[Copy, ...]
+    """The copies that travel through staging registers."""
+
+
+@dataclass(frozen=True)
+class ExpandedProgram:
+    program: Program
+    kernels: tuple[ExpandedKernel, ...]

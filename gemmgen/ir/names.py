@@ -1,0 +1,47 @@
+"""The names that emitted text uses: one letter in front says what a constant sizes.
+
+``BM`` is the block's tile along m, ``WM`` a warp's, ``TM`` a thread's (the micro-tile), ``PM`` the neighbours
+in one piece of it, ``LM`` the threads (lanes) along m.
+"""
+
+from __future__ import annotations
+
+from gemmgen.ir.expr import Var
+from gemmgen.schedule.roles import extent, ld_name
+
+__all__ = ["block", "extent", "lanes", "ld_name", "piece", "place", "registers", "tile_origin", "warp"]
+
+
+def block(letter: str) -> Var:
+    """Extent of the block's tile: ``BM``."""
+    return Var("B" + extent(letter))
+
+
+def warp(letter: str) -> Var:
+    """Extent of a warp's tile: ``WM``."""
+    return Var("W" + extent(letter))
+
+
+def registers(letter: str) -> Var:
+    """Extent of a thread's micro-tile: ``TM``."""
+    return Var("T" + extent(letter))
+
+
+def piece(letter: str) -> Var:
+    """Neighbours in one piece of the micro-tile: ``PM``."""
+    return Var("P" + extent(letter))
+
+
+def lanes(letter: str) -> Var:
+    """Threads along the letter, of the warp or else of the block: ``LM``."""
+    return Var("L" + extent(letter))
+
+
+def tile_origin(letter: str) -> Var:
+    """First index of the current tile: ``block_m``, ``tile_k``."""
+    return Var(f"tile_{letter}")
+
+
+def place(letter: str) -> Var:
+    """A thread's first element within the block's tile: ``thread_m``."""
+    return Var(f"thread_{letter}")

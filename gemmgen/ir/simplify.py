@@ -1,0 +1,100 @@
+"""Trivial identities of index arithmetic, so that emitted text shows none of them."""
+
+from __future__ import annotations
+
+from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Select, Wide, rebuild, children
+
+ZERO, ONE = Int(0), Int(1)
+
+
+def simplify(expr: Expr) -> Expr:
+    """``x + 0``, ``x * 1``, ``x / 1``, ``x % 1`` and arithmetic on two literals; named constants stay."""
+    expr = rebuild(expr, tuple(simplify(part) for part in children(expr)))
+    if isinstance(expr, Binary):
+        return _binary(expr.op, expr.left, expr.right)
+    return expr
+
+
+def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    if isinstance(left, Int) and isinstance(right, Int):
+        folded = _fold(op, left.value, right.value)
+        if folded is not None:
+            return Int(folded)
+    match op, left, right:
+        case "+", Int(0), other:
+            return other
+        case ("+" | "-"), other, Int(0):
+            return other
+        case "*", Int(1), other:
+            return other
+        case ("*" | "/"), other, Int(1):
+            return other
+        case ("*", Int(0), _) | ("*", _, Int(0)) | ("%", _, Int(1)):
+            return ZERO
+        case _:
+            return Binary(op, left, right)
+
+
+def _fold(op: BinaryOp, left: int, right: int) -> int | None:
+    match op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/":
+            return left // right
+        case "%":
+            return left % right
+        case _:
+            return None
+
+
+def add(*terms: Expr) -> Expr:
+    """The sum of ``terms``, without zeros."""
+    total: Expr = ZERO
+    for term in terms:
+        total = simplify(Binary("+", total, term))
+    return total
+
+
+def mul(left: Expr, right: Expr) -> Expr:
+    return simplify(Binary("*", left, right))
+
+
+def div(left: Expr, right: Expr) -> Expr:
+    return simplify(Binary("/", left, right))
+
+
+def mod(left: Expr, right: Expr) -> Expr:
+    return simplify(Binary("%", left, right))
+
+
+def sub(left: Expr, right: Expr) -> Expr:
+    return simplify(Binary("-", left, right))
+
+
+def less(left: Expr, right: Expr) -> Expr:
+    return Binary("<", left, right)
+
+
+def all_of(*conditions: Expr | None) -> Expr | None:
+    """The conjunction of the conditions there are; None for none."""
+    total: Expr | None = None
+    for condition in conditions:
+        if condition is not None:
+            total = condition if total is None else Binary("&&", total, condition)
+    return total
+
+
+def choose(condition: Expr | None, yes: Expr, no: Expr) -> Expr:
+    """``condition ? yes : no``; ``yes`` where there is no condition."""
+    return yes if condition is None else Select(condition, yes, no)
+
+
+def wide_product(row: Expr, pitch: Expr) -> Expr:
+    """``(long long)row * pitch``: a row's offset, which may not fit in 32 bits."""
+    if row == ZERO:
+        return ZERO
+    return Binary("*", Wide(row), pitch)

@@ -1,0 +1,164 @@
+"""The epilogue's arithmetic, spelt out in operations that C and the interpreter share.
+
+Functions become selections and calls of the C library; every product that feeds a sum becomes ``fmaf``
+by one rule, so that no compiler's contraction can change a bit: in ``x + y`` the right product is fused
+first.  NaN passes through relu, min, max and clamp, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gemmgen.ir.expr import (
+    Binary,
+    Call,
+    Element,
+    Expr,
+    Float,
+    Int,
+    Select,
+    Unary,
+    Var,
+    children,
+    rebuild,
+)
+from gemmgen.ir.lowered import Define
+
+LIBRARY = frozenset({"exp", "tanh", "erf", "sqrt", "abs", "round"})
+"""Functions that stay calls: each has one C name."""
+
+HALF_ROOT = 0.7071067811865476
+"""1 / sqrt(2), of gelu(x) = x/2 * (1 + erf(x / sqrt(2))) (Hendrycks and Gimpel, 2016)."""
+ROOT_2_PI = 0.7978845608028654
+"""sqrt(2 / pi), of the tanh approximation of gelu in the same paper, with its 0.044715."""
+CUBIC = 0.044715
+
+
+@dataclass
+class Spelling:
+    """Collects the locals that an expression needs: arguments that are used more than once."""
+
+    defines: list[Define] = field(default_factory=list[Define])
+
+    def spell(self, expr: Expr) -> Expr:
+        """``expr`` in operations of C; the locals it uses are appended to ``defines``."""
+        if isinstance(expr, Call) and expr.function in FUNCTIONS:
+            arguments = tuple(self.spell(a) for a in expr.arguments)
+            return self.spell_sums(FUNCTIONS[expr.function](self, arguments))
+        if isinstance(expr, Select):
+            # A side's locals would be computed whichever side is chosen: harmless, they only compute.
+            return Select(self.spell(expr.condition), self.spell(expr.yes), self.spell(expr.no))
+        parts = tuple(self.spell(part) for part in children(expr))
+        return fuse(rebuild(expr, parts))
+
+    def spell_sums(self, expr: Expr) -> Expr:
+        """The fused form of an expression whose parts are spelt already."""
+        return fuse(rebuild(expr, tuple(self.spell_sums(part) for part in children(expr))))
+
+    def name(self, expr: Expr) -> Expr:
+        """``expr`` under a name, if it is more than a name or a number."""
+        if isinstance(expr, Var | Float | Int):
+            return expr
+        number = len(self.defines)
+        name = "value" if number == 0 else f"value_{number + 1}"
+        self.defines.append(Define(name, expr, "float"))
+        return Var(name)
+
+
+def fuse(expr: Expr) -> Expr:
+    """``a * b + c`` as ``fmaf(a, b, c)``; the right product of a sum first."""
+    match expr:
+        case Binary("+", left, Binary("*", a, b)):
+            return Call("fmaf", (a, b, left))
+        case Binary("+", Binary("*", a, b), right):
+            return Call("fmaf", (a, b, right))
+        case Binary("-", left, Binary("*", a, b)):
+            return Call("fmaf", (Unary("-", a), b, left))
+        case Binary("-", Binary("*", a, b), right):
+            return Call("fmaf", (a, b, Unary("-", right)))
+        case _:
+            return expr
+
+
+def _times(left: Expr, right: Expr) -> Expr:
+    return Binary("*", left, right)
+
+
+def _relu(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
+    x = spelling.name(arguments[0])
+    return Select(Binary("<", x, Float(0.0)), Float(0.0), x)
+
+
+def _extreme(op: str) -> Callable[[Spelling, tuple[Expr, ...]], Expr]:
+    def spell(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
+        x, y = (spelling.name(a) for a in arguments)
+        first = Binary("<", x, y) if op == "min" else Binary(">", x, y)
+        is_nan = Binary("!=", x, x)
+        return Select(Binary("||", first, is_nan), x, y)
+
+    return spell
+
+
+def _clamp(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
+    x, low, high = arguments
+    at_least = _extreme("max")(spelling, (x, low))
+    return _extreme("min")(spelling, (at_least, high))
+
+
+def _logistic(x: Expr) -> Expr:
+    return Binary("+", Float(1.0), Call("exp", (Unary("-", x),)))
+
+
+def _sigmoid(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
+    return Binary("/", Float(1.0), _logistic(arguments[0]))
+
+
+def _silu(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
+    x = spelling.name(arguments[0])
+    return Binary("/", x, _logistic(x))
+
+
+def _gelu(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
+    x = spelling.name(arguments[0])
+    bell = Binary("+", Float(1.0), Call("erf", (_times(x, Float(HALF_ROOT)),)))
+    return _times(_times(Float(0.5), x), bell)
+
+
+def _gelu_tanh(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
+    x = spelling.name(arguments[0])
+    cube = _times(_times(_times(Float(CUBIC), x), x), x)
+    inner = _times(Float(ROOT_2_PI), Binary("+", x, cube))
+    return _times(_times(Float(0.5), x), Binary("+", Float(1.0), Call("tanh", (inner,))))
+
+
+FUNCTIONS: dict[str, Callable[[Spelling, tuple[Expr, ...]], Expr]] = {
+    "relu": _relu,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+    "clamp": _clamp,
+    "sigmoid": _sigmoid,
+    "silu": _silu,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+}
+
+
+def reads(expr: Expr, tensor: str) -> bool:
+    """Does ``expr`` read ``tensor``?"""
+    if isinstance(expr, Element) and expr.buffer == tensor:
+        return True
+    return any(reads(part, tensor) for part in children(expr))
+
+
+def reads_unscaled(expr: Expr, tensor: str) -> bool:
+    """Does ``expr`` read ``tensor`` anywhere but in the product ``beta * tensor``?"""
+    match expr:
+        case Binary("*", Var("beta"), Element(buffer, _)) if buffer == tensor:
+            return False
+        case Binary("*", Element(buffer, _), Var("beta")) if buffer == tensor:
+            return False
+        case Element(buffer, _) if buffer == tensor:
+            return True
+        case _:
+            return any(reads_unscaled(part, tensor) for part in children(expr))

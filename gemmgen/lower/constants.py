@@ -1,0 +1,82 @@
+"""The named sizes of a kernel: ``constexpr int BM = 128, BN = 128, BK = 8;`` and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.expand.registers import rings
+from gemmgen.ir import names
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.lowered import Constant, Node
+from gemmgen.ir.simplify import div, mul
+from gemmgen.lower.context import THREADS, Context
+
+
+def constants_of(context: Context, body: tuple[Node, ...]) -> tuple[Constant, ...]:
+    """Every size that the text names, in the order of the ladder."""
+    return tuple((*_tile(context), *_warps(context), *_micro_tile(context), *_counts(context)))
+
+
+def _tile(context: Context) -> Iterator[Constant]:
+    pipeline = pipeline_of(context.kernel)
+    note = "the block's tile of C"
+    if pipeline is not None:
+        note += f", in steps of {names.block(pipeline.letter).name}"
+    for letter in context.letters:
+        yield Constant(names.block(letter).name, context.step(letter), None, note)
+    if pipeline is not None:
+        yield Constant(names.block(pipeline.letter).name, pipeline.step, None, note)
+
+
+def _warps(context: Context) -> Iterator[Constant]:
+    if context.has_warps:
+        for letter in context.letters:
+            axis = context.axis(letter)
+            size = axis.extent // axis.warps
+            yield Constant(names.warp(letter).name, size, None, "a warp's share of it")
+
+
+def _micro_tile(context: Context) -> Iterator[Constant]:
+    if context.scalar_sums:
+        return
+    for letter in context.letters:
+        registers = context.axis(letter).registers
+        yield Constant(names.registers(letter).name, registers, None, "a thread's share")
+    interleaved = [x for x in context.letters if context.axis(x).pieces > 1]
+    for letter in interleaved:
+        width = context.axis(letter).width
+        if width > 1:
+            note = "in pieces of this many neighbours"
+            yield Constant(names.piece(letter).name, width, None, note)
+
+
+def _counts(context: Context) -> Iterator[Constant]:
+    spread, note = context.kernel.spread, "threads along each side"
+    if not context.scalar_sums:
+        within = "of a warp" if context.has_warps else "of the block"
+        for letter in context.letters:
+            whole = names.warp(letter) if context.has_warps else names.block(letter)
+            value = context.axis(letter).lanes
+            share = div(whole, names.registers(letter))
+            yield Constant(names.lanes(letter).name, value, share, f"{note} {within}")
+    for ring in rings(context.kernel, pipeline_of(context.kernel)):
+        if ring.stages > 2:
+            yield Constant(ring.count.name, ring.stages, None, "tiles in shared memory at a time")
+    if context.kernel.work.raster > 1:
+        yield Constant("GROUP", context.kernel.work.raster, None, "block rows in a band")
+    yield Constant(THREADS.name, spread.threads, _threads(context), "")
+
+
+def _threads(context: Context) -> Expr:
+    """The number of threads, as the text computes it."""
+    total: Expr = Int(1)
+    for letter in context.letters:
+        whole = names.block(letter)
+        share = whole if context.scalar_sums else div(whole, names.registers(letter))
+        total = share if total == Int(1) else _product(total, share)
+    return total
+
+
+def _product(left: Expr, right: Expr) -> Expr:
+    return mul(left, right) if isinstance(right, Var) else Binary("*", left, right)

@@ -1,0 +1,159 @@
+"""What every part of lowering asks: the kernel, its names, its guards, its addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from gemmgen.ir import names
+from gemmgen.ir.expanded import ExpandedKernel, Stage
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.facts import divides, equal_to
+from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Program, Space
+from gemmgen.ir.problem import Problem
+from gemmgen.ir.simplify import add, div, less, mod, mul, wide_product
+
+THREADS = Var("THREADS")
+TID = Var("tid")
+
+
+@dataclass(frozen=True)
+class Context:
+    """One kernel being lowered."""
+
+    program: Program
+    expanded: ExpandedKernel
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.expanded.kernel
+
+    @property
+    def problem(self) -> Problem:
+        return self.program.problem
+
+    @property
+    def letters(self) -> tuple[str, str]:
+        """The letters of the output: row, column."""
+        return self.problem.m, self.problem.n
+
+    @cached_property
+    def leaves_early(self) -> bool:
+        """May a thread outside C return at once?  It may where no barrier waits for it."""
+        spaces = {b.space for b in self.kernel.buffers}
+        return Space.SHARED not in spaces and self.kernel.spread.registers == 1
+
+    @cached_property
+    def scalar_sums(self) -> bool:
+        """Does a thread own one element, kept in a plain variable?"""
+        has_fragments = any(b.name.endswith("_frag") for b in self.kernel.buffers)
+        return self.kernel.spread.registers == 1 and not has_fragments
+
+    @property
+    def has_warps(self) -> bool:
+        return self.kernel.spread.warps > 1 or any("warp_tile" in o for o in self._acc_origins)
+
+    @property
+    def _acc_origins(self) -> tuple[str, ...]:
+        return self.kernel.buffer("acc").origins
+
+    def buffer(self, name: str) -> Buffer:
+        return self.kernel.buffer(name)
+
+    def axis(self, letter: str) -> AxisSpread:
+        return self.kernel.spread.axis(letter)
+
+    # Extents and guards.
+
+    def extent(self, letter: str) -> Var:
+        """The problem's extent along ``letter``, under the name the kernel knows it by."""
+        return Var(equal_to(self.program, names.extent(letter)))
+
+    def step(self, letter: str) -> int:
+        """The tile's extent along ``letter``."""
+        sizes = dict(self.kernel.work.tile)
+        if letter in sizes:
+            return sizes[letter]
+        from gemmgen.ir.edit import pipeline_of
+
+        pipeline = pipeline_of(self.kernel)
+        return pipeline.step if pipeline else 1
+
+    def is_whole(self, letter: str) -> bool:
+        """Is every tile full along ``letter``, so that no guard is needed?"""
+        if letter in self.letters and self.leaves_early:
+            return True
+        return divides(self.program, names.extent(letter), self.step(letter))
+
+    def multiple(self, letter: str, width: int) -> bool:
+        """Is the extent along ``letter`` assumed to be a multiple of ``width``?"""
+        return divides(self.program, names.extent(letter), width)
+
+    def inside(self, letter: str, index: Expr) -> Expr | None:
+        """``index < extent``; None where every tile is full."""
+        return None if self.is_whole(letter) else less(index, self.extent(letter))
+
+    # Addresses.
+
+    def pitch(self, tensor: str, contiguous: str) -> Var:
+        """The leading dimension of a matrix: its parameter, or the extent it is assumed equal to."""
+        own = names.ld_name(tensor)
+        return Var(equal_to(self.program, own)) if self._assumed(own) else Var(own)
+
+    def _assumed(self, name: str) -> bool:
+        return equal_to(self.program, name) != name
+
+    def at(self, tensor: str, letters: tuple[str, ...], index: dict[str, Expr]) -> Element:
+        """An element of a tensor in global memory, at its flat 64-bit offset."""
+        if len(letters) == 1:
+            return Element(tensor, (index[letters[0]],))
+        row = wide_product(index[letters[0]], self.pitch(tensor, letters[-1]))
+        return Element(tensor, (add(row, index[letters[-1]]),))
+
+    def in_shared(self, tile: Buffer, stage: Stage, index: dict[str, Expr]) -> Element:
+        """An element of a shared tile, in its layout's order."""
+        inner = tuple(index[letter] for letter in tile.layout.order)
+        return Element(tile.name, (*_present(stage), *inner))
+
+    # A thread's elements.
+
+    def own(self, letter: str, register: Expr, step: int = 1) -> Expr:
+        """The tile's element in the thread's register ``register`` (a multiple of ``step``)."""
+        axis = self.axis(letter)
+        first = names.place(letter)
+        if axis.registers == 1:
+            return first
+        if axis.pieces == 1:
+            return add(first, register)
+        lanes, piece = names.lanes(letter), names.piece(letter)
+        if axis.width == 1 or step == axis.width:
+            return add(first, mul(register, lanes))
+        jump = mul(div(register, piece), mul(piece, lanes))
+        return add(first, jump, mod(register, piece))
+
+    def sum_at(self, registers: dict[str, Expr]) -> Element | Var:
+        """The register that holds the sum at these register indices."""
+        if self.scalar_sums:
+            return Var("acc")
+        return Element("acc", tuple(registers[letter] for letter in self.letters))
+
+
+def fragment_at(slot: Stage, name: str, register: Expr) -> Element:
+    return Element(name, (*_present(slot), register))
+
+
+def _present(stage: Stage) -> tuple[Expr, ...]:
+    return () if stage.index is None else (stage.index,)
+
+
+def next_name(copy: Copy) -> str:
+    """The staging registers of a copy: ``A_next``."""
+    return f"{copy.src}_next"
+
+
+def literal(value: int) -> Int:
+    return Int(value)
+
+
+def plus_one(expr: Expr, by: int) -> Expr:
+    return Binary("+", expr, Int(by)) if by else expr

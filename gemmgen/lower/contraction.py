@@ -1,0 +1,97 @@
+"""One thread's share of the contraction at one k: a micro-tile of multiply-adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gemmgen.ir import names
+from gemmgen.ir.expanded import Multiply, Stage
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var
+from gemmgen.ir.lowered import Assign, Define, For, Node
+from gemmgen.ir.nodes import FmaOrder, Space
+from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
+from gemmgen.lower.context import Context, fragment_at
+
+Body = Callable[[Expr, Expr], tuple[Node, ...]]
+"""The multiply-add at a row and a column of the micro-tile."""
+
+
+def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
+    """``acc += a * b`` over the thread's micro-tile, in the order asked for."""
+    m, n = context.letters
+
+    def multiply_add(row: Expr, column: Expr) -> tuple[Node, ...]:
+        a = _operand(context, node, node.contract.a, node.a_stage, m, row)
+        b = _operand(context, node, node.contract.b, node.b_stage, n, column)
+        total = context.sum_at({m: row, n: column})
+        target = "acc" if isinstance(total, Var) else total
+        return (Assign(target, Call("fmaf", (a, b, total))),)
+
+    if context.scalar_sums:
+        return multiply_add(Int(0), Int(0))
+    return ORDERS[node.contract.order](context, multiply_add)
+
+
+def _operand(
+    context: Context, node: Multiply, name: str, stage: Stage, letter: str, register: Expr
+) -> Expr:
+    """An operand of a multiply-add: a fragment's register, or an element of shared or global memory."""
+    source = context.buffer(name)
+    if source.space is Space.REGISTER:
+        return fragment_at(stage, name, register)
+    own, k = context.own(letter, register), context.problem.k
+    if source.space is Space.SHARED:
+        return context.in_shared(source, stage, {letter: own, k: node.k})
+    step = node.k if node.origin is None else add(node.origin, node.k)
+    index: dict[str, Expr] = {letter: Var(letter), k: step}
+    if not context.leaves_early:
+        index[letter] = add(names.tile_origin(letter), own)
+    in_tile = None if node.origin is None else context.inside(k, step)
+    guard = all_of(context.inside(letter, index[letter]), in_tile)
+    return choose(guard, context.at(name, source.layout.order, index), Float(0.0))
+
+
+def _rows(context: Context, body: Body) -> tuple[Node, ...]:
+    m, n = context.letters
+    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
+    return (_over(row, m, (_over(column, n, body(row, column)),)),)
+
+
+def _serpentine(context: Context, body: Body) -> tuple[Node, ...]:
+    """Every other row backwards, so that a row begins with the operand the last one ended with."""
+    m, n = context.letters
+    row, step = Var(f"reg_{m}"), Var(f"step_{n}")
+    column = Var(f"reg_{n}")
+    turn = _turn(n, mod(row, Int(2)), step)
+    return (_over(row, m, (_over(step, n, (Define(column.name, turn), *body(row, column))),)),)
+
+
+def _zigzag(context: Context, body: Body) -> tuple[Node, ...]:
+    """Pairs of rows, down and up again column by column: consecutive FMAs always share an operand."""
+    m, n = context.letters
+    pair, step, half = Var(f"pair_{m}"), Var(f"step_{n}"), Var("half")
+    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
+    turn = _turn(n, mod(div(pair, Int(2)), Int(2)), step)
+    down = Select(Binary("==", mod(step, Int(2)), Int(0)), half, sub(Int(1), half))
+    inner = (Define(row.name, add(pair, down)), *body(row, column))
+    halves = For(half.name, Int(0), Int(2), Int(1), inner, unroll=True)
+    columns = _over(step, n, (Define(column.name, turn), halves))
+    return (For(pair.name, Int(0), names.registers(m), Int(2), (columns,), unroll=True),)
+
+
+def _turn(letter: str, odd: Expr, step: Expr) -> Expr:
+    """``step``, or counted from the other end on odd rows."""
+    backwards = sub(sub(names.registers(letter), Int(1)), step)
+    return Select(Binary("==", odd, Int(0)), step, backwards)
+
+
+def _over(variable: Var, letter: str, body: tuple[Node, ...]) -> For:
+    return For(variable.name, Int(0), names.registers(letter), Int(1), body, unroll=True)
+
+
+ORDERS: dict[FmaOrder, Callable[[Context, Body], tuple[Node, ...]]] = {
+    "rows": _rows,
+    "serpentine": _serpentine,
+    "zigzag": _zigzag,
+}
+

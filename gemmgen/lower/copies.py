@@ -1,0 +1,239 @@
+"""Copies between memories: tiles into shared memory, fragments into registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gemmgen.ir import names
+from gemmgen.ir.expanded import Fetch, Load, Stage, Store, Transfer
+from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Var
+from gemmgen.ir.lowered import Assign, Block, Define, For, If, Move, Node, RegisterArray
+from gemmgen.ir.nodes import Copy, Space
+from gemmgen.ir.simplify import add, all_of, choose, less
+from gemmgen.lower.context import Context, fragment_at, next_name, plus_one
+from gemmgen.lower.dealing import PIECE, Dealing, dealing_of
+
+ELEMENT = Var("e")
+ZERO = Float(0.0)
+Target = Callable[[Expr], Element]
+"""The element that number ``e`` of a piece goes to."""
+
+
+def staging_array(context: Context, copy: Copy) -> RegisterArray:
+    """The registers in which a tile waits between its load and its store."""
+    dealing = dealing_of(context, copy)
+    sizes = tuple(size for size in (dealing.count, copy.width) if size > 1)
+    shape = tuple(Int(size) for size in sizes)
+    return RegisterArray(next_name(copy), "f32", shape, sizes, wide=copy.width > 1)
+
+
+def load(context: Context, node: Load) -> tuple[Node, ...]:
+    """Global memory to staging registers."""
+    dealing = dealing_of(context, node.copy)
+    body = _read_piece(context, dealing, node.copy, node.origin, _staged(dealing, node.copy))
+    return _over_pieces(dealing, body)
+
+
+def store(context: Context, node: Store) -> tuple[Node, ...]:
+    """Staging registers to a shared tile."""
+    dealing = dealing_of(context, node.copy)
+    body = _write_piece(context, dealing, node.copy, node.stage, _staged(dealing, node.copy))
+    return _over_pieces(dealing, body)
+
+
+def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
+    """Global memory to a shared tile, or to the sums, at once."""
+    tile = context.buffer(node.copy.dst)
+    if tile.space is Space.REGISTER:
+        return _fill_sums(context, node.copy)
+    dealing = dealing_of(context, node.copy)
+    if node.copy.width == 1 or tile.layout.order[-1] == dealing.column:
+        place = dealing.place()
+
+        def straight(e: Expr) -> Element:
+            index = place | {dealing.column: add(place[dealing.column], e)}
+            return context.in_shared(tile, node.stage, index)
+
+        body = _read_piece(context, dealing, node.copy, node.origin, straight)
+    else:
+        name = next_name(node.copy)
+        width = node.copy.width
+        between = RegisterArray(name, "f32", (Int(width),), (width,), wide=True)
+
+        def waiting(e: Expr) -> Element:
+            return Element(name, (e,))
+
+        body = (
+            between,
+            *_read_piece(context, dealing, node.copy, node.origin, waiting),
+            *_write_piece(context, dealing, node.copy, node.stage, waiting),
+        )
+    return _over_pieces(dealing, body)
+
+
+def _staged(dealing: Dealing, copy: Copy) -> Target:
+    def element(e: Expr) -> Element:
+        indices: tuple[Expr, ...] = (PIECE,) if dealing.count > 1 else ()
+        return Element(next_name(copy), (*indices, e) if copy.width > 1 else indices)
+
+    return element
+
+
+def _over_pieces(dealing: Dealing, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    inside = dealing.inside()
+    if inside is not None:
+        body = (If(inside, body),)
+    body = (*dealing.locals(), *body)
+    if dealing.count > 1:
+        return (For(PIECE.name, Int(0), Int(dealing.count), Int(1), body, unroll=True),)
+    return scoped(body)
+
+
+def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` in braces, where it has names of its own."""
+    names_something = any(isinstance(n, Define | RegisterArray) for n in body)
+    return (Block("", (), body, scoped=True),) if names_something else body
+
+
+def _read_piece(
+    context: Context, dealing: Dealing, copy: Copy, origin: Expr, target: Target
+) -> tuple[Node, ...]:
+    """One piece from global memory; zeros stand for what lies outside the matrix."""
+    place = dealing.place()
+    index: dict[str, Expr] = {}
+    defines: list[Define] = []
+    for letter in (dealing.row, dealing.column):
+        first = origin if letter == context.problem.k else names.tile_origin(letter)
+        defines.append(Define(letter, add(first, place[letter])))
+        index[letter] = Var(letter)
+    return (*defines, *guarded_read(context, copy.src, index, copy.width, target))
+
+
+def guarded_read(
+    context: Context, tensor: str, index: dict[str, Expr], width: int, target: Target
+) -> tuple[Node, ...]:
+    """``width`` neighbours of a global matrix at ``index``: wide where all lie inside it."""
+    letters = context.buffer(tensor).layout.order
+    row, column = letters[0], letters[-1]
+
+    def source(e: Expr) -> Element:
+        return context.at(tensor, letters, index | {column: add(index[column], e)})
+
+    in_row = context.inside(row, index[row])
+    if width == 1:
+        guard = all_of(in_row, context.inside(column, index[column]))
+        return (Assign(target(Int(0)), choose(guard, source(Int(0)), ZERO)),)
+    whole = Move(target(Int(0)), source(Int(0)), width)
+    if context.is_whole(column) and in_row is None:
+        return (whole,)
+    return (
+        If(
+            _whole_piece(context, in_row, column, index[column], width),
+            (whole,),
+            (_each(width, lambda e: _one(context, in_row, column, index, e, source, target)),),
+        ),
+    )
+
+
+def _whole_piece(
+    context: Context, in_row: Expr | None, column: str, first: Expr, width: int
+) -> Expr:
+    """All of a piece's elements exist: the last one does."""
+    in_column = None
+    if not context.is_whole(column):
+        last = first if context.multiple(column, width) else plus_one(first, width - 1)
+        in_column = less(last, context.extent(column))
+    condition = all_of(in_row, in_column)
+    assert condition is not None
+    return condition
+
+
+def _one(
+    context: Context,
+    in_row: Expr | None,
+    column: str,
+    index: dict[str, Expr],
+    e: Expr,
+    source: Target,
+    target: Target,
+) -> Node:
+    if context.is_whole(column) or context.multiple(column, 4):
+        return Assign(target(e), ZERO)
+    in_column = less(Binary("+", index[column], e), context.extent(column))
+    return Assign(target(e), choose(all_of(in_row, in_column), source(e), ZERO))
+
+
+def _each(width: int, body: Callable[[Expr], Node]) -> For:
+    return For(ELEMENT.name, Int(0), Int(width), Int(1), (body(ELEMENT),), unroll=True)
+
+
+def _write_piece(
+    context: Context, dealing: Dealing, copy: Copy, stage: Stage, source: Target
+) -> tuple[Node, ...]:
+    tile = context.buffer(copy.dst)
+    place = dealing.place()
+
+    def target(e: Expr) -> Element:
+        index = place | {dealing.column: add(place[dealing.column], e)}
+        return context.in_shared(tile, stage, index)
+
+    if copy.width == 1:
+        return (Assign(target(Int(0)), source(Int(0))),)
+    if tile.layout.order[-1] == dealing.column:
+        return (Move(target(Int(0)), source(Int(0)), copy.width),)
+    return (_each(copy.width, lambda e: Assign(target(e), source(e))),)
+
+
+def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
+    """A fragment: the thread's elements of one operand, for one k."""
+    copy = node.copy
+    (letter,) = context.buffer(copy.dst).letters
+    source, axis = context.buffer(copy.src), context.axis(letter)
+    register: Expr = Var(f"reg_{letter}") if axis.registers > copy.width else Int(0)
+    own = context.own(letter, register, copy.width)
+    to = fragment_at(node.slot, copy.dst, register)
+    k = context.problem.k
+    body: tuple[Node, ...]
+    if source.space is Space.SHARED:
+        element = context.in_shared(source, node.stage, {letter: own, k: node.k})
+        body = (Move(to, element, copy.width) if copy.width > 1 else Assign(to, element),)
+    else:
+        step = node.k if node.origin is None else add(node.origin, node.k)
+        index = {letter: Var(letter), k: step}
+
+        def target(e: Expr) -> Element:
+            return fragment_at(node.slot, copy.dst, add(register, e))
+
+        body = (
+            Define(letter, add(names.tile_origin(letter), own)),
+            *guarded_fragment(context, copy, index, node.origin is not None, target),
+        )
+    if isinstance(register, Int):
+        return scoped(body)
+    stop, by = names.registers(letter), Int(copy.width)
+    return (For(register.name, Int(0), stop, by, body, unroll=True),)
+
+
+def guarded_fragment(
+    context: Context, copy: Copy, index: dict[str, Expr], ragged_k: bool, target: Target
+) -> tuple[Node, ...]:
+    """A fragment's elements from global memory; k needs a guard only inside a tile."""
+    if copy.width > 1:
+        return guarded_read(context, copy.src, index, copy.width, target)
+    guard = all_of(
+        *(
+            context.inside(letter, at)
+            for letter, at in index.items()
+            if ragged_k or letter != context.problem.k
+        )
+    )
+    letters = context.buffer(copy.src).layout.order
+    element = context.at(copy.src, letters, index)
+    return (Assign(target(Int(0)), choose(guard, element, ZERO)),)
+
+
+def _fill_sums(context: Context, copy: Copy) -> tuple[Node, ...]:
+    """The thread's own element of a matrix, into the sum (the kernel of an unfused epilogue)."""
+    assert context.leaves_early and context.scalar_sums
+    letters = context.buffer(copy.src).layout.order
+    return (Assign("acc", context.at(copy.src, letters, {x: Var(x) for x in letters})),)

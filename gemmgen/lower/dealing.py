@@ -1,0 +1,116 @@
+"""How a block's threads share out a tile that they copy together.
+
+Neighbouring threads take neighbouring pieces of ``width`` elements along the letter that is contiguous in
+global memory, row after row, so that a warp's accesses are coalesced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.ir import names
+from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.lowered import Define
+from gemmgen.ir.nodes import Buffer, Copy
+from gemmgen.ir.simplify import add, div, less, mod, mul
+from gemmgen.lower.context import THREADS, TID, Context
+
+PIECE = Var("piece")
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """The pieces of one copy: ``count`` per thread, the last of which may fall outside the tile."""
+
+    tensor: str
+    row: str
+    column: str
+    rows: int
+    columns: int
+    width: int
+    threads: int
+
+    @property
+    def per_row(self) -> int:
+        """Pieces in a row of the tile."""
+        return self.columns // self.width
+
+    @property
+    def count(self) -> int:
+        """Pieces of a thread."""
+        return -(-self.rows * self.per_row // self.threads)
+
+    @property
+    def is_exact(self) -> bool:
+        """Do the threads' pieces fill the tile with none left over?"""
+        return self.count * self.threads == self.rows * self.per_row
+
+    @property
+    def is_regular(self) -> bool:
+        """Does a thread's column stay the same from piece to piece?"""
+        return self.threads % self.per_row == 0
+
+    @property
+    def first_row(self) -> Var:
+        return Var(f"{self.tensor}_{self.row}")
+
+    @property
+    def first_column(self) -> Var:
+        return Var(f"{self.tensor}_{self.column}")
+
+    def starts(self) -> tuple[Define, ...]:
+        """A thread's first piece, where all its pieces follow from it."""
+        if not self.is_regular:
+            return ()
+        per_row = self._per_row()
+        column = mul(mod(TID, per_row), Int(self.width))
+        return (
+            Define(self.first_row.name, div(TID, per_row)),
+            Define(self.first_column.name, column),
+        )
+
+    def locals(self) -> tuple[Define, ...]:
+        """What a piece's coordinates are computed from, inside the loop over pieces."""
+        if self.is_regular:
+            return ()
+        index = add(TID, mul(PIECE if self.count > 1 else Int(0), THREADS))
+        return (
+            Define(f"{self.tensor}_piece", index),
+            Define(self.first_row.name, div(Var(f"{self.tensor}_piece"), self._per_row())),
+            Define(
+                self.first_column.name,
+                mul(mod(Var(f"{self.tensor}_piece"), self._per_row()), Int(self.width)),
+            ),
+        )
+
+    def place(self) -> dict[str, Expr]:
+        """The coordinates of the present piece within the tile."""
+        row: Expr = self.first_row
+        if self.is_regular and self.count > 1:
+            row = add(row, mul(PIECE, div(THREADS, self._per_row())))
+        return {self.row: row, self.column: self.first_column}
+
+    def inside(self) -> Expr | None:
+        """The condition under which the present piece lies in the tile; None where all do."""
+        if self.is_exact:
+            return None
+        return less(self.place()[self.row], names.block(self.row))
+
+    def _per_row(self) -> Expr:
+        return div(names.block(self.column), Int(self.width))
+
+
+def dealing_of(context: Context, copy: Copy) -> Dealing:
+    """How the threads share out the tile of a copy from global to shared memory."""
+    src: Buffer = context.buffer(copy.src)
+    row, column = src.layout.order[0], src.layout.order[-1]
+    tile = context.buffer(copy.dst)
+    return Dealing(
+        copy.src,
+        row,
+        column,
+        tile.extent(row),
+        tile.extent(column),
+        copy.width,
+        context.kernel.spread.threads,
+    )

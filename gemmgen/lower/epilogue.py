@@ -1,0 +1,190 @@
+"""The store: each thread computes its elements of C from its sums and writes them."""
+
+from __future__ import annotations
+
+from gemmgen.ir import names
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform
+from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
+from gemmgen.ir.nodes import Map
+from gemmgen.ir.simplify import add, all_of, choose, less
+from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
+from gemmgen.lower.context import Context, plus_one
+
+OUT, OLD = "out", "old"
+ELEMENT = Var("e")
+
+
+def store(context: Context, node: Map) -> tuple[Node, ...]:
+    """``dst = value`` over the thread's micro-tile, ``node.width`` elements at a time."""
+    if context.scalar_sums:
+        at = {letter: Var(letter) for letter in context.letters}
+        if context.leaves_early:
+            return _one(context, node, {}, at)
+        inside = all_of(*(context.inside(x, Var(x)) for x in context.letters))
+        body = _one(context, node, {}, at)
+        return (*_indices(context, {}, context.letters), *_if(inside, body))
+    return _micro_tile(context, node)
+
+
+def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
+    """Rows of the micro-tile outside, runs along C's contiguous letter inside."""
+    inner = context.problem.c.contiguous
+    (outer,) = (letter for letter in context.letters if letter != inner)
+    registers: dict[str, Expr] = {outer: Var(f"reg_{outer}"), inner: Var(f"reg_{inner}")}
+    at: dict[str, Expr] = {outer: Var(outer), inner: Var(inner)}
+    along = _indices(context, registers, (inner,), node.width)
+    if node.width == 1:
+        guard = context.inside(inner, Var(inner))
+        body = (*along, *_if(guard, _one(context, node, registers, at)))
+    else:
+        body = (*along, *_run(context, node, registers, at, inner))
+    columns = _loop(registers[inner], inner, node.width, body)
+    rows = _if(context.inside(outer, Var(outer)), (columns,))
+    body = (*_indices(context, registers, (outer,)), *rows)
+    return (_loop(registers[outer], outer, 1, body),)
+
+
+def _loop(register: Expr, letter: str, by: int, body: tuple[Node, ...]) -> For:
+    assert isinstance(register, Var)
+    stop = names.registers(letter)
+    return For(register.name, Int(0), stop, Int(by), body, unroll=True)
+
+
+def _indices(
+    context: Context, registers: dict[str, Expr], letters: tuple[str, ...], width: int = 1
+) -> tuple[Define, ...]:
+    """The global indices of a thread's element: ``const int m = tile_m + ...``."""
+    return tuple(
+        Define(
+            letter,
+            add(
+                names.tile_origin(letter),
+                context.own(letter, registers.get(letter, Int(0)), width),
+            ),
+        )
+        for letter in letters
+    )
+
+
+def _if(condition: Expr | None, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    return body if condition is None else (If(condition, body),)
+
+
+def _one(
+    context: Context, node: Map, registers: dict[str, Expr], at: dict[str, Expr]
+) -> tuple[Node, ...]:
+    """One element: read what the expression needs, compute, store."""
+    letters = context.buffer(node.dst).layout.order
+    target = context.at(node.dst, letters, at)
+    body: list[Node] = []
+    value = node.value
+    if _skips_old(context, node):
+        body.append(Define(OLD, _if_beta(target), "float"))
+        value = _with_old(value, node.dst, Var(OLD))
+    spelling = Spelling()
+    value = spelling.spell(_bound(context, value, registers, at, None))
+    return (*body, *spelling.defines, Assign(target, value))
+
+
+def _run(
+    context: Context,
+    node: Map,
+    registers: dict[str, Expr],
+    at: dict[str, Expr],
+    inner: str,
+) -> tuple[Node, ...]:
+    """``width`` neighbours: computed into registers, stored at once where all of them exist."""
+    width, letters = node.width, context.buffer(node.dst).layout.order
+
+    def memory(e: Expr) -> Element:
+        return context.at(node.dst, letters, at | {inner: add(at[inner], e)})
+
+    body: list[Node] = [RegisterArray(OUT, "f32", (Int(width),), (width,), wide=True)]
+    value = node.value
+    if reads(value, node.dst):
+        body.append(RegisterArray(OLD, "f32", (Int(width),), (width,), zero=True, wide=True))
+        load = _guarded_run(context, inner, at, width, OLD, memory, into=True)
+        needed = Binary("!=", Var("beta"), Float(0.0))
+        body.extend(_if(needed if _skips_old(context, node) else None, load))
+        value = _with_old(value, node.dst, Element(OLD, (ELEMENT,)))
+    spelling = Spelling()
+    here = at | {inner: add(at[inner], ELEMENT)}
+    there = registers | {inner: add(registers[inner], ELEMENT)}
+    guard = None
+    if not (context.is_whole(inner) or context.multiple(inner, width)):
+        guard = context.inside(inner, here[inner])
+    result = spelling.spell(_bound(context, value, there, here, guard))
+    each = (*spelling.defines, Assign(Element(OUT, (ELEMENT,)), result))
+    body.append(For(ELEMENT.name, Int(0), Int(width), Int(1), each, unroll=True))
+    body.extend(_guarded_run(context, inner, at, width, OUT, memory, into=False))
+    return tuple(body)
+
+
+def _guarded_run(
+    context: Context,
+    inner: str,
+    at: dict[str, Expr],
+    width: int,
+    array: str,
+    memory: object,
+    *,
+    into: bool,
+) -> tuple[Node, ...]:
+    """Move a run between memory and ``array``: at once where it is whole, else one by one."""
+    assert callable(memory)
+    first = Element(array, (Int(0),))
+    whole = Move(first, memory(Int(0)), width) if into else Move(memory(Int(0)), first, width)
+    if context.is_whole(inner):
+        return (whole,)
+    if context.multiple(inner, width):
+        return (If(less(at[inner], context.extent(inner)), (whole,)),)
+    register, element = Element(array, (ELEMENT,)), memory(ELEMENT)
+    one = Assign(register, element) if into else Assign(element, register)
+    inside = less(add(at[inner], ELEMENT), context.extent(inner))
+    each = For(ELEMENT.name, Int(0), Int(width), Int(1), (If(inside, (one,)),), unroll=True)
+    complete = less(plus_one(at[inner], width - 1), context.extent(inner))
+    return (If(complete, (whole,), (each,)),)
+
+
+def _skips_old(context: Context, node: Map) -> bool:
+    """Is C read only as ``beta * C``, so that beta = 0 spares the read?"""
+    return reads(node.value, node.dst) and not reads_unscaled(node.value, node.dst)
+
+
+def _if_beta(element: Element) -> Expr:
+    return Select(Binary("!=", Var("beta"), Float(0.0)), element, Float(0.0))
+
+
+def _with_old(value: Expr, tensor: str, old: Expr) -> Expr:
+    def rule(expr: Expr) -> Expr | None:
+        return old if isinstance(expr, Element) and expr.buffer == tensor else None
+
+    return transform(value, rule)
+
+
+def _bound(
+    context: Context,
+    value: Expr,
+    registers: dict[str, Expr],
+    at: dict[str, Expr],
+    guard: Expr | None,
+) -> Expr:
+    """The expression at one element: sums, tensors and indices put in; reads guarded if asked."""
+
+    def rule(expr: Expr) -> Expr | None:
+        match expr:
+            case Var("acc"):
+                return context.sum_at(registers)
+            case Var(name) if name in at:
+                return Call("float", (at[name],))
+            case Element(tensor, indices) if tensor not in (OLD, "acc"):
+                letters = tuple(i.name for i in indices if isinstance(i, Var))
+                inner = context.problem.c.contiguous
+                condition = guard if inner in letters else None
+                return choose(condition, context.at(tensor, letters, at), Float(0.0))
+            case Element(_, _):
+                return expr
+            case _:
+                return None
+
+    return transform(value, rule)

@@ -1,0 +1,199 @@
+"""Lowering of whole kernels: arrays, placement, and each operation in its turn."""
+
+from __future__ import annotations
+
+from gemmgen.ir import names
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.expanded import (
+    ExpandedKernel,
+    ExpandedProgram,
+    Fetch,
+    Load,
+    Multiply,
+    Phase,
+    Repeat,
+    Set,
+    Store,
+    Sync,
+    Timed,
+    Transfer,
+    When,
+)
+from gemmgen.ir.expr import Expr, Float, Int
+from gemmgen.ir.lowered import (
+    Assign,
+    Barrier,
+    Block,
+    Define,
+    For,
+    If,
+    LoweredKernel,
+    LoweredProgram,
+    Node,
+    RegisterArray,
+    SharedArray,
+)
+from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
+from gemmgen.ir.simplify import add, simplify
+from gemmgen.lower import contraction, copies, epilogue
+from gemmgen.lower.checks import checks_of
+from gemmgen.lower.constants import constants_of
+from gemmgen.lower.context import Context
+from gemmgen.lower.dealing import dealing_of
+from gemmgen.lower.placement import placement
+from gemmgen.lower.signature import interface_of
+from gemmgen.target import STATIC_SHARED
+
+
+def lower(expanded: ExpandedProgram) -> LoweredProgram:
+    """One thread's code of every kernel."""
+    program = expanded.program
+    kernels = tuple(_kernel(Context(program, kernel)) for kernel in expanded.kernels)
+    return LoweredProgram(kernels, _temporaries(program))
+
+
+def _temporaries(program: Program) -> tuple[tuple[str, tuple[str, str]], ...]:
+    if len(program.kernels) == 1:
+        return ()
+    final = next(s for s in program.main.body if isinstance(s, Map))
+    row, column = program.main.buffer(final.dst).letters
+    return ((final.dst, (row, column)),)
+
+
+def _kernel(context: Context) -> LoweredKernel:
+    shared = tuple(_shared(b) for b in context.kernel.buffers if b.space is Space.SHARED)
+    total = sum(array.bytes for array in shared)
+    is_static = total <= STATIC_SHARED
+    interface = interface_of(context, total if is_static else 0, 0 if is_static else total)
+    work = _body(context, context.expanded)
+    starts = _dealing_starts(context)
+    body = (
+        *placement(context, needs_tid=_copies_together(context)),
+        *starts,
+        *_arrays(context),
+        *work,
+    )
+    return LoweredKernel(
+        interface,
+        constants_of(context, body),
+        checks_of(context, total),
+        shared,
+        body,
+        context.kernel.spread.threads,
+    )
+
+
+def _shared(buffer: Buffer) -> SharedArray:
+    layout = buffer.layout
+    sizes = [buffer.extent(letter) for letter in layout.order]
+    shape: list[Expr] = [names.block(letter) for letter in layout.order]
+    sizes[-1] += layout.pad
+    shape[-1] = add(shape[-1], Int(layout.pad))
+    if layout.stages > 1:
+        sizes.insert(0, layout.stages)
+        shape.insert(0, Int(layout.stages))
+    note = "; ".join(buffer.origins)
+    return SharedArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), note)
+
+
+def _copies_together(context: Context) -> bool:
+    pipeline = pipeline_of(context.kernel)
+    return bool(pipeline and pipeline.produce)
+
+
+def _dealing_starts(context: Context) -> tuple[Node, ...]:
+    pipeline = pipeline_of(context.kernel)
+    copies_ = pipeline.produce if pipeline else ()
+    found: list[Node] = []
+    for copy in copies_:
+        starts = dealing_of(context, copy).starts()
+        if starts:
+            note = f"the thread's first piece of each tile of {copy.src}"
+            found.append(Block(note, (), starts))
+    return tuple(found)
+
+
+def _arrays(context: Context) -> tuple[Node, ...]:
+    """Sums, fragments and staging registers."""
+    found: list[Node] = []
+    for buffer in context.kernel.buffers:
+        if buffer.space is Space.REGISTER:
+            found.append(_registers(context, buffer))
+    for copy in context.expanded.staged:
+        found.append(copies.staging_array(context, copy))
+    return tuple(found)
+
+
+def _registers(context: Context, buffer: Buffer) -> Node:
+    if buffer.name == "acc":
+        if context.scalar_sums:
+            return Define("acc", Float(0.0), "float", mutable=True)
+        sizes = tuple(context.axis(x).registers for x in context.letters)
+        shape: tuple[Expr, ...] = tuple(names.registers(x) for x in context.letters)
+        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True)
+    (letter,) = buffer.letters
+    shape, sizes = (names.registers(letter),), (context.axis(letter).registers,)
+    if buffer.layout.stages > 1:
+        shape, sizes = (Int(buffer.layout.stages), *shape), (buffer.layout.stages, *sizes)
+    wide = any(c.dst == buffer.name and c.width > 1 for c in _all_copies(context))
+    return RegisterArray(buffer.name, buffer.dtype, shape, sizes, wide=wide)
+
+
+def _all_copies(context: Context) -> tuple[copies.Copy, ...]:
+    from gemmgen.ir.edit import copies as all_copies
+
+    return all_copies(context.kernel)
+
+
+def _body(context: Context, expanded: ExpandedKernel) -> tuple[Node, ...]:
+    return _timed(context, expanded.body)
+
+
+def _timed(context: Context, body: tuple[Timed, ...]) -> tuple[Node, ...]:
+    found: list[Node] = []
+    for node in body:
+        found.extend(_one(context, node))
+    return tuple(found)
+
+
+def _one(context: Context, node: Timed) -> tuple[Node, ...]:
+    match node:
+        case Init():
+            return ()  # sums are born zero
+        case Load():
+            return copies.load(context, node)
+        case Store():
+            return copies.store(context, node)
+        case Transfer():
+            return copies.transfer(context, node)
+        case Fetch():
+            return copies.fetch(context, node)
+        case Multiply():
+            return contraction.multiply(context, node)
+        case Map():
+            return (Block("the epilogue", node.origins, epilogue.store(context, node)),)
+        case Sync():
+            return (Barrier(),)
+        case Set():
+            return (_set(node),)
+        case Repeat():
+            body = _timed(context, node.body)
+            return (_for(node, body),)
+        case When():
+            body, otherwise = _timed(context, node.body), _timed(context, node.otherwise)
+            return (If(node.condition, body, otherwise),)
+        case Phase():
+            body = _timed(context, node.body)
+            return (Block(node.note, node.origins, body),) if node.note else body
+
+
+def _set(node: Set) -> Node:
+    if node.kind == "assign":
+        return Assign(node.name, node.value)
+    return Define(node.name, simplify(node.value), mutable=node.kind == "variable")
+
+
+def _for(node: Repeat, body: tuple[Node, ...]) -> For:
+    return For(node.variable, node.start, node.stop, node.step, body, node.unroll)
+
+

@@ -1,0 +1,121 @@
+"""Where a thread stands: its block's tile, its warp's and its own first element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir import names
+from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.lowered import Define, Leave, Node
+from gemmgen.ir.simplify import add, div, less, mod, mul, sub
+from gemmgen.lower.context import TID, Context
+
+BLOCK, X, Y = Var("blockIdx.x"), Var("threadIdx.x"), Var("threadIdx.y")
+GROUP = Var("GROUP")
+
+
+def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
+    """The first lines of a kernel: from block and thread numbers to places in C."""
+    if context.leaves_early:
+        return (*_blocks(context), *_single(context))
+    return (*_blocks(context), *_tiles(context), *_threads(context, needs_tid))
+
+
+def _blocks(context: Context) -> Iterator[Node]:
+    """How many tiles C has along each letter; a ragged edge is a tile too."""
+    rows, columns = context.letters
+    needed = (rows, columns) if context.kernel.work.raster > 1 else (columns,)
+    for letter in needed:
+        last = div(sub(context.extent(letter), Int(1)), names.block(letter))
+        yield Define(f"blocks_{letter}", add(last, Int(1)))
+
+
+def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
+    """The row and the column of the block's tile, row by row."""
+    columns = Var(f"blocks_{context.letters[1]}")
+    return div(BLOCK, columns), mod(BLOCK, columns)
+
+
+def _tiles(context: Context) -> Iterator[Node]:
+    m, n = context.letters
+    if context.kernel.work.raster > 1:
+        yield from _bands(context)
+        return
+    row, column = _tile_numbers(context)
+    yield Define(names.tile_origin(m).name, mul(row, names.block(m)))
+    yield Define(names.tile_origin(n).name, mul(column, names.block(n)))
+
+
+def _bands(context: Context) -> Iterator[Node]:
+    """Column by column within a band of GROUP block rows; the last band may be lower."""
+    m, n = context.letters
+    rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
+    full, band = Var("band_rows"), Var("band")
+    yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
+    yield Define(band.name, mul(div(BLOCK, Binary("*", full, columns)), full))
+    left = sub(rows, band)
+    yield Define("height", Select(less(left, full), left, full))
+    yield Define("within", mod(BLOCK, Binary("*", full, columns)))
+    within, height = Var("within"), Var("height")
+    row = add(band, mod(within, height))
+    yield Define(names.tile_origin(m).name, mul(row, names.block(m)))
+    yield Define(names.tile_origin(n).name, mul(div(within, height), names.block(n)))
+
+
+def _single(context: Context) -> Iterator[Node]:
+    """A thread with one element, alone: outside C it has nothing to do."""
+    row, column = _tile_numbers(context)
+    outside: Expr | None = None
+    for letter, number in zip(context.letters, (row, column), strict=True):
+        thread = X if letter == context.kernel.spread.x else Y
+        yield Define(letter, add(mul(number, names.block(letter)), thread))
+        past = Binary(">=", Var(letter), context.extent(letter))
+        outside = past if outside is None else Binary("||", outside, past)
+    assert outside is not None
+    yield Leave(outside)
+
+
+def _threads(context: Context, needs_tid: bool) -> Iterator[Node]:
+    spread = context.kernel.spread
+    if context.has_warps:
+        yield from _warps(context, needs_tid)
+        return
+    if needs_tid:
+        across = names.lanes(spread.x) if not context.scalar_sums else names.block(spread.x)
+        yield Define(TID.name, add(mul(Y, across), X))
+    for letter in context.letters:
+        thread = X if letter == spread.x else Y
+        yield Define(names.place(letter).name, mul(thread, _width(context, letter)))
+
+
+def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
+    """Warps over the block's tile, lanes over the warp's; both along x first."""
+    spread = context.kernel.spread
+    x = spread.x
+    (y,) = (a.letter for a in spread.axes if a.letter != x)
+    thread: Expr = TID
+    yield Define(TID.name, X)
+    warp, lane = Var("warp"), Var("lane")
+    lanes = spread.axis(x).lanes * spread.axis(y).lanes
+    yield Define(warp.name, div(thread, Int(lanes)))
+    yield Define(lane.name, mod(thread, Int(lanes)))
+    across = div(names.block(x), names.warp(x))
+    lanes_x = names.lanes(x) if not context.scalar_sums else names.warp(x)
+    numbers = {
+        x: (mod(warp, across), mod(lane, lanes_x)),
+        y: (div(warp, across), div(lane, lanes_x)),
+    }
+    for letter in context.letters:
+        of_warp, of_lane = numbers[letter]
+        first = add(
+            mul(of_warp, names.warp(letter)), mul(of_lane, _width(context, letter))
+        )
+        yield Define(names.place(letter).name, first)
+
+
+def _width(context: Context, letter: str) -> Expr:
+    """Neighbours that a thread owns from its first element on."""
+    axis = context.axis(letter)
+    if axis.width == 1:
+        return Int(1)
+    return names.registers(letter) if axis.pieces == 1 else names.piece(letter)

@@ -1,0 +1,167 @@
+"""A kernel's parameters and what it requires of them, read off the lowered code.
+
+The order of parameters: extents; the matrices of the ``gemm`` line, each with its leading dimension, alpha
+before A and beta before C as in BLAS; then the epilogue's own tensors and scalars as it names them.  A
+parameter that nothing reads is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.interface import (
+    INT_MAX,
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    Interface,
+    MultipleOf,
+    Param,
+    Requirement,
+)
+from gemmgen.ir import names
+from gemmgen.ir.edit import copies, pipeline_of
+from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.facts import equal_to
+from gemmgen.ir.nodes import Map, Space
+from gemmgen.lower.context import Context
+
+MARGIN = 16
+"""Indices may run this far past a tile: a wide access looks at its last element."""
+
+
+def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> Interface:
+    """How the kernel is called."""
+    params = tuple(_params(context))
+    threads = _block(context)
+    tiles = tuple((context.extent(x).name, context.step(x)) for x in context.letters)
+    return Interface(
+        context.kernel.name,
+        params,
+        threads,
+        tiles,
+        tuple(_requirements(context, params)),
+        dynamic_shared,
+        static_shared,
+        tuple(_pitches(context, params)),
+    )
+
+
+def _block(context: Context) -> tuple[int, int]:
+    """Threads along x and y: one-dimensional where warps are dealt tiles."""
+    spread = context.kernel.spread
+    if context.has_warps:
+        return spread.threads, 1
+    (other,) = (a.letter for a in spread.axes if a.letter != spread.x)
+    return spread.axis(spread.x).threads, spread.axis(other).threads
+
+
+def _map(context: Context) -> Map:
+    return next(s for s in context.kernel.body if isinstance(s, Map))
+
+
+def _named(context: Context) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Scalars and further tensors of the epilogue, in order of appearance."""
+    final = _map(context)
+    known = {b.name for b in context.kernel.buffers} | set(context.letters)
+    scalars: dict[str, None] = {}
+    tensors: dict[str, tuple[str, ...]] = {}
+    for expr in walk(final.value):
+        if isinstance(expr, Element) and expr.buffer not in known:
+            tensors[expr.buffer] = tuple(i.name for i in expr.indices if isinstance(i, Var))
+        elif isinstance(expr, Var) and expr.name not in known:
+            scalars[expr.name] = None
+    return list(scalars), tensors
+
+
+def _params(context: Context) -> Iterator[Param]:
+    scalars, tensors = _named(context)
+    globals_ = [b for b in context.kernel.buffers if b.space is Space.GLOBAL]
+    for letter in _letters(context):
+        yield Param(context.extent(letter).name, "extent")
+    final = _map(context)
+    for buffer in globals_:
+        written = buffer.name == final.dst
+        lead = "beta" if written else "alpha"
+        if lead in scalars:
+            scalars.remove(lead)
+            yield Param(lead, "scalar")
+        read = not written or _is_read(final.value, buffer.name)
+        yield Param(buffer.name, "tensor", buffer.layout.order, written, read)
+        yield from _leading(context, buffer.name)
+    for name, letters in tensors.items():
+        yield Param(name, "tensor", letters)
+        if len(letters) == 2:
+            yield from _leading(context, name)
+    for name in scalars:
+        yield Param(name, "scalar")
+
+
+def _letters(context: Context) -> list[str]:
+    """Letters whose extents are parameters; two assumed equal are one."""
+    contracts = any(b.name == context.problem.a.name for b in context.kernel.buffers)
+    letters = [*context.letters, *([context.problem.k] if contracts else [])]
+    seen: dict[str, str] = {}
+    for letter in letters:
+        seen.setdefault(context.extent(letter).name, letter)
+    return [x for x in letters if seen[context.extent(x).name] == x]
+
+
+def _leading(context: Context, tensor: str) -> Iterator[Param]:
+    own = names.ld_name(tensor)
+    if equal_to(context.program, own) == own:
+        yield Param(own, "ld")
+
+
+def _is_read(value: Expr, tensor: str) -> bool:
+    return any(isinstance(e, Element) and e.buffer == tensor for e in walk(value))
+
+
+def _pitches(context: Context, params: tuple[Param, ...]) -> Iterator[tuple[str, str]]:
+    for param in params:
+        if param.kind == "tensor" and len(param.indices) == 2:
+            yield param.name, context.pitch(param.name, param.indices[-1]).name
+
+
+def _requirements(context: Context, params: tuple[Param, ...]) -> Iterator[Requirement]:
+    yield from _ranges(context)
+    for name, pitch in _pitches(context, params):
+        letters = next(p.indices for p in params if p.name == name)
+        row = context.extent(letters[-1]).name
+        if pitch != row:
+            yield AtLeast(pitch, row)
+    yield from _wide(context)
+    known = {p.name for p in params}
+    for fact in context.program.facts:
+        name = equal_to(context.program, fact.name)
+        if fact.divisor is not None and name in known:
+            yield MultipleOf(name, fact.divisor)
+        if fact.equals is not None and fact.name in known and fact.equals in known:
+            yield Equal(fact.name, fact.equals)
+
+
+def _ranges(context: Context) -> Iterator[Requirement]:
+    """Indices are ints: a tile that begins inside an extent must also end below 2^31."""
+    pipeline = pipeline_of(context.kernel)
+    stages = max(b.layout.stages for b in context.kernel.buffers)
+    for letter in _letters(context):
+        reach = context.step(letter)
+        if pipeline is not None and letter == pipeline.letter:
+            reach *= stages
+        yield AtMost(context.extent(letter).name, INT_MAX - reach - MARGIN)
+
+
+def _wide(context: Context) -> Iterator[Requirement]:
+    """Wide accesses to global memory: aligned pointers, and rows that keep them aligned."""
+    widths: dict[str, int] = {}
+    for copy in copies(context.kernel):
+        if context.buffer(copy.src).space is Space.GLOBAL:
+            widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
+    final = _map(context)
+    widths[final.dst] = max(final.width, widths.get(final.dst, 1))
+    for buffer in context.kernel.buffers:
+        width = widths.get(buffer.name, 1)
+        if buffer.space is Space.GLOBAL and width > 1:
+            yield Aligned(buffer.name, 4 * width)
+            yield MultipleOf(context.pitch(buffer.name, buffer.layout.order[-1]).name, width)

@@ -1,0 +1,94 @@
+"""What passes are written with: reading what a directive said, and refusing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from gemmgen.ir.nodes import Program
+from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
+from gemmgen.schedule.spec import DirectiveSpec
+from gemmgen.schedule.text import format_directive
+from gemmgen.source import Span
+
+
+class Pass(Protocol):
+    """One rung: a directive as a value, and the rewrite it asks for.
+
+    ``AFTER`` names the directives whose result this one builds on: where one of those was refused,
+    this one is not tried, so that a user reads causes and no consequences.
+    """
+
+    SPEC: ClassVar[DirectiveSpec]
+    AFTER: ClassVar[tuple[str, ...]]
+
+    def apply(self, program: Program) -> Program:
+        """``program`` with this rung; raises ``Refusal`` where it can't be had."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What one statement says of one operand."""
+
+    operand: Operand
+    value: int
+    origin: str
+    span: Span = field(default=NOWHERE, compare=False)
+    """The place of the value (or of the operand where there is none)."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The canonical statements of one directive name, in a schedule."""
+
+    statements: tuple[Directive, ...]
+
+    @staticmethod
+    def of(schedule: Schedule, name: str) -> Said | None:
+        """The statements of ``name``, or None where the schedule has none."""
+        found = tuple(d for d in schedule.directives if d.name == name)
+        return Said(found) if found else None
+
+    @property
+    def origin(self) -> str:
+        """The canonical text of a directive that stands once."""
+        return format_directive(self.statements[0])
+
+    @property
+    def span(self) -> Span:
+        return self.statements[0].span
+
+    def integer(self, name: str) -> int | None:
+        """The value of an integer argument of a directive that stands once."""
+        for argument in self.statements[0].arguments:
+            if argument.name == name and isinstance(argument.value, int):
+                return argument.value
+        return None
+
+    def word(self, name: str) -> str | None:
+        """The value of a word argument of a directive that stands once."""
+        for argument in self.statements[0].arguments:
+            if argument.name == name and isinstance(argument.value, str):
+                return argument.value
+        return None
+
+    def place(self, name: str) -> Span:
+        """Where argument ``name`` stands; the directive where it is left out."""
+        for argument in self.statements[0].arguments:
+            if argument.name == name:
+                return argument.span
+        return self.span
+
+    def facts(self, argument: str, default: int = 0) -> tuple[Fact, ...]:
+        """One fact per operand: the value of ``argument``, or ``default`` where it is left out."""
+        found: list[Fact] = []
+        for statement in self.statements:
+            value, span = default, None
+            for said in statement.arguments:
+                if said.name == argument and isinstance(said.value, int):
+                    value, span = said.value, said.span
+            origin = format_directive(statement)
+            for operand in statement.operands:
+                found.append(Fact(operand, value, origin, span or operand.span))
+        return tuple(found)

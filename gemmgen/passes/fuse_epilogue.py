@@ -1,0 +1,58 @@
+"""fuse_epilogue: compute C from the sums while they are still in registers.
+
+The expression is part of the problem.  Unfused, a first kernel stores the sums to a temporary matrix and
+a second one reads it back and computes the expression: two passes over M x N elements that fusion saves.
+
+    kernel gemm
+      unfused = acc
+    kernel gemm_epilogue
+      acc = unfused
+      C = relu(acc + bias[n])
+==> fuse_epilogue relu(acc + bias[n])
+    kernel gemm
+      C = relu(acc + bias[n])   # fuse_epilogue relu(acc + bias[n])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.ir.build import TEMPORARY
+from gemmgen.ir.nodes import Buffer, Kernel, Map, Program
+from gemmgen.schedule.exprtext import format_expression
+from gemmgen.schedule.model import Epilogue, Schedule
+from gemmgen.schedule.spec import DirectiveSpec
+
+
+@dataclass(frozen=True)
+class FuseEpilogue:
+    SPEC: ClassVar = DirectiveSpec("fuse_epilogue")
+    AFTER: ClassVar[tuple[str, ...]] = ()
+
+    said: Epilogue = field(compare=False)
+
+    @staticmethod
+    def of(schedule: Schedule) -> FuseEpilogue | None:
+        """The pass, where the schedule states an epilogue."""
+        return FuseEpilogue(schedule.epilogue) if schedule.epilogue else None
+
+    def apply(self, program: Program) -> Program:
+        main, epilogue = program.kernels
+        final = next(s for s in epilogue.body if isinstance(s, Map))
+        origin = f"fuse_epilogue {format_expression(final.value)}"
+        destination = epilogue.buffer(final.dst)
+
+        def store(statement: Map) -> Map:
+            return replace(
+                statement, dst=final.dst, value=final.value, origins=(*statement.origins, origin)
+            )
+
+        body = tuple(store(s) if isinstance(s, Map) else s for s in main.body)
+        buffers = tuple(_redirect(b, destination) for b in main.buffers)
+        fused: Kernel = replace(main, body=body, buffers=buffers)
+        return replace(program, kernels=(fused,))
+
+
+def _redirect(buffer: Buffer, destination: Buffer) -> Buffer:
+    return destination if buffer.name == TEMPORARY else buffer

@@ -1,0 +1,44 @@
+"""The ladder: the passes in the order in which they run.
+
+A directive is one file in this folder; its docstring is what ``gemmgen help`` prints.  To add a rung, write
+the file and put its class in this list.
+"""
+
+from __future__ import annotations
+
+from gemmgen.passes.base import Pass, Said
+from gemmgen.passes.bind import Bind
+from gemmgen.passes.cache_shared import CacheShared
+from gemmgen.passes.double_buffer import DoubleBuffer
+from gemmgen.passes.fuse_epilogue import FuseEpilogue
+from gemmgen.passes.pad import Pad
+from gemmgen.passes.raster import Raster
+from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.tile import Tile
+from gemmgen.passes.vectorize import Vectorize
+from gemmgen.passes.warp_tile import WarpTile
+from gemmgen.schedule.model import Schedule
+
+LADDER = (
+    Bind,
+    Tile,
+    CacheShared,
+    WarpTile,
+    RegisterBlock,
+    Vectorize,
+    Pad,
+    DoubleBuffer,
+    Raster,
+)
+"""Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
+
+
+def passes_of(schedule: Schedule) -> tuple[Pass, ...]:
+    """The passes that a schedule asks for, in ladder order."""
+    found: list[Pass] = []
+    for rung in LADDER:
+        said = Said.of(schedule, rung.SPEC.name)
+        if said is not None:
+            found.append(rung.read(said, schedule))
+    fused = FuseEpilogue.of(schedule)
+    return (*found, fused) if fused else tuple(found)

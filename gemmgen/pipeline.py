@@ -1,0 +1,82 @@
+"""The whole compiler, in the order in which things happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.emit import emit
+from gemmgen.errors import Mistake, Refusal, ScheduleError
+from gemmgen.expand import expand
+from gemmgen.interface import Interface
+from gemmgen.ir.build import build
+from gemmgen.ir.lowered import LoweredProgram
+from gemmgen.ir.nodes import Program
+from gemmgen.ir.verify import verify
+from gemmgen.limits import check_limits
+from gemmgen.lower import lower
+from gemmgen.passes.ladder import passes_of
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.schedule.text import format_schedule
+from gemmgen.source import Source
+from gemmgen.what import what_it_computes
+
+
+@dataclass(frozen=True)
+class Step:
+    """The program as one pass left it; ``directive`` is that pass's name ("gemm" for the naive one)."""
+
+    directive: str
+    program: Program
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A kernel as text, and how it is called."""
+
+    name: str
+    text: str
+    interface: Interface
+    target: str
+    schedule: Schedule
+
+
+def compile_source(source: Source, settings: tuple[tuple[str, int], ...] = ()) -> Emitted:
+    """A ``.sched`` text to a CUDA C kernel; raises ``ScheduleError`` with all of its mistakes."""
+    return compile_schedule(parse_schedule(source, settings))
+
+
+def compile_schedule(schedule: Schedule) -> Emitted:
+    """A schedule to a CUDA C kernel."""
+    program = rewrite(schedule)[-1].program
+    lowered = make_concrete(program)
+    (kernel,) = lowered.kernels
+    check_limits(schedule, program, kernel)
+    text = emit(kernel, what_it_computes(program), format_schedule(schedule))
+    return Emitted(schedule.kernel, text, kernel.interface, schedule.target, schedule)
+
+
+def rewrite(schedule: Schedule) -> tuple[Step, ...]:
+    """The naive program, then the program after each pass, in ladder order."""
+    steps = [Step("gemm", build(schedule))]
+    mistakes: list[Mistake] = []
+    refused: set[str] = set()
+    for rung in passes_of(schedule):
+        if refused.intersection(rung.AFTER):
+            continue
+        try:
+            program = rung.apply(steps[-1].program)
+        except Refusal as refusal:
+            mistakes.append(refusal.mistake)
+            refused.add(rung.SPEC.name)
+            continue
+        verify(program)
+        steps.append(Step(rung.SPEC.name, program))
+    if mistakes:
+        raise ScheduleError(schedule.source, tuple(mistakes))
+    return tuple(steps)
+
+
+def make_concrete(program: Program) -> LoweredProgram:
+    """Time made explicit, then one thread's code."""
+    return lower(expand(program))

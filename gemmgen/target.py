@@ -1,0 +1,44 @@
+"""GPUs as data: what bounds a kernel on each architecture.
+
+Shared memory figures are bytes per block, from the CUDA C++ Programming Guide's table of technical
+specifications per compute capability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STATIC_SHARED = 48 * 1024
+"""Bytes of shared memory a kernel may declare statically, on every architecture."""
+MAX_THREADS = 1024
+"""Threads per block."""
+MAX_REGISTERS = 255
+"""32-bit registers per thread."""
+WARP = 32
+
+
+@dataclass(frozen=True)
+class Target:
+    """One architecture; ``shared`` is the most shared memory a block may ask for, in bytes."""
+
+    name: str
+    shared: int
+
+    @property
+    def virtual(self) -> str:
+        """The name as NVRTC's ``--gpu-architecture`` wants it for machine code."""
+        return self.name
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("sm_75", 64 * 1024),
+        Target("sm_80", 163 * 1024),
+        Target("sm_86", 99 * 1024),
+        Target("sm_89", 99 * 1024),
+        Target("sm_90", 227 * 1024),
+        Target("sm_90a", 227 * 1024),
+        Target("sm_120", 99 * 1024),
+    )
+}

@@ -1,0 +1,22 @@
+"""One sentence on what a kernel computes: the first line of its text."""
+
+from __future__ import annotations
+
+from gemmgen.ir.nodes import Program
+from gemmgen.ir.problem import Tensor
+from gemmgen.schedule.exprtext import format_expression
+
+
+def what_it_computes(program: Program) -> str:
+    """``gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)``."""
+    problem = program.problem
+    value = format_expression(problem.epilogue)
+    terms = f"{_access(problem.a)} * {_access(problem.b)}"
+    return (
+        f"{program.main.name}: {_access(problem.c)} = {value}, "
+        f"acc = sum over {problem.k} of {terms} ({problem.c.dtype})"
+    )
+
+
+def _access(tensor: Tensor) -> str:
+    return f"{tensor.name}[{', '.join(tensor.letters)}]"

@@ -1,0 +1,107 @@
+"""The kernels of tests/handwritten: their texts, interfaces, and what they must compute."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from gemmgen import reference
+from gemmgen.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
+from gemmgen.reference import Comparison
+from gemmgen.sim.memory import Matrix
+from gemmgen.sim.run import CompiledKernel, compile_kernel
+
+DIRECTORY = Path(__file__).parent.parent / "handwritten"
+
+_BLOCKS = {  # threads (x, y), tile (m, n), greatest stride through k
+    "naive": ((32, 8), (8, 32), 1),
+    "uncoalesced": ((32, 8), (32, 8), 1),
+    "tiled": ((32, 32), (32, 32), 64),
+    "coalesced": ((32, 32), (32, 32), 64),
+    "double_buffered": ((32, 32), (32, 32), 64),
+    "register_blocked": ((16, 16), (128, 128), 16),
+    "vectorized": ((16, 16), (128, 128), 16),
+}
+NAMES = tuple(_BLOCKS)
+
+
+def text(name: str) -> str:
+    return (DIRECTORY / f"{name}.cu").read_text(encoding="utf-8")
+
+
+def interface(name: str) -> Interface:
+    block, (tile_m, tile_n), stride = _BLOCKS[name]
+    extents = tuple(Param(extent, "extent") for extent in "MNK")
+    a = (Param("A", "tensor", ("m", "k")), Param("lda", "ld"))
+    b = (Param("B", "tensor", ("k", "n")), Param("ldb", "ld"))
+    c = (Param("C", "tensor", ("m", "n"), written=True), Param("ldc", "ld"))
+    alpha, beta = Param("alpha", "scalar"), Param("beta", "scalar")
+    params = (*extents, alpha, *a, *b, beta, *c)
+    needs = [AtLeast("lda", "K"), AtLeast("ldb", "N"), AtLeast("ldc", "N")]
+    for extent, step in (("M", tile_m), ("N", tile_n), ("K", stride)):
+        needs.append(AtMost(extent, 2**31 - 1 - step))
+    if name == "vectorized":
+        params = (*extents, *a, *b, Param("bias", "tensor", ("n",)), *c)
+        needs += [Aligned(tensor, 16) for tensor in "ABC"]
+        needs += [MultipleOf(f"ld{tensor}", 4) for tensor in "abc"]
+    pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))
+    tiles = (("M", tile_m), ("N", tile_n))
+    return Interface("gemm", params, block, tiles, tuple(needs), 0, 0, pitch)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: extents, scalars, and how far leading dimensions exceed their rows."""
+
+    m: int
+    n: int
+    k: int
+    alpha: float = 1.0
+    beta: float = 0.0
+    pad: int = 0
+    order: str = "ascending"
+
+
+@functools.lru_cache(maxsize=64)
+def inputs(m: int, n: int, k: int) -> tuple[reference.Inputs, reference.F32]:
+    """Zero-mean inputs, and the product of A and B summed in the order of k."""
+    drawn = reference.normal(m, n, k, seed=0)
+    return drawn, reference.sequential(drawn.a, drawn.b)
+
+
+def check(name: str, case: Case, changed: str | None = None) -> Comparison:
+    """Runs the kernel (or the text ``changed``) and compares every bit, padding included."""
+    kernel = compile_kernel(text(name) if changed is None else changed, interface(name))
+    return run(kernel, case, with_bias=name == "vectorized")
+
+
+def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Comparison:
+    drawn, acc = inputs(case.m, case.n, case.k)
+    values = {"M": case.m, "N": case.n, "K": case.k, "alpha": case.alpha, "beta": case.beta}
+    bias = np.linspace(-2, 2, case.n, dtype=np.float32)
+    if with_bias:
+        del values["alpha"], values["beta"]
+        values["bias"] = bias
+        want = np.maximum(acc + bias, np.float32(0))
+    else:
+        want = reference.default_epilogue(acc, drawn.c, case.alpha, case.beta)
+    matrices: dict[str, Matrix] = {}
+    for name, held in (("A", drawn.a), ("B", drawn.b), ("C", drawn.c)):
+        pitch = held.shape[1] + case.pad
+        if with_bias:
+            pitch = -(-pitch // 4) * 4
+        matrices[name] = Matrix.holding(held, pitch)
+        values |= {name: matrices[name].view, f"ld{name.lower()}": pitch}
+    if case.beta == 0:  # C holds the poison of what was never written
+        matrices["C"] = Matrix.poisoned(case.m, case.n, matrices["C"].pitch)
+        values["C"] = matrices["C"].view
+    kernel.run(values, order=case.order, seed=1)
+    result = reference.compare(matrices["C"].view, want)
+    for name, matrix in matrices.items():
+        beside = matrix.touched()
+        if beside:
+            return replace(result, reason=f"{name}: {beside}")
+    return result
