@@ -226,7 +226,7 @@ def _row_step(view: View) -> int:
     for size, stride in reversed(outer):
         if size > 1:
             return stride
-    return -(-row[0] // 16) * 16
+    return min(-(-row[0] // 16) * 16, max(row[0], INT_MAX))
 
 
 def _take_pitch(param: Param, name: str, step: int, view: View, values: dict[str, int]) -> None:

@@ -1,8 +1,8 @@
 import pytest
+from gpu import kernels
 
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu import nvrtc, sass
-from tests.gpu import kernels
 
 LISTING = """
 .text.gemm:

@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
+from gpu import kernels
 
 from gemmgen.gpu import nvrtc, store
-from tests.gpu import kernels
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
