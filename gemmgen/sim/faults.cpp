@@ -25,7 +25,8 @@ void describe_address(const unsigned char *address, const char *access, char *te
   for (unsigned i = 0; i < state.header.buffers; ++i) {
     const Buffer &buffer = state.buffers[i];
     const unsigned char *end = buffer.data + buffer.head.bytes;
-    if (address < buffer.mapping - 4096 || address >= buffer.mapping_end + 4096) continue;
+    if (address < buffer.mapping - GUARD_BYTES) continue;
+    if (address >= buffer.mapping_end + GUARD_BYTES) continue;
     if (address < buffer.data) {
       snprintf(text, size, "%s %td bytes before the memory of %s", access, buffer.data - address,
                buffer.head.name);

@@ -109,7 +109,7 @@ void resume_fiber(unsigned index) {
 
 void start_fiber(unsigned index, void (*function)()) {
   entry = function;
-  // Six registers, the address that gg_switch returns to, and a word that aligns the stack as a call does.
+  // Six registers, the address that gg_switch returns to, and a word that aligns as a call does.
   void **top = reinterpret_cast<void **>(stack_of(index) + STACK_BYTES) - 8;
   for (int i = 0; i < 8; ++i) top[i] = nullptr;
   top[6] = reinterpret_cast<void *>(run_entry);

@@ -1,5 +1,5 @@
-// What a kernel's text needs to be C++ for the host: CUDA's keywords, built-in variables and functions.
-// It includes nothing, so that a kernel compiles quickly.
+// What a kernel's text needs to be C++ for the host: CUDA's keywords, variables and functions.  It
+// includes nothing, so that a kernel compiles quickly.
 #pragma once
 
 #define __global__ __attribute__((noinline))
@@ -8,13 +8,13 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 
-// All fibers of a block run in one thread of the host, so thread_local is memory that they share; it may
-// stand inside a function and, for dynamic shared memory, behind `extern`; and it is one segment that the
-// runner can find and fill with NaN before each block.
+// All fibers of a block run in one thread of the host, so thread_local is memory that they share.  It
+// may stand inside a function and, for dynamic shared memory, behind `extern`, and it is one segment,
+// which the runner finds and fills with NaN before each block.
 #define __shared__ thread_local
 
-// `__shared__ alignas(16) float x[4];` is CUDA; C++ has no alignas behind thread_local, g++'s attribute may
-// stand there.
+// CUDA allows `__shared__ alignas(16) float x[4];`, C++ has no alignas behind thread_local; g++'s
+// attribute may stand there.
 #define alignas(bytes) __attribute__((aligned(bytes)))
 
 // The line tells barriers apart, and names them in reports.

@@ -8,15 +8,24 @@
 namespace gg {
 namespace {
 
-size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+// Of a word that is a NaN and holds its own place, so that poison written over poison shows.
+unsigned char poison_byte(const unsigned char *address) {
+  const auto place = reinterpret_cast<uintptr_t>(address);
+  const auto word = static_cast<uint32_t>(0x7fd00000 | (place >> 2 & 0xfffff));
+  return static_cast<unsigned char>(word >> (place & 3) * 8);
+}
+
+void poison(unsigned char *begin, const unsigned char *end) {
+  for (unsigned char *byte = begin; byte < end; ++byte) *byte = poison_byte(byte);
+}
 
 struct Segment {
   void *data;
   size_t bytes;
 };
 
-// The first object that dl_iterate_phdr visits is the program itself.  Its thread-local segment holds the
-// kernel's shared arrays and nothing else, as the runner has no thread-local variable.
+// The first object that dl_iterate_phdr visits is the program itself.  Its thread-local segment holds
+// the kernel's shared arrays and nothing else, as the runner has no thread-local variable.
 int find_shared(dl_phdr_info *info, size_t, void *result) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
@@ -27,9 +36,10 @@ int find_shared(dl_phdr_info *info, size_t, void *result) {
 
 void check_band(const Buffer &buffer, const unsigned char *begin, const unsigned char *end) {
   for (const unsigned char *byte = begin; byte < end; ++byte) {
-    if (*byte == POISON) continue;
+    if (*byte == poison_byte(byte)) continue;
     if (byte < buffer.data) {
-      fault("the kernel wrote %td bytes before the memory of %s", buffer.data - byte, buffer.head.name);
+      fault("the kernel wrote %td bytes before the memory of %s", buffer.data - byte,
+            buffer.head.name);
     }
     fault("the kernel wrote %td bytes past the end of the memory of %s",
           byte - (buffer.data + buffer.head.bytes), buffer.head.name);
@@ -39,22 +49,22 @@ void check_band(const Buffer &buffer, const unsigned char *begin, const unsigned
 }  // namespace
 
 void map_buffer(Buffer &buffer) {
-  const size_t page = page_bytes();
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t inner = (buffer.head.bytes + 256 + page - 1) / page * page;
-  void *mapping = mmap(nullptr, inner + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *mapping = mmap(nullptr, inner + 2 * GUARD_BYTES, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
     fault("no memory for the %llu bytes of %s", static_cast<unsigned long long>(buffer.head.bytes),
           buffer.head.name);
   }
-  buffer.mapping = static_cast<unsigned char *>(mapping) + page;
+  buffer.mapping = static_cast<unsigned char *>(mapping) + GUARD_BYTES;
   buffer.mapping_end = buffer.mapping + inner;
   mprotect(buffer.mapping, inner, PROT_READ | PROT_WRITE);
-  // As close to the upper guard page as the residue allows.
+  // As close to the upper guard as the residue allows.
   unsigned char *last = buffer.mapping_end - buffer.head.bytes;
   buffer.data = last - ((reinterpret_cast<uintptr_t>(last) - buffer.head.residue) & 255);
-  unsigned char *data_end = buffer.data + buffer.head.bytes;
-  memset(buffer.mapping, POISON, static_cast<size_t>(buffer.data - buffer.mapping));
-  memset(data_end, POISON, static_cast<size_t>(buffer.mapping_end - data_end));
+  poison(buffer.mapping, buffer.data);
+  poison(buffer.data + buffer.head.bytes, buffer.mapping_end);
 }
 
 void protect_buffers() {
@@ -75,10 +85,10 @@ void check_bands() {
 }
 
 void unmap_buffers() {
-  const size_t page = page_bytes();
   for (unsigned i = 0; i < state.header.buffers; ++i) {
     const Buffer &buffer = state.buffers[i];
-    munmap(buffer.mapping - page, static_cast<size_t>(buffer.mapping_end - buffer.mapping) + 2 * page);
+    const auto inner = static_cast<size_t>(buffer.mapping_end - buffer.mapping);
+    munmap(buffer.mapping - GUARD_BYTES, inner + 2 * GUARD_BYTES);
   }
 }
 
@@ -88,7 +98,7 @@ void poison_shared() {
     dl_iterate_phdr(find_shared, &found);
     return found;
   }();
-  if (segment.bytes != 0) memset(segment.data, POISON, segment.bytes);
+  if (segment.bytes != 0) memset(segment.data, 0xff, segment.bytes);  // each float is a NaN
 }
 
 }  // namespace gg

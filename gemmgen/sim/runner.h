@@ -1,4 +1,4 @@
-// The parts of the runner: the program that a kernel is linked with and that executes it on request.
+// The parts of the runner: the program that a kernel is linked with, to execute it on request.
 //
 //   runner.cpp  launches: blocks one after another, threads in an order, barriers
 //   fibers.cpp  one fiber for each thread of a block
@@ -6,8 +6,8 @@
 //   request.cpp what is asked on standard input and answered on standard output
 //   faults.cpp  what ends a run: a report, then exit
 //
-// The kernel's own object meets these through host.h alone, so it may be compiled with instrumentation
-// whose callbacks are one more file here; they read `state`.
+// The kernel's own object meets these through host.h alone, so it may be compiled with
+// instrumentation whose callbacks are one more file here; they read `state`.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,8 @@ struct ArgumentHead {
 constexpr uint32_t MAGIC = 0x67676d31;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
 
-// [mapping, data) and [data + bytes, mapping_end) are poisoned, with a guard page at either end.
+// [mapping, data) and [data + bytes, mapping_end) are poisoned; at either end are GUARD_BYTES that
+// cannot be accessed.
 struct Buffer {
   BufferHead head;
   unsigned char *mapping, *mapping_end;
@@ -57,10 +58,10 @@ struct State {
   Header header;
   Buffer buffers[MAX_BUFFERS];
   GgArgument arguments[MAX_ARGUMENTS];
-  unsigned threads;  // of a block
-  unsigned thread;   // that runs now: x + y * block_x
+  unsigned threads;       // of a block
+  unsigned thread;        // that runs now: x + y * block_x
   int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 when it left the kernel
-  bool running;      // the kernel's code, not the runner's
+  bool running;           // the kernel's code, not the runner's
 };
 extern State state;
 
@@ -70,7 +71,7 @@ void write_answer();
 [[noreturn]] void write_fault(const char *message, size_t length);
 
 // memory.cpp
-constexpr unsigned char POISON = 0xff;  // four of them are a NaN
+constexpr size_t GUARD_BYTES = size_t{16} << 20;
 void map_buffer(Buffer &buffer);
 void protect_buffers();
 void check_bands();
@@ -80,7 +81,7 @@ void poison_shared();
 // fibers.cpp
 void reserve_fibers(unsigned count);
 void start_fiber(unsigned index, void (*entry)());
-void resume_fiber(unsigned index);  // from the scheduler, until the fiber suspends or its entry returns
+void resume_fiber(unsigned index);  // until the fiber suspends, or its entry returns
 void suspend_fiber();
 bool is_fiber_guard(const unsigned char *address);
 

@@ -32,6 +32,7 @@ _KERNEL_FLAGS = (
     "-fno-math-errno",
     "-fno-strict-aliasing",
     "-ftrivial-auto-var-init=pattern",
+    "-fstack-clash-protection",
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-extern-tls-init",

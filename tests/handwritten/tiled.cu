@@ -1,5 +1,5 @@
-// A block stages square tiles of A and B in shared memory, so that each element of them is read from
-// global memory once per block.
+// A block stages square tiles of A and B in shared memory, so that it reads each of their elements
+// from global memory once.
 // Parameters: M, N, K, alpha, A[m, k], lda, B[k, n], ldb, beta, C[m, n], ldc.  32 x 32 threads.
 // ---- kernel ----
 constexpr int TILE = 32;

@@ -63,13 +63,13 @@ def test_runs_a_kernel_without_barriers() -> None:
 
 
 def test_serves_again_after_a_fault() -> None:
-    kernel = compile_kernel(small("  C[n * N] = A[n];"), SMALL)
+    kernel = compile_kernel(small("  if (n < 2) C[n * N] = A[0];"), SMALL)
     arrays = {name: np.ones(4096, np.float32) for name in "AC"}
     for _ in range(2):
         with pytest.raises(KernelFault):
             kernel.run({"N": 4096, **arrays})
         one = {"N": 1, "A": np.ones(1, np.float32), "C": np.zeros(1, np.float32)}
-        with pytest.raises(KernelFault, match="wrote 4 bytes past the end of the memory of C"):
+        with pytest.raises(KernelFault, match="wrote 0 bytes past the end of the memory of C"):
             kernel.run(one)
 
 
@@ -80,15 +80,18 @@ def test_serves_again_after_a_fault() -> None:
         ("  C[n] = A[n - (N << 10)];", r"reads \d+ bytes before the memory of A"),
         ("  C[n + (N << 10)] = A[n];", r"writes \d+ bytes past the end of the memory of C"),
         ("  const_cast<float *>(A)[n] = 1; C[n] = 2;", r"writes .* A, which it may only read"),
-        ("  C[n] = A[n + (1LL << 40)];", r"reads address 0x\w+, which belongs to no argument"),
-        ("  C[n] = A[n] + N / (n - n);", r"thread \(0, 0\) of block 0 stops with signal 8"),
+        ("  C[n] = A[n - (1LL << 32)];", r"reads address 0x\w+, which belongs to no argument"),
+        (
+            "  C[n] = A[n] + N / static_cast<int>(threadIdx.z);",
+            r"thread \(0, 0\) of block 0 stops with signal 8",
+        ),
         (
             "  volatile float x[1 << 15]; x[0] = A[n]; C[n] = x[0];",
             r"thread \(0, 0\) of block 0 overflows its stack",
         ),
         (
-            "  *reinterpret_cast<float4 *>(&C[n & ~1]) = float4();",
-            r"thread \(2, 0\) of block 0 makes a misaligned wide access",
+            "  *reinterpret_cast<float4 *>(&C[n]) = *reinterpret_cast<const float4 *>(&A[n]);",
+            r"thread \(1, 0\) of block 0 makes a misaligned wide access",
         ),
     ],
 )
@@ -139,8 +142,8 @@ def test_dynamic_shared_memory_is_shared() -> None:
 
 
 def test_a_variable_never_set_is_not_zero() -> None:
-    got = run_small("  volatile float x[4]; C[n] = x[n & 3];")
-    assert not (got.view == 0).any()
+    got = run_small("  float sum; for (int i = 0; i < N; ++i) sum += A[i]; C[n] = sum;")
+    assert (np.abs(got.view) > 1e38).all()
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
@@ -214,7 +217,7 @@ def test_a_failed_static_assert_is_a_compile_failure() -> None:
 def test_says_that_gxx_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CannotCheck, match=r"needs g\+\+, which is not installed\.$"):
-        compile_kernel(small(COPY + "  // not in the cache"), SMALL)
+        compile_kernel(small("  if (n < N) C[n] = A[n] + 2.0f;"), SMALL)
 
 
 def call(**changed: Argument) -> dict[str, Argument]:
