@@ -8,8 +8,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 
-// All fibers of a block run in one thread of the host, so thread_local is memory that they share.  It
-// may stand inside a function and, for dynamic shared memory, behind `extern`, and it is one segment,
+// All fibers of a block run in one thread of the host, so that they share what is thread_local.  It
+// may stand inside a function and, for dynamic shared memory, behind `extern`; it is one segment,
 // which the runner finds and fills with NaN before each block.
 #define __shared__ thread_local
 

@@ -24,7 +24,7 @@ struct Segment {
   size_t bytes;
 };
 
-// The first object that dl_iterate_phdr visits is the program itself.  Its thread-local segment holds
+// The first object that dl_iterate_phdr visits is the program itself.  Its thread-local segment is
 // the kernel's shared arrays and nothing else, as the runner has no thread-local variable.
 int find_shared(dl_phdr_info *info, size_t, void *result) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
