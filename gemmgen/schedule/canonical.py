@@ -76,10 +76,11 @@ def _facts(
             fact = _Fact(operand, _stated(statement), statement)
             again = [hop for hop in _hops(spec, role, operand) if (role, hop) in found]
             if again:
-                first = found[role, again[0]].operand
-                name = f"{operand.tensor}.{again[0]}" if again[0] else operand.tensor
+                first = found[role, again[0]]
+                both = {operand.hop, first.operand.hop} == {None}
+                name = operand.tensor if both else f"{operand.tensor}.{again[0]}"
                 hint = f"keep one of them: {spec.name} stands at most once per operand"
-                notes = first_given(source, first.span)
+                notes = first_given(source, first.operand.span, first.statement.span)
                 message = f"{spec.name} names {name} twice"
                 mistakes.append(Mistake(message, operand.span, hint, notes))
                 continue

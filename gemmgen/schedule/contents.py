@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -54,7 +55,7 @@ def read_contents(source: Source, known: Iterable[str], mistakes: Mistakes) -> C
         contents.broken.add(statement.word)
         with mistakes.caught():
             check_word(statement, names)
-            _read(statement, contents)
+            _read(statement, contents, mistakes)
             contents.broken.discard(statement.word)
     return contents
 
@@ -70,14 +71,20 @@ def check_word(statement: Statement, known: tuple[str, ...]) -> None:
         raise Refusal(f"{word} is not in this version", at=statement.word_span, hint=LATER[word])
     every = (*HEADS, *known, EPILOGUE)
     meant = statement_meant(word, (*every, *LATER))
+    rest = statement.rest.lstrip()
+    if rest[:1] == "=":
+        meant = "an argument stands in its directive's line; an open bracket continues a line"
+    elif rest[:1] == "[" and "=" in rest:
+        meant = f"did you mean `gemm {shown(statement.text)}`?"
+    name = re.match(r"\w+", statement.text)
     raise Refusal(
-        f"unknown directive `{shown(word)}`",
+        f"unknown directive `{shown(name.group() if name else word)}`",
         at=statement.word_span,
         hint=meant or f"the directives are {', '.join((*known, EPILOGUE))}",
     )
 
 
-def _read(statement: Statement, contents: Contents) -> None:
+def _read(statement: Statement, contents: Contents, mistakes: Mistakes) -> None:
     reader, tree = Reader(statement), parse(statement)
     match statement.word:
         case "gemm":
@@ -96,7 +103,7 @@ def _read(statement: Statement, contents: Contents) -> None:
             let = Let(reader.words(tree)[0], reader.value(tree), statement.span)
             contents.lets.append(let)
         case "fuse_epilogue":
-            contents.epilogues.append((read_expression(reader, tree), statement.span))
+            contents.epilogues.append((read_expression(reader, tree, mistakes), statement.span))
         case _:
             contents.directives.append(reader.directive(tree))
 

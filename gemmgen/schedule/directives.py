@@ -234,5 +234,5 @@ class _Checker:
                 f"{self.word} {name} can't be `{shown(item.text)}`",
                 at=place.span,
                 notes=notes,
-                hint=(f"did you mean {near}? " if near else "") + f"it is {' or '.join(choices)}",
+                hint=(f"did you mean {near}? " if near else "") + f"one of {', '.join(choices)}",
             )

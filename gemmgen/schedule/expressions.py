@@ -8,7 +8,7 @@ from typing import cast
 
 from lark import Token, Tree
 
-from gemmgen.errors import Refusal
+from gemmgen.errors import Mistake, Mistakes, Refusal
 from gemmgen.ir.expr import (
     ArithmeticOp,
     Binary,
@@ -30,6 +30,9 @@ MOST_NODES = 1000
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _LARGEST, _SMALLEST = 3.4028235e38, 1.4e-45
 """The range of f32, in which an epilogue computes."""
+
+_WRONG = Var("?")
+"""Stands where a part was refused, so that the rest is read."""
 
 _FUNCTIONS_ELSEWHERE = {
     "if": "where",
@@ -72,12 +75,12 @@ class Parsed:
     span: Span
 
 
-def read_expression(reader: Reader, tree: Tree[Token]) -> Parsed:
-    """The expression under an ``epilogue`` tree; refuses what is too large or has no meaning."""
+def read_expression(reader: Reader, tree: Tree[Token], mistakes: Mistakes) -> Parsed:
+    """The expression under an ``epilogue`` tree, its mistakes recorded; refuses one too large."""
     (body,) = tree.children
     assert isinstance(body, Tree)
     _check_size(reader, body)
-    inner = _Expressions(reader)
+    inner = _Expressions(reader, mistakes)
     return Parsed(inner.value(body), tuple(inner.uses), reader.tree_span(body))
 
 
@@ -103,15 +106,17 @@ def _check_size(reader: Reader, tree: Tree[Token]) -> None:
 
 
 class _Expressions:
-    def __init__(self, reader: Reader):
-        self.reader = reader
+    """Reads a tree; a part that means nothing is recorded, and stands as ``_WRONG``."""
+
+    def __init__(self, reader: Reader, mistakes: Mistakes):
+        self.reader, self.mistakes = reader, mistakes
         self.uses: list[Use] = []
 
     def value(self, tree: Tree[Token]) -> Expr:
         """A number; refuses a condition."""
         expr = self.read(tree)
-        if _is_condition(expr):
-            raise Refusal(
+        if expr is not _WRONG and _is_condition(expr):
+            self.refuse(
                 "a condition stands where a number is needed",
                 at=self.reader.tree_span(tree),
                 hint="where(condition, 1, 0) makes a number of it",
@@ -120,15 +125,23 @@ class _Expressions:
 
     def condition(self, tree: Tree[Token]) -> Expr:
         expr = self.read(tree)
-        if not _is_condition(expr):
-            raise Refusal(
+        if expr is not _WRONG and not _is_condition(expr):
+            self.refuse(
                 "a number stands where a condition is needed",
                 at=self.reader.tree_span(tree),
                 hint="compare it: x > 0, or x != 0",
             )
         return expr
 
+    def refuse(self, message: str, at: Span, hint: str) -> None:
+        self.mistakes.append(Mistake(message, at, hint))
+
     def read(self, tree: Tree[Token]) -> Expr:
+        with self.mistakes.caught():
+            return self.node(tree)
+        return _WRONG
+
+    def node(self, tree: Tree[Token]) -> Expr:
         trees = [child for child in tree.children if isinstance(child, Tree)]
         words = self.reader.words(tree)
         match str(tree.data):
@@ -171,9 +184,13 @@ class _Expressions:
             near = _FUNCTIONS_ELSEWHERE.get(name.text) or close(name.text, FUNCTIONS)
             known = "the functions are " + ", ".join(FUNCTIONS)
             hint = f"did you mean `{near}`?" if near else known
+            for tree in trees:
+                self.read(tree)
             raise Refusal(f"unknown function `{shown(name.text)}`", at=name.span, hint=hint)
         arity = FUNCTIONS[name.text]
         if len(trees) != arity:
+            for tree in trees:
+                self.read(tree)
             raise Refusal(
                 f"{name.text} takes {arity} argument{'s' * (arity > 1)}, not {len(trees)}",
                 at=span,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
+from unicodedata import normalize
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
@@ -35,10 +36,16 @@ _HINTS = {
     ("directive", ":"): "an argument is written `name=value`",
     ("directive", "-"): "a name has letters, digits and `_` alone",
     ("name", "-"): "a name has letters, digits and `_` alone",
+    ("assume", "="): "write `==`, as in `assume lda == K`",
+    ("require", "="): "write `==`, as in `require spills == 0`",
+    ("gemm", "+"): "an epilogue adds: `fuse_epilogue acc + bias[n]`",
+    ("gemm", "+="): "an epilogue adds: `fuse_epilogue acc + C[m, n]`",
+    ("gemm", "("): "indices stand in square brackets: `A[m, k]`",
     ("epilogue", "?"): "write `where(condition, yes, no)`",
     ("epilogue", "if"): "write `where(condition, yes, no)`",
     ("epilogue", "="): "fuse_epilogue takes the value alone: `fuse_epilogue relu(acc)`",
     ("epilogue", "%"): "an epilogue's arithmetic is + - * /",
+    ("epilogue", "*"): "an epilogue's arithmetic is + - * /; a square is written x * x",
     ("epilogue", "^"): "an epilogue's arithmetic is + - * /; a square is written x * x",
     ("epilogue", "&"): "write `&&` or `and`",
     ("epilogue", "|"): "write `||` or `or`",
@@ -123,6 +130,10 @@ def _refusal(statement: Statement, wrong: _Syntax) -> Refusal:
     hint = _HINTS.get((form, wrong.text), hint)
     if form == "epilogue" and wrong.text in {"<", "<=", ">", ">=", "==", "!="}:
         hint = "comparisons don't chain: write a < b && b < c"
+    if wrong.text in {")", "]", "}"} and "$END" in wrong.accepts:
+        hint = "no bracket is open here"
+    elif not wrong.text.isascii():
+        hint = _plain(wrong.text) or hint
     place = Span(start, start + len(wrong.text))
     return Refusal(_unexpected(wrong.text), at=place, hint=hint, notes=notes)
 
@@ -132,6 +143,14 @@ def _unexpected(text: str) -> str:
         return f"unexpected `{shown(text)}`"
     code = f"U+{ord(text[0]):04X}"
     return f"unexpected character {code}" + (f" `{text}`" if text.isprintable() else "")
+
+
+def _plain(text: str) -> str | None:
+    """The hint for a character that looks like one of the language's."""
+    plain = normalize("NFKC", text)
+    if text.isspace() or plain.isspace():
+        return "it looks like a space and is none; write a space"
+    return f"write `{plain}`" if plain.isascii() and plain.isprintable() else None
 
 
 def _expected(accepts: frozenset[str]) -> tuple[str, ...]:

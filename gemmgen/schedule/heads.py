@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gemmgen.errors import Mistakes, Refusal
 from gemmgen.schedule.model import Assume, Gemm, Require
 from gemmgen.schedule.numbers import integer
@@ -13,10 +15,11 @@ from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, QUANTITIES, TARGETS
 from gemmgen.source import Source, Span, shown
 
 
-def first_given(source: Source, span: Span) -> tuple[str, ...]:
-    """The note of a second statement of one thing: where the first stands."""
+def first_given(source: Source, span: Span, statement: Span | None = None) -> tuple[str, ...]:
+    """The note of a second statement of one thing: where the first stands, and its statement."""
     line, column = source.position(span.start)
-    text = shown(" ".join(source.text[span.start : span.end].split()))
+    whole = statement or span
+    text = shown(" ".join(source.text[whole.start : min(whole.end, whole.start + 200)].split()))
     return (f"first given on line {line}, column {column}: {text}",)
 
 
@@ -52,8 +55,8 @@ def check_target(word: Word) -> str:
     if word.text in TARGETS:
         return word.text
     known = ", ".join(TARGETS)
-    near = close(word.text, TARGETS)
-    hint = f"did you mean {near}? " if near else ""
+    near = "sm_" + re.sub(r"^(sm|compute|cc)?_?", "", word.text.lower())
+    hint = f"did you mean {near}? " if near in TARGETS else ""
     raise Refusal(
         f"unknown target `{shown(word.text)}`", at=word.span, hint=f"{hint}the targets are {known}"
     )

@@ -42,8 +42,8 @@ class Operand:
     """``A``, ``A.shared`` or ``A[k, m]`` in a directive.
 
     ``hop`` is None where a bare operand says the same: every hop the directive knows, or the one
-    that its specification names.  ``indices`` are always given by a directive that states a layout, and
-    by no other.
+    that its specification names.  ``indices`` are always given by a directive that states a layout,
+    and by no other.
     """
 
     tensor: str

@@ -129,8 +129,8 @@ class _Checker:
                 assume = check_assume(raw, self.scope)
                 key = assume.name, assume.divisor is None
                 if key in found:
-                    what = "what it divides by" if assume.divisor else "what it equals"
-                    message = f"assume tells of {assume.name} twice {what}"
+                    what = f"divides {key[0]}" if assume.divisor else f"{key[0]} equals"
+                    message = f"assume says twice what {what}"
                     self._twice(message, raw.span, found[key].span, "keep the stronger of them")
                 found.setdefault(key, assume)
         stated = [assume for assume in found.values() if assume.divisor != 1]

@@ -34,11 +34,15 @@ def check_gemm(
 ) -> Scope:
     """The ``gemm`` line as a value, with all its mistakes recorded."""
     before = len(mistakes)
+    letters: dict[str, Word] = {}
     for access in accesses:
-        _check_tensor(access.tensor, mistakes)
+        with mistakes.caught():
+            check_name(access.tensor, "tensor")
         for letter in access.indices or ():
-            with mistakes.caught():
-                _check_letter(letter, specs)
+            letters.setdefault(letter.text, letter)
+    for letter in letters.values():
+        with mistakes.caught():
+            _check_letter(letter, specs)
     if len(mistakes) == before:
         with mistakes.caught():
             _check_distinct(accesses)
@@ -52,11 +56,6 @@ def check_gemm(
 def _access(raw: RawOperand) -> Access:
     letters = tuple(letter.text for letter in raw.indices or ())
     return Access(raw.tensor.text, letters, raw.span)
-
-
-def _check_tensor(word: Word, mistakes: Mistakes) -> None:
-    with mistakes.caught():
-        check_name(word, "tensor")
 
 
 def check_name(word: Word, kind: str) -> None:
@@ -82,7 +81,7 @@ def _check_letter(letter: Word, specs: Iterable[DirectiveSpec]) -> None:
         raise Refusal(
             f"`{name}` can't be a letter: letters are small, their capitals are the extents",
             at=letter.span,
-            hint=f"write it like `{_EXAMPLE}`",
+            hint=f"write `{name.lower()}`, as in `{_EXAMPLE}`",
         )
     why = language_word(letter.text)
     for spec in specs:
@@ -113,14 +112,15 @@ def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:
                     at=access.tensor.span,
                     hint="choose names that differ in more than small and capital letters",
                 )
-        letters = access.indices or ()
-        for place, letter in enumerate(letters):
-            if letter.text in {other.text for other in letters[:place]}:
+        seen: set[str] = set()
+        for letter in access.indices or ():
+            if letter.text in seen:
                 raise Refusal(
                     f"{letter.text} stands twice in {access.tensor.text}",
                     at=letter.span,
                     hint="each letter stands at most once in a tensor; a diagonal can't be read",
                 )
+            seen.add(letter.text)
 
 
 def _roles(accesses: tuple[RawOperand, ...]) -> dict[str, str]:

@@ -11,6 +11,8 @@ from gemmgen.schedule.raw import RawDirective, RawSet, Word
 from gemmgen.schedule.words import close
 from gemmgen.source import Source, Span, shown
 
+_MOST_SHOWN = 12
+
 Settings = tuple[tuple[str, int | str], ...]
 
 
@@ -34,7 +36,10 @@ class Knob:
 
     @property
     def text(self) -> str:
-        return "{" + ", ".join(shown(item.text) for item in self.items) + "}"
+        texts = [shown(item.text) for item in self.items]
+        if len(texts) > _MOST_SHOWN:
+            texts[_MOST_SHOWN - 1 : -1] = ["..."]
+        return "{" + ", ".join(texts) + "}"
 
     @property
     def choice(self) -> Choice:
@@ -124,13 +129,15 @@ def choose(
 def _check_items(knob: Knob) -> None:
     if not knob.items:
         raise Refusal("a set has at least one value", at=knob.span, hint="{64, 128}, or 64 alone")
-    for index, item in enumerate(knob.items):
-        if any(item.text == other.text for other in knob.items[:index]):
+    seen: set[str] = set()
+    for item in knob.items:
+        if item.text in seen:
             raise Refusal(
                 f"{shown(item.text)} stands twice in the set",
                 at=item.span,
                 hint="once is enough",
             )
+        seen.add(item.text)
 
 
 def _item(knob: Knob, wanted: str) -> Word:

@@ -1,0 +1,53 @@
+"""A schedule's text from a file or from standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from gemmgen.errors import Mistake, ScheduleError, UsageError
+from gemmgen.schedule.statements import MOST_BYTES
+from gemmgen.source import Source, Span
+
+
+def read_source(path: str) -> Source:
+    """The schedule at ``path``, or standard input for ``-``.
+
+    Raises ``UsageError`` where nothing can be read, ``ScheduleError`` where it is no text.
+    """
+    name = "<stdin>" if path == "-" else path
+    try:
+        data = _bytes(path)
+    except FileNotFoundError:
+        raise UsageError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise UsageError(f"{name} is a folder, not a schedule; name a file in it") from None
+    except (OSError, ValueError) as wrong:
+        told = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
+        raise UsageError(f"{name} can't be read: {told}") from None
+    if len(data) > MOST_BYTES:
+        raise UsageError(
+            f"{name} has more than {MOST_BYTES // 1024} KiB; a schedule is some ten lines"
+        )
+    return decode(data, name)
+
+
+def _bytes(path: str) -> bytes:
+    """What stands there, cut where it is too much in any case."""
+    if path == "-":
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    with Path(path).open("rb") as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def decode(data: bytes, name: str) -> Source:
+    """The text of UTF-8 bytes, without byte order mark and with plain line ends."""
+    try:
+        return Source(data.decode("utf-8"), name).cleaned()
+    except UnicodeDecodeError as wrong:
+        shown = Source(data.decode("utf-8", errors="replace"), name)
+        at = len(data[: wrong.start].decode("utf-8"))
+        code = f"0x{data[wrong.start]:02X}"
+        hint = "a schedule is plain UTF-8 text; save the file as UTF-8"
+        mistake = Mistake(f"the byte {code} is no UTF-8", Span(at, at + 1), hint)
+        raise ScheduleError(shown, (mistake,)) from None
