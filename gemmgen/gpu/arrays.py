@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from gemmgen.errors import CallError
@@ -53,7 +54,7 @@ class CupyArrays:
         return View(memory.ptr, array.shape, strides, array.dtype.name, memory.device_id)
 
     def empty(self, shape: tuple[int, ...], like: object) -> object:
-        return cupy().empty(shape)
+        return cupy().empty(shape, "float32")
 
     def stream(self, value: object) -> AbstractContextManager[object]:
         return nullcontext()
@@ -122,8 +123,27 @@ class TorchArrays:
         pointer = self._torch.cuda.current_stream(cast(_Tensor, value).device).cuda_stream
         found = self._streams.get(pointer)
         if found is None:
-            found = self._streams[pointer] = cupy().cuda.ExternalStream(pointer)
+            found = self._streams[pointer] = _borrowed(pointer)
         return found
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """A stream of another library, as CuPy 14 takes it."""
+
+    value: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.value
+
+
+def _borrowed(pointer: int) -> Stream:
+    """CuPy's view of a stream that another library owns."""
+    cuda = cupy().cuda
+    adopt_stream = getattr(cuda.Stream, "from_external", None)
+    if adopt_stream is None:  # CuPy 13
+        return cuda.ExternalStream(pointer)
+    return cast(Stream, adopt_stream(_Pointer(pointer)))
 
 
 _CUPY = CupyArrays()

@@ -59,7 +59,7 @@ def place(values: Array, pitch: int) -> Placed:
     cp = cupy()
     *outer, row = values.shape
     count = int(np.prod(outer, dtype=np.int64)) * pitch
-    buffer = cp.full((GUARD + count + GUARD,), float("nan"))
+    buffer = cp.full((GUARD + count + GUARD,), float("nan"), "float32")
     body = buffer[GUARD : GUARD + count].reshape(*outer, pitch)
     array = body[..., :row]
     array[...] = values
@@ -103,7 +103,7 @@ def _values(shape: tuple[int, ...], data: Data, seed: int) -> Array:
     cp = cupy()
     draw = cp.random.default_rng(seed)
     if 0 in shape:
-        return cp.zeros(shape)
+        return cp.zeros(shape, "float32")
     if data == "integers":
         found = draw.integers(-4, 4, shape)
         return cp.where(cp.equal(found, 0), 4, found).astype("float32")

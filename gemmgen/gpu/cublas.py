@@ -98,7 +98,7 @@ class _Handle:
         self.gemm_batched = cast(Call, library.cublasSgemmStridedBatched)
         self._set_stream = cast(Call, library.cublasSetStream_v2)
         self._set_workspace = cast(Call, library.cublasSetWorkspace_v2)
-        self._memory = cupy().empty((_WORKSPACE // 4,))
+        self._memory = cupy().empty((_WORKSPACE,), "uint8")
         self._stream = -1
         _check(library.cublasSetMathMode(handle, ctypes.c_int(PEDANTIC)), "cublasSetMathMode")
 

@@ -73,6 +73,44 @@ def relu_bias() -> Interface:
     )
 
 
+BATCHED = """
+extern "C" __global__ void __launch_bounds__(256)
+    gemm(int B, int M, int N, int K, float alpha, const float *__restrict__ X, int ldx,
+         const float *__restrict__ Y, int ldy, float beta, float *__restrict__ Z, int ldz) {
+  const int blocks_m = (M + 7) / 8, blocks_n = (N + 31) / 32;
+  const int b = blockIdx.x / (blocks_m * blocks_n), block = blockIdx.x % (blocks_m * blocks_n);
+  const int m = block / blocks_n * 8 + threadIdx.y, n = block % blocks_n * 32 + threadIdx.x;
+  if (m >= M || n >= N) return;
+  const float *x = X + static_cast<long long>(b) * M * ldx;
+  float *z = Z + static_cast<long long>(b) * M * ldz;
+  float acc = 0.0f;
+  for (int k = 0; k < K; ++k) acc = fmaf(x[m * ldx + k], Y[k * ldy + n], acc);
+  z[m * ldz + n] = beta == 0.0f ? alpha * acc : fmaf(beta, z[m * ldz + n], alpha * acc);
+}
+"""
+
+
+def batched() -> Interface:
+    """Z[b, m, n] = X[b, m, k] * Y[k, n], the kernel ``BATCHED``."""
+    tensors = (("X", "ldx", "bmk"), ("Y", "ldy", "kn"), ("Z", "ldz", "bmn"))
+    x, y, z = (
+        (Param(name, "tensor", tuple(letters), written=name == "Z"), Param(ld, "ld"))
+        for name, ld, letters in tensors
+    )
+    extents = tuple(Param(name, "extent") for name in "BMNK")
+    alpha, beta = Param("alpha", "scalar"), Param("beta", "scalar")
+    return Interface(
+        name="gemm",
+        params=(*extents, alpha, *x, *y, beta, *z),
+        block=(32, 8),
+        tiles=(("B", 1), ("M", 8), ("N", 32)),
+        requirements=(),
+        dynamic_shared=0,
+        static_shared=0,
+        pitch=tuple((name, ld) for name, ld, _ in tensors),
+    )
+
+
 def any_order(orders: tuple[str, str, str]) -> str:
     """A naive kernel for tensors stored as ``orders`` say."""
     at = [
