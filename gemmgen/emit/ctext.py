@@ -91,11 +91,12 @@ def _binary(expr: Binary) -> tuple[str, int]:
 
 
 def _operand(parent: Binary, expr: Expr, least: int) -> str:
-    """An operand; compilers (and readers) want ``(a && b) || c`` and ``(a < b) == c`` spelt out."""
+    """An operand; readers (and compilers) want ``(a && b) || c`` and ``(a / b) * c`` spelt out."""
     if isinstance(expr, Binary) and expr.op != parent.op:
-        mixes_logic = parent.op == "||" and expr.op == "&&"
+        mixes = parent.op == "||" and expr.op == "&&"
+        mixes |= parent.op == "*" and expr.op in ("/", "%")
         compares = PRECEDENCE[parent.op] in (9, 10) and PRECEDENCE[expr.op] in (9, 10)
-        if mixes_logic or compares:
+        if mixes or compares:
             return f"({c_text(expr)})"
     if isinstance(expr, Binary) and expr.op == parent.op and PRECEDENCE[expr.op] in (9, 10):
         return f"({c_text(expr)})"

@@ -15,8 +15,9 @@ from gemmgen.emit.header import (
     parameter_lines,
     pointer_conditions,
     requirement_lines,
+    wrapped,
 )
-from gemmgen.emit.views import View, bodies, constant_lines, shared_text
+from gemmgen.emit.views import View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
@@ -74,7 +75,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         _render(_kernel_view(kernel)),
         _render(_launcher_view(interface)),
     )
-    return _render(view) + "\n"
+    return "\n".join(line.rstrip() for line in _render(view).split("\n")) + "\n"
 
 
 def _kernel_view(kernel: LoweredKernel) -> KernelView:
@@ -93,26 +94,30 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
 def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
-    return [f"__shared__ alignas(16) float {shared_text(a)};{_note(a)}" for a in kernel.shared]
+    arrays = [f"__shared__ alignas(16) float {shared_text(a)};" for a in kernel.shared]
+    return [*_shared_comment(kernel.shared), *arrays]
 
 
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
-    lines = ["extern __shared__ alignas(16) unsigned char shared_memory[];"]
+    lines = _shared_comment(arrays)
+    lines.append("alignas(16) extern __shared__ unsigned char shared_memory[];")
     before: list[str] = []
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
         offset = "".join(f" + {part}" for part in before)
         lines.append(
             f"float(*const {array.name}){inner} ="
-            f" reinterpret_cast<float(*){inner}>(shared_memory{offset});{_note(array)}"
+            f" reinterpret_cast<float(*){inner}>(shared_memory{offset});"
         )
         before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
     return lines
 
 
-def _note(array: SharedArray) -> str:
-    return f"  // {array.note}" if array.note else ""
+def _shared_comment(arrays: tuple[SharedArray, ...]) -> list[str]:
+    """One comment over all arrays, citing the directives that shaped them."""
+    origins = dict.fromkeys(origin for array in arrays for origin in array.origins)
+    return comment_lines("tiles in shared memory", tuple(origins)) if arrays else []
 
 
 def _launcher_view(interface: Interface) -> LauncherView:
@@ -124,8 +129,8 @@ def _launcher_view(interface: Interface) -> LauncherView:
     return LauncherView(
         interface.name,
         [line.replace("__restrict__ ", "") for line in parameter_lines(interface, 92)],
-        argument_conditions(interface),
-        [pointers] if pointers else [],
+        wrapped(argument_conditions(interface), " || ", 80),
+        [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
         " * ".join(blocks),
         [str(dynamic)] if dynamic else [],
@@ -148,4 +153,4 @@ def _environment() -> jinja2.Environment:
 
 
 def _render(view: View | KernelView | LauncherView | FileView) -> str:
-    return _environment().get_template(view.template).render(view=view)
+    return _environment().get_template(view.template).render(view=view).rstrip("\n")

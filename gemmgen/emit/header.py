@@ -26,14 +26,22 @@ def parameter_text(param: Param, *, written: bool) -> str:
 
 def parameter_lines(interface: Interface, width: int) -> list[str]:
     """The parameter list, wrapped at ``width`` columns."""
+    texts = [parameter_text(param, written=param.written) for param in interface.params]
+    extents = sum(param.kind == "extent" for param in interface.params)
+    lines = [", ".join(texts[:extents])]
+    rest = wrapped(texts[extents:], ", ", width)
+    return [line + "," for line in [*lines, *rest][:-1]] + rest[-1:]
+
+
+def wrapped(texts: list[str], separator: str, width: int) -> list[str]:
+    """``texts`` joined on as few lines as ``width`` allows."""
     lines: list[str] = []
-    for param in interface.params:
-        text = parameter_text(param, written=param.written)
-        if lines and len(lines[-1]) + len(text) + 2 <= width:
-            lines[-1] += f", {text}"
+    for text in texts:
+        if lines and len(lines[-1]) + len(separator) + len(text) <= width:
+            lines[-1] += separator + text
         else:
             lines.append(text)
-    return [line + "," for line in lines[:-1]] + lines[-1:]
+    return lines
 
 
 def launch_lines(interface: Interface) -> list[str]:

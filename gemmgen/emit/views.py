@@ -6,6 +6,7 @@ a decision: what may be there or not is a list, empty or not.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -93,8 +94,13 @@ def view_of(node: Node, render: Render) -> View:
 
 
 def bodies(nodes: tuple[Node, ...], render: Render) -> list[str]:
-    """The rendered nodes of a body."""
-    return [render(view_of(node, render)) for node in nodes]
+    """The rendered nodes of a body; a blank line before each part that has a comment of its own."""
+    texts: list[str] = []
+    for node in nodes:
+        if texts and isinstance(node, Block) and node.note:
+            texts.append("")
+        texts.append(render(view_of(node, render)))
+    return texts
 
 
 def _target(target: Element | str) -> str:
@@ -145,21 +151,23 @@ def _bound(stop: Expr) -> str:
 
 
 def _block(node: Block, render: Render) -> BlockView:
-    comment = [f"// {node.note}{_citation(node.origins)}"] if node.note else []
+    comment = comment_lines(node.note, node.origins)
     body = bodies(node.body, render)
     if node.scoped:
         return BlockView(comment, ["{"], [_indent(text) for text in body], ["}"])
     return BlockView(comment, [], body, [])
 
 
-def _citation(origins: tuple[str, ...]) -> str:
-    return f"  ({'; '.join(origins)})" if origins else ""
+def comment_lines(note: str, origins: tuple[str, ...]) -> list[str]:
+    """``// note``, and the directives that it comes from."""
+    if not note:
+        return []
+    cited = f" ({'; '.join(origins)})" if origins else ""
+    return textwrap.wrap(note + cited, WIDTH - 16, initial_indent="// ", subsequent_indent="// ")
 
 
 def _indent(text: str) -> str:
-    return "\n".join(
-        line if not line or line.startswith("#") else INDENT + line for line in text.split("\n")
-    )
+    return "\n".join(INDENT + line if line else line for line in text.split("\n"))
 
 
 def constant_lines(constants: tuple[Constant, ...]) -> list[str]:

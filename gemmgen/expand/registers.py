@@ -9,7 +9,7 @@ no tile begins with a wait.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmgen.expand.fragments import (
     NO_STAGE,
@@ -23,7 +23,7 @@ from gemmgen.expand.fragments import (
     steps_in_tile,
 )
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer, When
+from gemmgen.ir.expanded import Fetch, Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer, When
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
@@ -152,7 +152,7 @@ class RegisterPipeline:
             last = Binary("-", ring.count, Int(1))
             filled = (Repeat(ahead.name, Int(0), last, Int(1), body),)
             note = "the first tiles"
-        return Phase(note, _origins(ring.copies), filled)
+        return Phase(note, _cited(self.kernel, ring.copies, "cache_shared"), filled)
 
     def _if_in_range(self, origin: Expr, body: tuple[Timed, ...]) -> tuple[Timed, ...]:
         """A tile outside K is read as zeros by its guards; where those are assumed away, not at all."""
@@ -170,7 +170,7 @@ class RegisterPipeline:
         if present:
             origin = names.tile_origin(self.pipeline.letter)
             transfers = tuple(Transfer(c, origin, NO_STAGE) for c in present)
-            body.append(Phase("this step's tiles", _origins(present), transfers))
+            body.append(Phase("this step's tiles", _cited(self.kernel, present, "cache_shared"), transfers))
         for ring in self.rings():
             body.extend(self._load_ahead(ring))
         if present:
@@ -224,13 +224,13 @@ class RegisterPipeline:
         return (
             Set(next_k.name, plus(names.tile_origin(letter), distance)),
             Set(ring.fill.name, _before(ring)),
-            Phase("load the next tile early", _origins(ring.copies), (When(within, loads),)),
+            Phase("load the next tile early", _cited(self.kernel, ring.copies, "double_buffer"), (When(within, loads),)),
         )
 
     def _store_ahead(self, ring: Ring) -> Timed:
         stores = tuple(Store(c, Stage(ring.fill)) for c in ring.copies)
         within = below(self._next(ring), Var(names.extent(self.pipeline.letter)))
-        return Phase("store it late", _origins(ring.copies), (When(within, stores),))
+        return Phase("store it late", _cited(self.kernel, ring.copies, "double_buffer"), (When(within, stores),))
 
 
 def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
@@ -271,13 +271,11 @@ def _advance(ring: Ring) -> Timed:
 
 def _at(timed: Timed, k: Expr) -> Timed:
     """A fetch into the slot of one step, of another step's elements."""
-    from dataclasses import replace
-
-    from gemmgen.ir.expanded import Fetch
-
     assert isinstance(timed, Fetch)
     return replace(timed, k=k)
 
 
-def _origins(copies: tuple[Copy, ...]) -> Origins:
-    return tuple(dict.fromkeys(o for c in copies for o in c.origins))
+def _cited(kernel: Kernel, copies: tuple[Copy, ...], directive: str) -> Origins:
+    """The statements of one directive that made the tiles of these copies what they are."""
+    origins = (o for c in copies for o in kernel.buffer(c.dst).origins)
+    return tuple(dict.fromkeys(o for o in origins if o.split()[0] == directive))

@@ -47,7 +47,7 @@ class SharedArray:
     dtype: DType
     shape: tuple[Expr, ...]
     sizes: tuple[int, ...]
-    note: str = ""
+    origins: Origins = ()
 
     @property
     def bytes(self) -> int:

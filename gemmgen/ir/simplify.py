@@ -52,11 +52,18 @@ def _fold(op: BinaryOp, left: int, right: int) -> int | None:
 
 
 def add(*terms: Expr) -> Expr:
-    """The sum of ``terms``, without zeros."""
+    """The sum of ``terms``, without zeros and grouped from the left."""
     total: Expr = ZERO
     for term in terms:
-        total = simplify(Binary("+", total, term))
+        for part in _addends(term):
+            total = simplify(Binary("+", total, part))
     return total
+
+
+def _addends(term: Expr) -> tuple[Expr, ...]:
+    if isinstance(term, Binary) and term.op == "+":
+        return (*_addends(term.left), term.right)
+    return (term,)
 
 
 def mul(left: Expr, right: Expr) -> Expr:

@@ -11,7 +11,7 @@ from gemmgen.ir.simplify import mod, mul
 from gemmgen.lower.context import THREADS, Context
 
 
-def checks_of(context: Context, shared_bytes: int) -> tuple[Check, ...]:
+def checks_of(context: Context) -> tuple[Check, ...]:
     """Conditions that hold of this kernel's constants, and break if a reader edits them badly."""
     return tuple(_checks(context))
 

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 
 from gemmgen.expand.registers import rings
 from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.lowered import Constant, Node
-from gemmgen.ir.simplify import div, mul
+from gemmgen.ir.lowered import Constant
+from gemmgen.ir.simplify import div
 from gemmgen.lower.context import THREADS, Context
+from gemmgen.target import WARP
 
 
-def constants_of(context: Context, body: tuple[Node, ...]) -> tuple[Constant, ...]:
-    """Every size that the text names, in the order of the ladder."""
-    return tuple((*_tile(context), *_warps(context), *_micro_tile(context), *_counts(context)))
+def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
+    """Every size that ``body`` (statements, checks, arrays) names, in the order of the ladder."""
+    found = (*_tile(context), *_warps(context), *_micro_tile(context), *_counts(context))
+    used = names_in(body) | {THREADS.name}
+    kept: list[Constant] = []
+    for constant in reversed(found):
+        if constant.name in used:
+            kept.insert(0, constant)
+            used |= names_in(constant.definition)
+    return tuple(kept)
+
+
+def names_in(node: object) -> set[str]:
+    """Every variable named anywhere in lowered code."""
+    if isinstance(node, Var):
+        return {node.name}
+    if isinstance(node, tuple):
+        parts: tuple[object, ...] = node
+    elif is_dataclass(node):
+        parts = tuple(getattr(node, f.name) for f in fields(node))
+    else:
+        return set()
+    return set[str]().union(*(names_in(part) for part in parts))
 
 
 def _tile(context: Context) -> Iterator[Constant]:
@@ -70,13 +92,10 @@ def _counts(context: Context) -> Iterator[Constant]:
 
 def _threads(context: Context) -> Expr:
     """The number of threads, as the text computes it."""
-    total: Expr = Int(1)
-    for letter in context.letters:
-        whole = names.block(letter)
-        share = whole if context.scalar_sums else div(whole, names.registers(letter))
-        total = share if total == Int(1) else _product(total, share)
-    return total
-
-
-def _product(left: Expr, right: Expr) -> Expr:
-    return mul(left, right) if isinstance(right, Var) else Binary("*", left, right)
+    m, n = context.letters
+    if context.scalar_sums:
+        return Binary("*", names.block(m), names.block(n))
+    if not context.has_warps:
+        return Binary("*", names.lanes(m), names.lanes(n))
+    warps = (div(names.block(letter), names.warp(letter)) for letter in (m, n))
+    return Binary("*", Binary("*", next(warps), next(warps)), Int(WARP))

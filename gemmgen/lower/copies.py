@@ -56,19 +56,24 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
 
         body = _read_piece(context, dealing, node.copy, node.origin, straight)
     else:
-        name = next_name(node.copy)
-        width = node.copy.width
-        between = RegisterArray(name, "f32", (Int(width),), (width,), wide=True)
-
-        def waiting(e: Expr) -> Element:
-            return Element(name, (e,))
-
+        between, waiting = _between(context, dealing, node.copy)
         body = (
-            between,
+            *between,
             *_read_piece(context, dealing, node.copy, node.origin, waiting),
             *_write_piece(context, dealing, node.copy, node.stage, waiting),
         )
     return _over_pieces(dealing, body)
+
+
+def _between(
+    context: Context, dealing: Dealing, copy: Copy
+) -> tuple[tuple[RegisterArray, ...], Target]:
+    """Registers between a wide load and its scattered store: the staging registers, if there are any."""
+    if copy in context.expanded.staged:
+        return (), _staged(dealing, copy)
+    name, width = next_name(copy), copy.width
+    array = RegisterArray(name, "f32", (Int(width),), (width,), wide=True)
+    return (array,), lambda e: Element(name, (e,))
 
 
 def _staged(dealing: Dealing, copy: Copy) -> Target:

@@ -73,10 +73,11 @@ def _kernel(context: Context) -> LoweredKernel:
         *_arrays(context),
         *work,
     )
+    checks = checks_of(context)
     return LoweredKernel(
         interface,
-        constants_of(context, body),
-        checks_of(context, total),
+        constants_of(context, (body, checks, shared)),
+        checks,
         shared,
         body,
         context.kernel.spread.threads,
@@ -92,8 +93,7 @@ def _shared(buffer: Buffer) -> SharedArray:
     if layout.stages > 1:
         sizes.insert(0, layout.stages)
         shape.insert(0, Int(layout.stages))
-    note = "; ".join(buffer.origins)
-    return SharedArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), note)
+    return SharedArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), buffer.origins)
 
 
 def _copies_together(context: Context) -> bool:
@@ -104,13 +104,8 @@ def _copies_together(context: Context) -> bool:
 def _dealing_starts(context: Context) -> tuple[Node, ...]:
     pipeline = pipeline_of(context.kernel)
     copies_ = pipeline.produce if pipeline else ()
-    found: list[Node] = []
-    for copy in copies_:
-        starts = dealing_of(context, copy).starts()
-        if starts:
-            note = f"the thread's first piece of each tile of {copy.src}"
-            found.append(Block(note, (), starts))
-    return tuple(found)
+    starts = tuple(d for copy in copies_ for d in dealing_of(context, copy).starts())
+    return (Block("its first piece of each tile that it copies", (), starts),) if starts else ()
 
 
 def _arrays(context: Context) -> tuple[Node, ...]:
@@ -121,7 +116,7 @@ def _arrays(context: Context) -> tuple[Node, ...]:
             found.append(_registers(context, buffer))
     for copy in context.expanded.staged:
         found.append(copies.staging_array(context, copy))
-    return tuple(found)
+    return (Block("what it keeps in registers", (), tuple(found)),)
 
 
 def _registers(context: Context, buffer: Buffer) -> Node:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.lowered import Define, Leave, Node
+from gemmgen.ir.lowered import Block, Define, Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import TID, Context
 
@@ -18,7 +18,13 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
     """The first lines of a kernel: from block and thread numbers to places in C."""
     if context.leaves_early:
         return (*_blocks(context), *_single(context))
-    return (*_blocks(context), *_tiles(context), *_threads(context, needs_tid))
+    work, acc = context.kernel.work, context.kernel.buffer("acc")
+    tiles = (*_blocks(context), *_tiles(context))
+    threads = tuple(_threads(context, needs_tid))
+    return (
+        Block("the block's tile of C", work.origins, tiles),
+        Block("the thread's place in it", acc.origins, threads),
+    )
 
 
 def _blocks(context: Context) -> Iterator[Node]:

@@ -1,0 +1,274 @@
+"""Expressions of lowered code compiled to Python closures, once for all the times they are run.
+
+A closure takes a mask (None: every lane takes part) and gives one value for all lanes, or an array of
+one for each.  Arithmetic is done in all lanes; memory is read in those of the mask alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+
+from gemmgen.ir.evaluate import (
+    ARITHMETIC,
+    COMPARE,
+    DIVISION,
+    FUNCTIONS,
+    Bools,
+    Value,
+    divide,
+    invert,
+    negate,
+)
+from gemmgen.ir.expr import (
+    Binary,
+    Call,
+    Element,
+    Expr,
+    Float,
+    Int,
+    Select,
+    Unary,
+    Var,
+    Wide,
+)
+from gemmgen.ir.memory import F32, FlatMemory, Index, Mask, Registers
+
+Kind = Literal["int", "float", "bool"]
+Run = Callable[[Mask], Value]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A closure, its type in C, and its value where that is known before anything runs."""
+
+    run: Run
+    kind: Kind
+    known: Value | None = None
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A variable: its place in the frame and its type."""
+
+    place: int
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Array:
+    """A memory and the extents by which its indices are flattened, as C does it.
+
+    An index beyond its own extent lands in a neighbouring row; only the whole array is guarded.
+    """
+
+    memory: FlatMemory | Registers
+    sizes: tuple[int, ...] | None
+    """None: one index, flat already."""
+
+
+class Scope:
+    """Names in nested braces, and the frame in which variables live."""
+
+    def __init__(self) -> None:
+        self.frame: list[Value] = []
+        self.names: list[dict[str, Compiled | Slot | Array]] = [{}]
+
+    def enter(self) -> None:
+        self.names.append({})
+
+    def leave(self) -> None:
+        self.names.pop()
+
+    def bind(self, name: str, meaning: Compiled | Slot | Array) -> None:
+        self.names[-1][name] = meaning
+
+    def variable(self, name: str, kind: Kind) -> Slot:
+        """A new variable of the innermost braces."""
+        slot = Slot(len(self.frame), kind)
+        self.frame.append(0)
+        self.bind(name, slot)
+        return slot
+
+    def find(self, name: str) -> Compiled | Slot | Array:
+        for names in reversed(self.names):
+            if name in names:
+                return names[name]
+        raise KeyError(f"{name} is not declared here")
+
+    def array(self, name: str) -> Array:
+        found = self.find(name)
+        assert isinstance(found, Array), name
+        return found
+
+
+def known(value: Value, kind: Kind) -> Compiled:
+    """A value that is known before anything runs."""
+    return Compiled(lambda _: value, kind, value)
+
+
+def compile_expression(expr: Expr, scope: Scope) -> Compiled:
+    """The closure of ``expr`` where the names are those of ``scope``."""
+    match expr:
+        case Int(value):
+            return known(value, "int")
+        case Float(value):
+            return known(np.float32(value), "float")
+        case Var(name):
+            return _variable(name, scope)
+        case Wide(operand):
+            return compile_expression(operand, scope)
+        case Element(buffer, indices):
+            memory, index = compile_element(buffer, indices, scope)
+            return Compiled(lambda mask: memory.load(cast(Index, index(mask)), mask), "float")
+        case Binary("&&" | "||" as op, left, right):
+            parts = (compile_expression(left, scope), compile_expression(right, scope))
+            return _logic(op, *parts)
+        case Select(condition, yes, no):
+            parts = tuple(compile_expression(e, scope) for e in (condition, yes, no))
+            return _select(*parts)
+        case Binary(op, left, right):
+            parts = (compile_expression(left, scope), compile_expression(right, scope))
+            return _fold(_binary(op, *parts), parts)
+        case Unary(op, operand):
+            part = compile_expression(operand, scope)
+            return _fold(_unary(op, part), (part,))
+        case Call(function, arguments):
+            parts = tuple(compile_expression(e, scope) for e in arguments)
+            return _fold(_call(function, parts), parts)
+
+
+def compile_element(
+    buffer: str, indices: tuple[Expr, ...], scope: Scope
+) -> tuple[FlatMemory | Registers, Run]:
+    """The memory of an element, and its flat index there."""
+    array = scope.array(buffer)
+    sizes = array.sizes if array.sizes is not None else (0,)
+    assert len(indices) == len(sizes), f"{buffer} has {len(sizes)} dimensions"
+    flat: Expr = indices[0] if indices else Int(0)
+    for index, size in zip(indices[1:], sizes[1:], strict=True):
+        flat = Binary("+", Binary("*", flat, Int(size)), index)
+    return array.memory, compile_expression(flat, scope).run
+
+
+def _fold(compiled: Compiled, parts: tuple[Compiled, ...]) -> Compiled:
+    """What depends on known values alone is known."""
+    if all(part.known is not None for part in parts):
+        return known(compiled.run(None), compiled.kind)
+    return compiled
+
+
+def _variable(name: str, scope: Scope) -> Compiled:
+    found = scope.find(name)
+    assert not isinstance(found, Array), f"{name} is an array"
+    if isinstance(found, Compiled):
+        return found
+    frame, place = scope.frame, found.place
+    return Compiled(lambda _: frame[place], found.kind)
+
+
+def as_float(part: Compiled) -> Compiled:
+    """``part`` converted as C does where an integer meets a float."""
+    if part.kind == "float":
+        return part
+    run = part.run
+
+    def converted(mask: Mask) -> Value:
+        value = run(mask)
+        return value.astype(np.float32) if isinstance(value, np.ndarray) else np.float32(value)
+
+    return _fold(Compiled(converted, "float"), (part,))
+
+
+def _alike(left: Compiled, right: Compiled) -> tuple[Run, Run, Kind]:
+    if "float" in (left.kind, right.kind):
+        return as_float(left).run, as_float(right).run, "float"
+    return left.run, right.run, "int"
+
+
+def _binary(op: str, left: Compiled, right: Compiled) -> Compiled:
+    first, second, kind = _alike(left, right)
+    if op in COMPARE:
+        return _pair(COMPARE[op], first, second, "bool")
+    if op in ARITHMETIC:
+        return _pair(ARITHMETIC[op], first, second, kind)
+    return _pair(DIVISION[op] if kind == "int" else divide, first, second, kind)
+
+
+def _pair(
+    function: Callable[[Value, Value], Value], first: Run, second: Run, kind: Kind
+) -> Compiled:
+    return Compiled(lambda mask: function(first(mask), second(mask)), kind)
+
+
+def _unary(op: str, part: Compiled) -> Compiled:
+    run = part.run
+    if op == "!":
+        return Compiled(lambda mask: invert(run(mask)), "bool")
+    return Compiled(lambda mask: negate(run(mask)), part.kind)
+
+
+def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
+    if function == "float":
+        return as_float(parts[0])
+    compute = FUNCTIONS[function]
+    kind: Kind = "int"
+    if function not in ("min", "max", "abs") or any(p.kind == "float" for p in parts):
+        kind, parts = "float", tuple(as_float(p) for p in parts)
+    runs = tuple(p.run for p in parts)
+    if len(runs) == 3:
+        x, y, z = runs
+        return Compiled(lambda mask: compute(x(mask), y(mask), z(mask)), kind)
+    return Compiled(lambda mask: compute(*(run(mask) for run in runs)), kind)
+
+
+def narrowed(mask: Mask, condition: Bools) -> Mask:
+    """The lanes of ``mask`` in which ``condition`` holds; None where that is every lane."""
+    both = condition if mask is None else condition & mask
+    return None if both.all() else both
+
+
+def is_empty(mask: Mask) -> bool:
+    return mask is not None and not mask.any()
+
+
+def where(condition: Value, mask: Mask) -> tuple[bool, Mask]:
+    """The lanes of ``mask`` in which ``condition`` holds, and whether there are any."""
+    if not isinstance(condition, np.ndarray):
+        return bool(condition), mask
+    both = narrowed(mask, cast(Bools, condition))
+    return not is_empty(both), both
+
+
+def _logic(op: str, left: Compiled, right: Compiled) -> Compiled:
+    """The right side is asked only where the left one leaves it open."""
+
+    def run(mask: Mask) -> Value:
+        first = left.run(mask)
+        open_, undecided = where(first if op == "&&" else invert(first), mask)
+        if not open_:
+            return first
+        second = right.run(undecided)
+        return np.logical_and(first, second) if op == "&&" else np.logical_or(first, second)
+
+    return _fold(Compiled(run, "bool"), (left, right))
+
+
+def _select(condition: Compiled, yes: Compiled, no: Compiled) -> Compiled:
+    """Only the chosen side is computed, in each lane."""
+    first, second, kind = _alike(yes, no)
+
+    def run(mask: Mask) -> Value:
+        chosen = condition.run(mask)
+        some, on = where(chosen, mask)
+        others, off = where(invert(chosen), mask)
+        if not others:
+            return first(mask)
+        if not some:
+            return second(mask)
+        return np.where(chosen, first(on), second(off))
+
+    return _fold(Compiled(run, kind), (condition, yes, no))

@@ -1,0 +1,159 @@
+"""What operators and functions of expressions mean, on NumPy arrays.
+
+Two users: ``interpret`` runs lowered code with these tables, ``evaluate`` computes an epilogue over
+whole matrices.  Floats are rounded after each operation to the precision of their arguments.  NaN
+passes through relu, min, max and clamp.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Value = int | np.float32 | np.float64 | np.bool_ | Ints | Floats | Bools
+"""One value for all threads, or an array of one value for each."""
+
+Number = np.float32 | np.float64
+Real = Number | Floats
+
+ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
+DIVISION: dict[str, Callable[[Value, Value], Value]] = {
+    "/": operator.floordiv,
+    "%": operator.mod,
+}
+"""Of integers.  They are C's where both operands are not negative, as all index arithmetic is."""
+
+COMPARE: dict[str, Callable[[Value, Value], Value]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+divide: Callable[[Value, Value], Value] = operator.truediv
+negate: Callable[[Value], Value] = operator.neg
+
+
+def invert(condition: Value) -> Value:
+    """``!condition``."""
+    return np.logical_not(condition)
+
+
+def fmaf(a: Real, b: Real, c: Real) -> Real:
+    """``a * b + c`` of f32 arguments.
+
+    The product is exact in f64, the sum is rounded to f64 and then to f32: on integers below 2^24 and
+    wherever the sum is exact in f64 that is the correctly rounded result.
+    """
+    product = np.multiply(a, b, dtype=np.float64)
+    return np.add(product, c, dtype=np.float64).astype(np.float32)
+
+
+def _in_f64(function: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> Function:
+    """``function`` computed in f64 and rounded to its argument's precision."""
+
+    def rounded(x: Real) -> Real:
+        return function(np.asarray(x, np.float64)).astype(np.asarray(x).dtype)
+
+    return rounded
+
+
+Function = Callable[..., Real]
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return 1 / (1 + np.exp(-x))
+
+
+def _gelu(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return x / 2 * (1 + _erf(x / math.sqrt(2)))
+
+
+def _gelu_tanh(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _clamp(x: Real, low: Real, high: Real) -> Real:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _relu(x: Real) -> Real:
+    return np.where(np.less(x, 0), np.zeros_like(x), x)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "fmaf": fmaf,
+    "relu": _relu,
+    "gelu": _in_f64(_gelu),
+    "gelu_tanh": _in_f64(_gelu_tanh),
+    "silu": _in_f64(lambda x: x * _sigmoid(x)),
+    "sigmoid": _in_f64(_sigmoid),
+    "tanh": _in_f64(np.tanh),
+    "exp": _in_f64(np.exp),
+    "erf": _in_f64(_erf),
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "min": np.minimum,
+    "max": np.maximum,
+    "clamp": _clamp,
+    "round": np.rint,
+}
+
+
+def evaluate(
+    expr: Expr,
+    names: Mapping[str, Real],
+    elements: Mapping[str, Floats],
+    precision: type[np.float32] | type[np.float64],
+) -> Value:
+    """An epilogue over whole matrices, every number in ``precision``.
+
+    ``names`` gives the variables; ``elements`` the tensors, each in a shape that broadcasts to the
+    result's.  Both sides of a ``where`` are computed: nothing is out of range here.
+    """
+
+    def of(part: Expr) -> Value:
+        return evaluate(part, names, elements, precision)
+
+    match expr:
+        case Int(value) | Float(value):
+            return precision(value)
+        case Var(name):
+            return names[name]
+        case Element(buffer, _):
+            return elements[buffer]
+        case Binary(op, left, right):
+            return _binary(op, of(left), of(right))
+        case Unary("-", operand):
+            return negate(of(operand))
+        case Unary(_, operand):
+            return invert(of(operand))
+        case Select(condition, yes, no):
+            return np.where(of(condition), of(yes), of(no))
+        case Call(function, arguments):
+            return FUNCTIONS[function](*(of(argument) for argument in arguments))
+        case Wide(operand):
+            return of(operand)
+
+
+def _binary(op: str, left: Value, right: Value) -> Value:
+    if op == "/":
+        return divide(left, right)
+    if op in ("&&", "||"):
+        return np.logical_and(left, right) if op == "&&" else np.logical_or(left, right)
+    return (ARITHMETIC | COMPARE)[op](left, right)
