@@ -13,7 +13,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.indenter import DedentError, PythonIndenter
 
-from gemmgen.errors import Refusal
+from gemmgen.errors import Mistakes
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -201,11 +201,12 @@ def _pipeline(tree: Node) -> Pipeline:
 
 def _expression(token: Token) -> Expr:
     """By the parser of ``fuse_epilogue``."""
-    line = Line(EPILOGUE, f"{EPILOGUE} {token.value}", 0)
-    try:
-        return read_expression(Reader(line), parse_statement(line)).expression
-    except Refusal as wrong:
-        raise ValueError(f"line {token.line}: {wrong} in `{token.value}`") from None
+    line, mistakes = Line(EPILOGUE, f"{EPILOGUE} {token.value}", 0), Mistakes()
+    with mistakes.caught():
+        parsed = read_expression(Reader(line), parse_statement(line), mistakes)
+        if not mistakes:
+            return parsed.expression
+    raise ValueError(f"line {token.line}: {mistakes[0].message} in `{token.value}`")
 
 
 def _pair(tree: Node) -> tuple[str, str]:
