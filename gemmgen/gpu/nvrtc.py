@@ -67,6 +67,8 @@ def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -
     text that NVRTC refuses (``strict``: or warns about), ``CannotCheck`` where there is no NVRTC.
     """
     compiled = _compile(text, arch, path)
+    if strict and not compiled.registers:
+        raise CannotCheck("NVRTC gave no report of registers and spills, so they can't be checked")
     if strict and compiled.warnings:
         raise CompileError(f"NVRTC warns about the kernel's text for {arch}:", compiled.warnings)
     return compiled
@@ -88,8 +90,13 @@ def available() -> str | None:
 
 @cache
 def _compile(text: str, arch: str, path: str) -> Compiled:
-    options = (f"--gpu-architecture={arch}", *OPTIONS, *(("-lineinfo",) if path else ()))
-    cubin, ptx, log = _nvrtc().compile(text, path or "gemm.cu", options)
+    nvrtc = _nvrtc()
+    options = [f"--gpu-architecture={arch}", *OPTIONS]
+    if path:
+        options.append("-lineinfo")
+    if nvrtc.version() >= (12, 9):  # NVRTC's own cache gives back the code without the log
+        options.append("--no-cache")
+    cubin, ptx, log = nvrtc.compile(text, path or "gemm.cu", tuple(options))
     return Compiled(
         arch=arch,
         cubin=cubin,

@@ -75,8 +75,8 @@ def cases(extents: Mapping[str, int]) -> tuple[Case, ...]:
         Case(shape),
         Case(shape, alpha=2.0, beta=-3.0, pad=5),
         Case(shape, "normal", alpha=1.25, beta=0.5, pad=4),
-        Case(shape, "positive"),
-        Case(shape, "selection", pad=1),
+        Case(shape, "positive", alpha=1.5),
+        Case(shape, "selection", alpha=-2.0, pad=1),
         Case(shape, "nan"),
     )
 

@@ -49,7 +49,7 @@ def test_an_unknown_architecture_is_refused() -> None:
         nvrtc.compile_text(kernels.text("naive"), "sm_7")
 
 
-def test_bytes_do_not_depend_on_the_folder(
+def test_bytes_and_report_are_the_same_in_another_folder_and_a_second_time(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = kernels.text("naive")
@@ -57,7 +57,11 @@ def test_bytes_do_not_depend_on_the_folder(
     monkeypatch.chdir(str(tmp_path))
     nvrtc._compile.cache_clear()  # pyright: ignore[reportPrivateUsage]
     second = nvrtc.compile_text(text, "sm_80")
-    assert (first.cubin, first.ptx) == (second.cubin, second.ptx)
+    assert (first.cubin, first.ptx, first.registers) == (
+        second.cubin,
+        second.ptx,
+        second.registers,
+    )
 
 
 def test_a_missing_package_is_one_sentence_with_the_command(
