@@ -91,6 +91,8 @@ def _value(value: BuilderValue, word: str) -> str:
         return str(value)
     if isinstance(value, str):
         return _check_line(value, word)
+    if not isinstance(value, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{word} takes whole numbers and words, not {value!r}")
     items = list(value)
     if isinstance(value, set | frozenset):
         items.sort(key=lambda item: (isinstance(item, str), item))

@@ -39,7 +39,7 @@ def check_directive(
     arguments = checker.arguments(mistakes)
     place = arguments[0].span if arguments else None
     operands: list[tuple[Role, Operand]] = []
-    for operand in raw.operands:
+    for operand in raw.operands if scope.sure or not spec.operands else ():
         with mistakes.caught():
             operands.append(checker.operand(operand, place or operand.span))
     with mistakes.caught():
@@ -58,11 +58,10 @@ class _Checker:
 
     def check_named(self) -> None:
         if self.spec.operands and not self.raw.operands:
-            names = " ".join(n for n, role in self.tensors.items() if role in self.spec.operands)
             raise Refusal(
                 f"{self.word} names no operand",
                 at=self.raw.word.span,
-                hint=f"name at least one of {names}: `{EXAMPLES.get(self.word, self.word)}`",
+                hint=f"name at least one of {self._allowed()}: `{self._example()}`",
             )
 
     def operand(self, raw: RawOperand, value_span: Span) -> tuple[Role, Operand]:
@@ -72,12 +71,11 @@ class _Checker:
         role = self.tensors.get(name)
         if role is None:
             raise self._unknown_operand(raw)
-        allowed = [n for n, r in self.tensors.items() if r in self.spec.operands]
-        if self.sure and name not in allowed:
+        if role not in self.spec.operands:
             raise Refusal(
                 f"{self.word} does not take {name}",
                 at=raw.span,
-                hint=f"it takes {' and '.join(allowed)}",
+                hint=f"it takes {self._allowed()}",
             )
         hop = self._hop(raw, role)
         indices = self._layout(raw, role) if self.spec.layout else None
@@ -88,6 +86,9 @@ class _Checker:
                 hint=f"write `{name}` alone",
             )
         return role, Operand(name, hop, indices, raw.span, value_span)
+
+    def _allowed(self) -> str:
+        return ", ".join(n for n, role in self.tensors.items() if role in self.spec.operands)
 
     def _stray(self, raw: RawOperand) -> Refusal:
         names = [self.written[a.name] for a in self.spec.arguments]
@@ -109,9 +110,9 @@ class _Checker:
         near = close(name, self.tensors)
         upper = next((t for t in self.tensors if t.lower() == name.lower()), near)
         return Refusal(
-            f"there is no tensor {shown(name)}" if self.sure else f"which tensor is {shown(name)}?",
+            f"there is no tensor {shown(name)}",
             at=raw.tensor.span,
-            hint=f"did you mean {upper}?" if upper else f"there are {', '.join(self.tensors)}",
+            hint=f"did you mean {upper}?" if upper else f"{self.word} takes {self._allowed()}",
         )
 
     def _hop(self, raw: RawOperand, role: Role) -> str | None:
@@ -135,7 +136,7 @@ class _Checker:
         if raw.indices is None:
             return access.indices
         there = tuple(word.text for word in raw.indices)
-        if self.sure and sorted(there) != sorted(access.indices):
+        if sorted(there) != sorted(access.indices):
             one = f"{access.tensor}[{', '.join(access.indices)}]"
             other = f"{access.tensor}[{', '.join(reversed(access.indices))}]"
             raise Refusal(

@@ -122,10 +122,13 @@ class _Names:
             if name in self.taken:
                 why = self.taken[name]
                 what = "it is" if name == use.name else f"its {name} is"
+                hint = f"any other name will do, such as `my_{use.name}`"
+                if why.startswith("the extent"):
+                    hint = f"pass the number by a name of its own, such as `my_{use.name}`"
                 raise Refusal(
                     f"`{use.name}` can't be a {kind}'s name here: {what} {why}",
                     at=use.span,
-                    hint=f"any other name will do, such as `my_{use.name}`",
+                    hint=hint,
                 )
         if own:
             self.taken |= {ld_name(use.name): f"the leading dimension of {use.name}"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gemmgen.errors import Mistakes, ScheduleError
 from gemmgen.passes.specs import SPECS
@@ -38,13 +39,19 @@ def fmt_source(source: Source) -> str:
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
     statements, lines = list(found.statements), list[str]()
-    if statements and statements[0].apart:
-        lines += statements[0].above
+    if statements:
+        head, own = _head(statements[0].above)
+        lines += head
+        statements[0] = replace(statements[0], above=own)
     for statement in sorted(statements, key=lambda s: _ORDER[s.word]):
-        if not (statement is statements[0] and statement.apart):
-            lines += statement.above
-        lines += _lines(statement)
-    return "".join(line + "\n" for line in (*lines, *found.below))
+        lines += [*statement.above, *_lines(statement)]
+    return "".join(line + "\n" for line in (*lines, *found.below) if line)
+
+
+def _head(above: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The comments over the first statement: the file's, and behind an empty line its own."""
+    parted = max((place + 1 for place, line in enumerate(above) if not line), default=0)
+    return above[:parted], above[parted:]
 
 
 def _lines(statement: Statement) -> list[str]:

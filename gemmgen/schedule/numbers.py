@@ -47,4 +47,5 @@ def _plain(text: str, minimum: int, maximum: int) -> str:
             value = int(text.split(".")[0])
     if value is not None and minimum <= value <= maximum:
         return f"write it as {value}"
-    return f"a decimal number from {minimum} to {maximum}"
+    other = ", or a name that `let` gives" if text.isidentifier() else ""
+    return f"a decimal number from {minimum} to {maximum}{other}"

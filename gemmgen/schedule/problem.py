@@ -161,11 +161,16 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
         wrong.append("a batch letter")
     if wrong:
         raise Refusal(
-            f"the gemm line has {' and '.join(wrong)}: {_SUPPORTED}",
+            f"the gemm line has {_listed(wrong)}: {_SUPPORTED}",
             at=span,
             notes=notes,
             hint=f"write it like `{_EXAMPLE}`, with letters and index orders of your own",
         )
+
+
+def _listed(parts: list[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:

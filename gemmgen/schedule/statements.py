@@ -15,6 +15,7 @@ DEEPEST = 64
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PIECE = re.compile(r"[()\[\]{}#]")
 _CLOSES = {")": "(", "]": "[", "}": "{"}
+_CLOSED_BY = {opening: closing for closing, opening in _CLOSES.items()}
 _NEW = re.compile(r"[ \t]*(?!not\b)[A-Za-z_]\w*[ \t]+(?!(?:and|or)\b)[A-Za-z_]")
 """No bracketed text goes on with two names side by side, so such a line begins a statement."""
 
@@ -24,8 +25,7 @@ class Statement:
     """One logical statement: ``source.text[start:end]``, without the comments around it.
 
     ``word`` is its first name ("" where it begins with none).  ``above`` are the comment lines over
-    it, ``beside`` those at its lines' ends.  ``apart`` says that an empty line parts ``above`` from
-    it.
+    it, with "" for the empty lines between and below them; ``beside`` those at its lines' ends.
     """
 
     word: str
@@ -33,7 +33,6 @@ class Statement:
     start: int
     above: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    apart: bool = False
 
     @property
     def span(self) -> Span:
@@ -88,7 +87,6 @@ class _Splitter:
         self.source, self.mistakes = source, mistakes
         self.found: list[Statement] = []
         self.above: list[str] = []
-        self.apart = False
         self.open: list[tuple[str, int]] = []
         self.start = self.end = -1
         self.beside: list[str] = []
@@ -117,9 +115,8 @@ class _Splitter:
             self.beside += [comment] if comment else []
         elif comment:
             self.above.append(comment)
-            self.apart = False
-        elif self.above:
-            self.apart = True
+        elif self.above and self.above[-1]:
+            self.above.append("")
 
     def _brackets(self, line: str, offset: int) -> str:
         """Follow the line's brackets; the line up to its comment."""
@@ -148,25 +145,25 @@ class _Splitter:
             Refusal(
                 f"`{mark}` is never closed",
                 at=Span(at, at + 1),
-                hint=f"close it with `{ {v: k for k, v in _CLOSES.items()}[mark] }`",
+                hint=f"close it with `{_CLOSED_BY[mark]}`",
             ).mistake
         )
         self.open.clear()
-        self.start, self.above, self.beside, self.apart = -1, [], [], False
+        self.start, self.above, self.beside = -1, [], []
 
     def _finish(self) -> None:
         text = self.source.text[self.start : self.end]
         name = _WORD.match(text)
         word = name.group() if name else ""
         above, beside = tuple(self.above), tuple(self.beside)
-        self.found.append(Statement(word, text, self.start, above, beside, self.apart))
+        self.found.append(Statement(word, text, self.start, above, beside))
         if len(self.found) > MOST_STATEMENTS:
             raise Refusal(
                 f"the file has more than {MOST_STATEMENTS} statements",
                 at=self.found[-1].word_span,
                 hint="a schedule is some ten lines; is this the right file?",
             )
-        self.start, self.above, self.beside, self.apart = -1, [], [], False
+        self.start, self.above, self.beside = -1, [], []
 
 
 def no_word(statement: Statement) -> Refusal:

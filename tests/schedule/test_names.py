@@ -1,0 +1,70 @@
+"""Which names a schedule may choose."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.schedule.helpers import refused, schedule
+
+_REFUSED = """
+    int float4 double2 threadIdx dim3 NAN INFINITY M_PI __x x__y _X gg_mma and xor co_await char8_t
+    concept asm half size_t cudaStream_t CUDA_VERSION FLT_MAX INT_MAX max fmaxf min expf fmaf sqrt
+    relu where acc alpha beta tid thread block stage next printf assert linux NULL
+    M N K BM BN BK TM WN PM LN lda ldb ldc A B C A_shared B_frag tile_k thread_m launch_gemm
+    gemm m n
+"""
+REFUSED = [name for line in _REFUSED.splitlines() for name in line.split()]
+ALLOWED = ["scale", "slope_1", "x", "_x", "Bias", "bm", "gamma", "value", "a" * 63, "tile", "pad"]
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in REFUSED if n not in {"acc", "alpha", "beta", "m", "n"}]
+)
+def test_a_parameter_is_refused_a_reserved_name(name: str) -> None:
+    error = refused(f"fuse_epilogue acc + {name}")
+    assert error.mistakes[0].span is not None
+    assert error.hint
+
+
+@pytest.mark.parametrize("name", [n for n in REFUSED if n not in {"gemm", "launch_gemm"}])
+def test_a_kernel_is_refused_a_reserved_name(name: str) -> None:
+    assert refused(f"kernel {name}").column == 8
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in REFUSED if n not in {"A_shared", "B_frag", "A", "lda", "B", "ldb"}]
+)
+def test_a_tensor_is_refused_a_reserved_name(name: str) -> None:
+    if name in {"C", "ldc"}:
+        return
+    assert refused(f"gemm C[m, n] = {name}[m, k] * Y[k, n]").line == 1
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_other_names_are_free(name: str) -> None:
+    schedule(f"fuse_epilogue acc * {name}")
+    schedule(f"gemm C[m, n] = {name}[m, k] * Y[k, n]")
+
+
+@pytest.mark.parametrize("name", ["gamma", "y0", "index", "read", "a" * 64])
+def test_a_kernel_is_refused_a_function_of_c(name: str) -> None:
+    refused(f"kernel {name}")
+
+
+@pytest.mark.parametrize(
+    "letter", ["int", "acc", "tid", "order", "interleave", "A", "M", "exp", "nan"]
+)
+def test_a_letter_is_refused_a_reserved_name(letter: str) -> None:
+    assert refused(f"gemm C[{letter}, n] = A[{letter}, k] * B[k, n]").column == 8
+
+
+def test_letters_may_be_words() -> None:
+    found = schedule("gemm C[row, col] = A[row, x] * B[x, col]\ntile row=8 col=8 x=4")
+    assert [a.name for a in found.directives[0].arguments] == ["row", "col", "x"]
+
+
+def test_a_matrix_of_the_epilogue_takes_the_name_of_its_leading_dimension() -> None:
+    schedule("fuse_epilogue acc + ldr + r[n]")
+    refused("fuse_epilogue acc + r[m, n] + ldr")
+    refused("fuse_epilogue acc + a[m, n]")
+    refused("fuse_epilogue acc + R[m, n] + r[n, m]")
