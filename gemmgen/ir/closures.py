@@ -1,7 +1,7 @@
 """Expressions of lowered code compiled to Python closures, once for all the times they are run.
 
-A closure takes a mask (None: every lane takes part) and gives one value for all lanes, or an array of
-one for each.  Arithmetic is done in all lanes; memory is read in those of the mask alone.
+A closure takes a mask (None: every lane takes part) and gives one value for all lanes, or an array
+of one for each.  Arithmetic is done in all lanes; memory is read in those of the mask alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gemmgen.ir.evaluate import (
     DIVISION,
     FUNCTIONS,
     Bools,
+    Operation,
     Value,
     divide,
     invert,
@@ -35,7 +36,7 @@ from gemmgen.ir.expr import (
     Var,
     Wide,
 )
-from gemmgen.ir.memory import F32, FlatMemory, Index, Mask, Registers
+from gemmgen.ir.memory import FlatMemory, Index, Mask, Registers
 
 Kind = Literal["int", "float", "bool"]
 Run = Callable[[Mask], Value]
@@ -151,7 +152,9 @@ def compile_element(
     flat: Expr = indices[0] if indices else Int(0)
     for index, size in zip(indices[1:], sizes[1:], strict=True):
         flat = Binary("+", Binary("*", flat, Int(size)), index)
-    return array.memory, compile_expression(flat, scope).run
+    index = compile_expression(flat, scope)
+    assert index.kind == "int", f"an index of {buffer} is a {index.kind}"
+    return array.memory, index.run
 
 
 def _fold(compiled: Compiled, parts: tuple[Compiled, ...]) -> Compiled:
@@ -198,9 +201,7 @@ def _binary(op: str, left: Compiled, right: Compiled) -> Compiled:
     return _pair(DIVISION[op] if kind == "int" else divide, first, second, kind)
 
 
-def _pair(
-    function: Callable[[Value, Value], Value], first: Run, second: Run, kind: Kind
-) -> Compiled:
+def _pair(function: Operation, first: Run, second: Run, kind: Kind) -> Compiled:
     return Compiled(lambda mask: function(first(mask), second(mask)), kind)
 
 
@@ -215,14 +216,12 @@ def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
     if function == "float":
         return as_float(parts[0])
     compute = FUNCTIONS[function]
-    kind: Kind = "int"
-    if function not in ("min", "max", "abs") or any(p.kind == "float" for p in parts):
-        kind, parts = "float", tuple(as_float(p) for p in parts)
-    runs = tuple(p.run for p in parts)
+    runs = tuple(as_float(p).run for p in parts)
     if len(runs) == 3:
+        # The multiply-add of every inner loop: worth its own closure.
         x, y, z = runs
-        return Compiled(lambda mask: compute(x(mask), y(mask), z(mask)), kind)
-    return Compiled(lambda mask: compute(*(run(mask) for run in runs)), kind)
+        return Compiled(lambda mask: compute(x(mask), y(mask), z(mask)), "float")
+    return Compiled(lambda mask: compute(*(run(mask) for run in runs)), "float")
 
 
 def narrowed(mask: Mask, condition: Bools) -> Mask:

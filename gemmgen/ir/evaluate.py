@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,27 +26,32 @@ Value = int | np.float32 | np.float64 | np.bool_ | Ints | Floats | Bools
 Number = np.float32 | np.float64
 Real = Number | Floats
 
-ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-}
-DIVISION: dict[str, Callable[[Value, Value], Value]] = {
-    "/": operator.floordiv,
-    "%": operator.mod,
-}
+Operation = Callable[[Value, Value], Value]
+
+
+def _operator(name: str) -> Operation:
+    """A function of ``operator``, whose own type says less than it does."""
+    return cast(Operation, getattr(operator, name))
+
+
+ARITHMETIC = {"+": _operator("add"), "-": _operator("sub"), "*": _operator("mul")}
+DIVISION = {"/": _operator("floordiv"), "%": _operator("mod")}
 """Of integers.  They are C's where both operands are not negative, as all index arithmetic is."""
 
-COMPARE: dict[str, Callable[[Value, Value], Value]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+COMPARE = {
+    "<": _operator("lt"),
+    "<=": _operator("le"),
+    ">": _operator("gt"),
+    ">=": _operator("ge"),
+    "==": _operator("eq"),
+    "!=": _operator("ne"),
 }
-divide: Callable[[Value, Value], Value] = operator.truediv
-negate: Callable[[Value], Value] = operator.neg
+divide = _operator("truediv")
+
+
+def negate(number: Value) -> Value:
+    """``-number``; of 0.0 it is -0.0."""
+    return -number if isinstance(number, int) else cast(Value, np.negative(number))
 
 
 def invert(condition: Value) -> Value:
@@ -56,18 +62,19 @@ def invert(condition: Value) -> Value:
 def fmaf(a: Real, b: Real, c: Real) -> Real:
     """``a * b + c`` of f32 arguments.
 
-    The product is exact in f64, the sum is rounded to f64 and then to f32: on integers below 2^24 and
-    wherever the sum is exact in f64 that is the correctly rounded result.
+    The product is exact in f64, the sum is rounded to f64 and then to f32: on integers below 2^24,
+    and wherever the sum is exact in f64, that is the correctly rounded result.
     """
     product = np.multiply(a, b, dtype=np.float64)
-    return np.add(product, c, dtype=np.float64).astype(np.float32)
+    total = np.add(product, c, dtype=np.float64)
+    return cast(Real, total.astype(np.float32))
 
 
 def _in_f64(function: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> Function:
     """``function`` computed in f64 and rounded to its argument's precision."""
 
     def rounded(x: Real) -> Real:
-        return function(np.asarray(x, np.float64)).astype(np.asarray(x).dtype)
+        return cast(Real, function(np.asarray(x, np.float64)).astype(np.asarray(x).dtype))
 
     return rounded
 

@@ -1,7 +1,7 @@
 """The memories of running threads: flat, poisoned, and every access checked.
 
-Threads run side by side; each is a *lane* of the arrays here.  A mask says which lanes take part in an
-access, None that all do.
+Threads run side by side; each is a *lane* of the arrays here.  A mask says which lanes take part in
+an access, None that all do.
 """
 
 from __future__ import annotations

@@ -1,0 +1,290 @@
+"""Statements of lowered code compiled to closures, and what runs them: one machine for some blocks.
+
+Each statement is done by all threads before the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
+
+import numpy as np
+
+from gemmgen.interface import Interface
+from gemmgen.ir.closures import (
+    Array,
+    Compiled,
+    Run,
+    Scope,
+    as_float,
+    compile_element,
+    compile_expression,
+    is_empty,
+    known,
+    narrowed,
+    where,
+)
+from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
+from gemmgen.ir.expr import Element
+from gemmgen.ir.lowered import (
+    Assign,
+    Barrier,
+    Block,
+    Define,
+    For,
+    If,
+    Leave,
+    LoweredKernel,
+    Move,
+    Node,
+    RegisterArray,
+)
+from gemmgen.ir.memory import (
+    F32,
+    POISON,
+    FlatMemory,
+    Index,
+    Lanes,
+    Mask,
+    OutputMemory,
+    Registers,
+    Trap,
+)
+
+Argument = F32 | int | float
+Step = Callable[[Mask], None]
+
+less, plus = COMPARE["<"], ARITHMETIC["+"]
+
+
+class Machine:
+    """A kernel compiled for some of its blocks, which run side by side."""
+
+    def __init__(
+        self,
+        kernel: LoweredKernel,
+        lanes: Lanes,
+        arguments: Mapping[str, Argument],
+        written: dict[str, Ints],
+    ):
+        self.lanes, self.scope = lanes, Scope()
+        self.alive: Mask = None
+        scope = self.scope
+        for name, value in lanes.builtins().items():
+            scope.bind(name, known(value, "int"))
+        for name, meaning in _parameters(kernel.interface, lanes, arguments, written):
+            scope.bind(name, meaning)
+        for constant in kernel.constants:
+            scope.bind(constant.name, known(constant.value, "int"))
+            if constant.definition is not None:
+                computed = compile_expression(constant.definition, scope).known
+                assert (
+                    computed == constant.value
+                ), f"{constant.name} is {computed} by its definition"
+        for shared in kernel.shared:
+            data = np.full(lanes.blocks * (shared.bytes // 4), POISON, np.float32)
+            memory = FlatMemory(shared.name, data, lanes, per_block=True)
+            scope.bind(shared.name, Array(memory, shared.sizes))
+        self.body = self.sequence(kernel.body)
+
+    def run(self) -> None:
+        self.body(None)
+
+    def braces(self, body: tuple[Node, ...]) -> Step:
+        """``body`` with names of its own."""
+        self.scope.enter()
+        step = self.sequence(body)
+        self.scope.leave()
+        return step
+
+    def sequence(self, body: tuple[Node, ...]) -> Step:
+        steps = [self.node(node) for node in body]
+        if len(steps) == 1:
+            return steps[0]
+        if any(_leaves(node) for node in body):
+            return lambda mask: self.run_alive(steps, mask)
+
+        def run(mask: Mask) -> None:
+            for step in steps:
+                step(mask)
+
+        return run
+
+    def run_alive(self, steps: list[Step], mask: Mask) -> None:
+        """Steps in which threads may leave for good."""
+        for step in steps:
+            active = mask if self.alive is None else narrowed(mask, self.alive)
+            if is_empty(active):
+                return
+            step(active)
+
+    def node(self, node: Node) -> Step:
+        match node:
+            case Block():
+                return self.braces(node.body) if node.scoped else self.sequence(node.body)
+            case RegisterArray():
+                return self.register_array(node)
+            case Define():
+                return self.define(node)
+            case Assign(target, value):
+                return self.assign(target, compile_expression(value, self.scope))
+            case Move():
+                return self.move(node)
+            case For():
+                return self.loop(node)
+            case If():
+                return self.branch(node)
+            case Leave(condition):
+                return self.departure(compile_expression(condition, self.scope).run)
+            case Barrier():
+                return self.barrier
+
+    def register_array(self, node: RegisterArray) -> Step:
+        size = int(np.prod(node.sizes))
+        memory = Registers(node.name, size, self.lanes, zero=node.zero, wide=node.wide)
+        self.scope.bind(node.name, Array(memory, node.sizes))
+        return lambda _: memory.declare()
+
+    def define(self, node: Define) -> Step:
+        value = compile_expression(node.value, self.scope)
+        run = as_float(value).run if node.kind == "float" else value.run
+        frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
+
+        def step(mask: Mask) -> None:
+            frame[place] = _own(run(mask))
+
+        return step
+
+    def assign(self, target: Element | str, value: Compiled) -> Step:
+        if isinstance(target, str):
+            return self.assign_variable(target, value)
+        memory, index = compile_element(target.buffer, target.indices, self.scope)
+        run = as_float(value).run
+        store = memory.store
+
+        def step(mask: Mask) -> None:
+            store(cast(Index, index(mask)), cast(F32, run(mask)), mask)
+
+        return step
+
+    def assign_variable(self, name: str, value: Compiled) -> Step:
+        slot = self.scope.find(name)
+        assert not isinstance(slot, Array | Compiled), f"{name} is no variable"
+        run = as_float(value).run if slot.kind == "float" else value.run
+        frame, place = self.scope.frame, slot.place
+
+        def step(mask: Mask) -> None:
+            new = run(mask)
+            frame[place] = _own(new) if mask is None else np.where(mask, new, frame[place])
+
+        return step
+
+    def move(self, node: Move) -> Step:
+        target, target_index = compile_element(node.target.buffer, node.target.indices, self.scope)
+        source, source_index = compile_element(node.source.buffer, node.source.indices, self.scope)
+        width = node.width
+
+        def step(mask: Mask) -> None:
+            to, at = cast(Index, target_index(mask)), cast(Index, source_index(mask))
+            target.check_aligned(to, width, mask)
+            source.check_aligned(at, width, mask)
+            for e in range(width):
+                target.store(to + e, source.load(at + e, mask), mask)
+
+        return step
+
+    def loop(self, node: For) -> Step:
+        start, stop, by = (
+            compile_expression(e, self.scope).run for e in (node.start, node.stop, node.step)
+        )
+        self.scope.enter()
+        place = self.scope.variable(node.variable, "int").place
+        body = self.braces(node.body)
+        self.scope.leave()
+        frame = self.scope.frame
+
+        def step(mask: Mask) -> None:
+            at = start(mask)
+            while True:
+                going, active = where(less(at, stop(mask)), mask)
+                if going and self.alive is not None:
+                    going, active = where(self.alive, active)
+                if not going:
+                    return
+                frame[place] = at
+                body(active)
+                at = plus(at, by(mask))
+
+        return step
+
+    def branch(self, node: If) -> Step:
+        condition = compile_expression(node.condition, self.scope).run
+        body, otherwise = self.braces(node.body), self.braces(node.otherwise)
+
+        def step(mask: Mask) -> None:
+            holds = condition(mask)
+            some, on = where(holds, mask)
+            others, off = where(invert(holds), mask)
+            if some:
+                body(on)
+            if others:
+                otherwise(off)
+
+        return step
+
+    def departure(self, condition: Run) -> Step:
+        def step(mask: Mask) -> None:
+            stays = np.broadcast_to(np.asarray(invert(condition(mask))), self.lanes.count)
+            if mask is not None:
+                stays = stays | ~mask
+            self.alive = narrowed(self.alive, stays)
+
+        return step
+
+    def barrier(self, mask: Mask) -> None:
+        """All threads of a block come to it, or none."""
+        if mask is None:
+            return
+        arrived = mask.reshape(self.lanes.blocks, self.lanes.threads)
+        apart = arrived.any(axis=1) & ~arrived.all(axis=1)
+        if apart.any():
+            block = int(np.argmax(apart))
+            missing = int(np.argmin(arrived[block])) + block * self.lanes.threads
+            name = self.lanes.name(missing)
+            raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
+
+
+def _leaves(node: Node) -> bool:
+    """May threads leave the kernel in ``node``?"""
+    match node:
+        case Leave():
+            return True
+        case If():
+            return any(map(_leaves, (*node.body, *node.otherwise)))
+        case For() | Block():
+            return any(map(_leaves, node.body))
+        case _:
+            return False
+
+
+def _own(value: Value) -> Value:
+    """A variable's own copy: registers are read as views, which later stores would change."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _parameters(
+    interface: Interface, lanes: Lanes, arguments: Mapping[str, Argument], written: dict[str, Ints]
+) -> Iterable[tuple[str, Compiled | Array]]:
+    for param in interface.params:
+        value = arguments[param.name]
+        if isinstance(value, np.ndarray):
+            tensor = (
+                OutputMemory(param.name, value, lanes, written[param.name])
+                if param.written
+                else FlatMemory(param.name, value, lanes)
+            )
+            yield param.name, Array(tensor, None)
+        elif param.kind == "scalar":
+            yield param.name, known(np.float32(value), "float")
+        else:
+            yield param.name, known(int(value), "int")
