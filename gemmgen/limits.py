@@ -72,7 +72,10 @@ def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iter
         f"the tiles do not fit in the shared memory of {target.name}",
         place,
         "a smaller tile" + (", or fewer stages" if any(b.layout.stages > 1 for b in tiles) else ""),
-        (*(_bytes(b) for b in tiles), f"{used:,} bytes needed, {target.shared:,} allowed per block"),
+        (
+            *(_bytes(b) for b in tiles),
+            f"{used:,} bytes needed, {target.shared:,} allowed per block",
+        ),
     )
 
 

@@ -44,9 +44,7 @@ def fetch(kernel: Kernel, copy: Copy, k: Expr, origin: Expr | None, stage: Stage
     return Fetch(copy, k, origin, stage(copy.src), slot(kernel, copy.dst, k))
 
 
-def multiply(
-    kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: StageOf
-) -> Multiply:
+def multiply(kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: StageOf) -> Multiply:
     """The contraction at step ``k``: its operands are fragments (slots) or tiles (stages)."""
     contract = next(s for s in loop.body if isinstance(s, Contract))
 

@@ -23,7 +23,19 @@ from gemmgen.expand.fragments import (
     steps_in_tile,
 )
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Fetch, Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer, When
+from gemmgen.ir.expanded import (
+    Fetch,
+    Load,
+    Phase,
+    Repeat,
+    Set,
+    Stage,
+    Store,
+    Sync,
+    Timed,
+    Transfer,
+    When,
+)
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
@@ -128,12 +140,12 @@ class RegisterPipeline:
         if self.rings() and not self._present():
             body.append(Sync())
         if self._crosses_tiles():
-            (loop,) = self.pipeline.consume
+            copies = fetches(self.kernel, self.pipeline.consume[0])
             first = tuple(
-                fetch(self.kernel, c, Int(0), None, lambda _: Stage(Int(0)))
-                for c in fetches(self.kernel, loop)
+                fetch(self.kernel, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies
             )
-            body.append(Phase("the first fragments", (), first))
+            cited = _cited(self.kernel, copies, "double_buffer")
+            body.append(Phase("the first fragments", cited, self._if_in_range(Int(0), first)))
         return tuple(body)
 
     def _fill_first(self, ring: Ring) -> Timed:
@@ -170,7 +182,9 @@ class RegisterPipeline:
         if present:
             origin = names.tile_origin(self.pipeline.letter)
             transfers = tuple(Transfer(c, origin, NO_STAGE) for c in present)
-            body.append(Phase("this step's tiles", _cited(self.kernel, present, "cache_shared"), transfers))
+            body.append(
+                Phase("this step's tiles", _cited(self.kernel, present, "cache_shared"), transfers)
+            )
         for ring in self.rings():
             body.extend(self._load_ahead(ring))
         if present:
@@ -195,23 +209,16 @@ class RegisterPipeline:
             return tuple(_at(f, step) for f in shape)
 
         within = read(following, following, Stage(ring.stage))
+        first = read(Int(0), following, Stage(_after(ring)))
+        stores = tuple(Store(c, Stage(ring.fill)) for c in ring.copies)
+        cited = _cited(self.kernel, copies, "double_buffer")
+        publish = Phase("store it late, and read ahead into it", cited, (*stores, Sync(), *first))
         step = (
-            When(below(following, size), within, (self._publish(ring, read(Int(0), following, Stage(_after(ring)))),)),
+            When(below(following, size), within, (publish,)),
             multiply(self.kernel, loop, k, None, self._stage_of),
         )
         steps = Repeat(loop.letter, Int(0), size, Int(1), step, unroll=True)
         return (*self._load_ahead(ring), Phase("", (), (steps,)), _advance(ring))
-
-    def _publish(self, ring: Ring, first: tuple[Timed, ...]) -> Timed:
-        """At the last step: store the loaded tile, let all see it, read the next tile's fragments."""
-        stores = tuple(Store(c, Stage(ring.fill)) for c in ring.copies)
-        size = Var(names.extent(self.pipeline.letter))
-        loaded = below(self._next(ring), size)
-        if ring.stages == 2:
-            return When(loaded, (*stores, Sync(), *first))
-        letter = self.pipeline.letter
-        another = below(plus(names.tile_origin(letter), names.block(letter)), size)
-        return When(another, (When(loaded, stores), Sync(), *first))
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         letter = self.pipeline.letter
@@ -220,17 +227,23 @@ class RegisterPipeline:
             distance = Binary("*", Binary("-", ring.count, Int(1)), distance)
         next_k = self._next(ring)
         loads = tuple(Load(c, next_k) for c in ring.copies)
-        within = below(next_k, Var(names.extent(letter)))
+        cited = _cited(self.kernel, ring.copies, "double_buffer")
         return (
-            Set(next_k.name, plus(names.tile_origin(letter), distance)),
+            Set(next_k.name, self._ahead(plus(names.tile_origin(letter), distance))),
             Set(ring.fill.name, _before(ring)),
-            Phase("load the next tile early", _cited(self.kernel, ring.copies, "double_buffer"), (When(within, loads),)),
+            Phase("load the next tile early", cited, loads),
         )
+
+    def _ahead(self, origin: Expr) -> Expr:
+        """The tile to load ahead: past the last one there are zeros, or, unguarded, any tile will do."""
+        size = names.extent(self.pipeline.letter)
+        if divides(self.program, size, self.pipeline.step):
+            return Select(below(origin, Var(size)), origin, names.tile_origin(self.pipeline.letter))
+        return origin
 
     def _store_ahead(self, ring: Ring) -> Timed:
         stores = tuple(Store(c, Stage(ring.fill)) for c in ring.copies)
-        within = below(self._next(ring), Var(names.extent(self.pipeline.letter)))
-        return Phase("store it late", _cited(self.kernel, ring.copies, "double_buffer"), (When(within, stores),))
+        return Phase("store it late", _cited(self.kernel, ring.copies, "double_buffer"), stores)
 
 
 def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:

@@ -19,4 +19,3 @@ def equal_to(program: Program, name: str) -> str:
         if fact.name == name and fact.equals is not None:
             return fact.equals
     return name
-

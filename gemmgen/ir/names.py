@@ -9,7 +9,17 @@ from __future__ import annotations
 from gemmgen.ir.expr import Var
 from gemmgen.schedule.roles import extent, ld_name
 
-__all__ = ["block", "extent", "lanes", "ld_name", "piece", "place", "registers", "tile_origin", "warp"]
+__all__ = [
+    "block",
+    "extent",
+    "lanes",
+    "ld_name",
+    "piece",
+    "place",
+    "registers",
+    "tile_origin",
+    "warp",
+]
 
 
 def block(letter: str) -> Var:

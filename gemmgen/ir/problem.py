@@ -65,6 +65,4 @@ class Problem:
 def default_epilogue(c: Tensor) -> Expr:
     """``alpha * acc + beta * C[m, n]``: what a schedule without ``fuse_epilogue`` computes."""
     old = Element(c.name, tuple(Var(letter) for letter in c.letters))
-    return Binary(
-        "+", Binary("*", Var("alpha"), Var("acc")), Binary("*", Var("beta"), old)
-    )
+    return Binary("+", Binary("*", Var("alpha"), Var("acc")), Binary("*", Var("beta"), old))

@@ -94,4 +94,3 @@ ORDERS: dict[FmaOrder, Callable[[Context, Body], tuple[Node, ...]]] = {
     "serpentine": _serpentine,
     "zigzag": _zigzag,
 }
-

@@ -30,8 +30,27 @@ def staging_array(context: Context, copy: Copy) -> RegisterArray:
 def load(context: Context, node: Load) -> tuple[Node, ...]:
     """Global memory to staging registers."""
     dealing = dealing_of(context, node.copy)
-    body = _read_piece(context, dealing, node.copy, node.origin, _staged(dealing, node.copy))
-    return _over_pieces(dealing, body)
+    target = _staged(dealing, node.copy)
+    guarded = _over_pieces(dealing, _read_piece(context, dealing, node.copy, node.origin, target))
+    inside = _tile_inside(context, dealing, node.origin)
+    if node.copy.width == 1 or inside is None:
+        return guarded
+    whole = _read_piece(context, dealing, node.copy, node.origin, target, guards=False)
+    return (If(inside, _over_pieces(dealing, whole), guarded),)
+
+
+def _tile_inside(context: Context, dealing: Dealing, origin: Expr) -> Expr | None:
+    """The condition, the same for all threads, under which a whole tile lies in its matrix.
+
+    Wide guarded loads branch piece by piece; this spares them to all tiles but the ragged ones.
+    """
+    conditions: list[Expr] = []
+    for letter in (dealing.row, dealing.column):
+        first = origin if letter == context.problem.k else names.tile_origin(letter)
+        if not context.is_whole(letter):
+            end = add(first, names.block(letter))
+            conditions.append(Binary("<=", end, context.extent(letter)))
+    return all_of(*conditions)
 
 
 def store(context: Context, node: Store) -> tuple[Node, ...]:
@@ -101,7 +120,13 @@ def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _read_piece(
-    context: Context, dealing: Dealing, copy: Copy, origin: Expr, target: Target
+    context: Context,
+    dealing: Dealing,
+    copy: Copy,
+    origin: Expr,
+    target: Target,
+    *,
+    guards: bool = True,
 ) -> tuple[Node, ...]:
     """One piece from global memory; zeros stand for what lies outside the matrix."""
     place = dealing.place()
@@ -111,6 +136,9 @@ def _read_piece(
         first = origin if letter == context.problem.k else names.tile_origin(letter)
         defines.append(Define(letter, add(first, place[letter])))
         index[letter] = Var(letter)
+    if not guards:
+        source = context.at(copy.src, (dealing.row, dealing.column), index)
+        return (*defines, Move(target(Int(0)), source, copy.width))
     return (*defines, *guarded_read(context, copy.src, index, copy.width, target))
 
 

@@ -190,5 +190,3 @@ def _set(node: Set) -> Node:
 
 def _for(node: Repeat, body: tuple[Node, ...]) -> For:
     return For(node.variable, node.start, node.stop, node.step, body, node.unroll)
-
-

@@ -113,9 +113,7 @@ def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
     }
     for letter in context.letters:
         of_warp, of_lane = numbers[letter]
-        first = add(
-            mul(of_warp, names.warp(letter)), mul(of_lane, _width(context, letter))
-        )
+        first = add(mul(of_warp, names.warp(letter)), mul(of_lane, _width(context, letter)))
         yield Define(names.place(letter).name, first)
 
 

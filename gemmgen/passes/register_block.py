@@ -89,7 +89,10 @@ class RegisterBlock:
         spread = spread.with_axes(*axes)
         contract = contraction(kernel)
         a, b = f"{problem.a.name}_frag", f"{problem.b.name}_frag"
-        fetch = (Copy(a, contract.a, origins=self._origins), Copy(b, contract.b, origins=self._origins))
+        fetch = (
+            Copy(a, contract.a, origins=self._origins),
+            Copy(b, contract.b, origins=self._origins),
+        )
         contract = replace(contract, a=a, b=b, order=self.order, origins=self._origins)
         acc = kernel.buffer("acc")
         acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
@@ -118,8 +121,10 @@ class RegisterBlock:
             raise Refusal(
                 f"register_block {letter}={size} does not divide the tile it shares out",
                 at=self.said.place(letter),
-                notes=(f"{axis.lanes} elements along {letter}: {axis.lanes} % {size} = "
-                       f"{axis.lanes % size}",),
+                notes=(
+                    f"{axis.lanes} elements along {letter}: {axis.lanes} % {size} = "
+                    f"{axis.lanes % size}",
+                ),
                 hint="a divisor of "
                 f"{axis.lanes}, such as {letter}="
                 + " or ".join(str(d) for d in (2, 4, 8, 16) if axis.lanes % d == 0),

@@ -62,7 +62,9 @@ def _check_bytes(fact: Fact) -> None:
         raise Refusal(
             f"width={fact.value} is no width of a memory access",
             at=fact.span,
-            notes=(f"{fact.value} x 4 bytes = {fact.value * 4}; accesses are 4, 8 or {BYTES} bytes",),
+            notes=(
+                f"{fact.value} x 4 bytes = {fact.value * 4}; accesses are 4, 8 or {BYTES} bytes",
+            ),
             hint="width=4 (float4) or width=2 (float2)",
         )
 
@@ -78,9 +80,7 @@ def _widen(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
 
     def widen(operation: Copy | Contract) -> Copy | Contract:
         if isinstance(operation, Copy) and operation in hops:
-            return replace(
-                operation, width=fact.value, origins=(*operation.origins, fact.origin)
-            )
+            return replace(operation, width=fact.value, origins=(*operation.origins, fact.origin))
         return operation
 
     return edit_operations(kernel, widen)
@@ -182,9 +182,7 @@ def _widen_store(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
         )
 
     body = tuple(
-        replace(s, width=fact.value, origins=(*s.origins, fact.origin))
-        if isinstance(s, Map)
-        else s
+        replace(s, width=fact.value, origins=(*s.origins, fact.origin)) if isinstance(s, Map) else s
         for s in kernel.body
     )
     return replace(kernel, body=body)
