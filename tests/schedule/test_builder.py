@@ -9,7 +9,8 @@ import pytest
 
 from gemmgen.errors import ScheduleError, UsageError
 from gemmgen.schedule.builder import Schedule
-from tests.schedule.helpers import SEVEN, schedule
+
+from .helpers import SEVEN, schedule
 
 SEVEN_CALLS = (
     Schedule("C[m,n] = A[m,k] * B[k,n]")

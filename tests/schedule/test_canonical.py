@@ -8,7 +8,8 @@ import pytest
 
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_directive, format_schedule
-from tests.schedule.helpers import SEVEN, schedule
+
+from .helpers import SEVEN, schedule
 
 CANONICAL = """\
 gemm            C[m, n] = A[m, k] * B[k, n]

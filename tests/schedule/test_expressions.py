@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Unary, Var
 from gemmgen.schedule.exprtext import format_expression
 from gemmgen.schedule.text import format_schedule
-from tests.schedule.helpers import epilogue, schedule
+
+from .helpers import epilogue, schedule
 
 ACC = Var("acc")
 MEANINGS = {

@@ -7,7 +7,8 @@ import pytest
 from gemmgen.errors import ScheduleError
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.source import Source
-from tests.schedule.helpers import SEVEN, schedule
+
+from .helpers import SEVEN, schedule
 
 BEFORE = """\
 # conflicts.sched

@@ -14,7 +14,8 @@ from gemmgen.schedule.fmt import fmt_source
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.read import decode, read_source
 from gemmgen.source import Source
-from tests.schedule.helpers import SEVEN, refused, schedule
+
+from .helpers import SEVEN, refused, schedule
 
 HOSTILE = {
     "a number of many digits": "tile m=" + "9" * 200_000 + " n=1",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.schedule.helpers import refused
+from .helpers import refused
 
 _CASES = Path(__file__).with_name("mistakes.txt").read_text(encoding="utf-8")
 

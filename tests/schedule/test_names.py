@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.schedule.helpers import refused, schedule
+from .helpers import refused, schedule
 
 _REFUSED = """
     int float4 double2 threadIdx dim3 NAN INFINITY M_PI __x x__y _X gg_mma and xor co_await char8_t

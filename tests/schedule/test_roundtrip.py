@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
-from tests.schedule.helpers import schedule
+
+from .helpers import schedule
 
 NAMES = [
     ("m", "n", "k", "A", "B", "C"),

@@ -8,7 +8,8 @@ from gemmgen.errors import ScheduleError
 from gemmgen.schedule.model import Choice
 from gemmgen.schedule.parse import choices
 from gemmgen.source import Source
-from tests.schedule.helpers import refused, schedule
+
+from .helpers import refused, schedule
 
 SPACE = """\
 let t = {64, 128}
