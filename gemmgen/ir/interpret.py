@@ -20,7 +20,7 @@ from gemmgen.ir.memory import F32, POISON, Lanes, Trap
 
 __all__ = ["Argument", "Trap", "interpret", "with_temporaries"]
 
-MOST_LANES = 4096
+MOST_LANES = 8192
 """Threads that run side by side: NumPy's cost per call is spread, and the arrays fit a cache."""
 
 
