@@ -1,7 +1,7 @@
 """How a kernel is called: its parameters, its launch, and what it requires of its arguments.
 
-The emitted header, the emitted launcher, the CPU run and the Python launcher all read this one value,
-so that none of them can disagree.
+The emitted header, the emitted launcher, the CPU run and the Python launcher all read this one
+value, so that none of them can disagree.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Param:
     """One kernel parameter, in the order of the parameter list.
 
     ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``scalar``
-    (alpha, beta, names of the epilogue; float), ``tensor`` (a pointer; ``indices`` are its letters, in
-    storage order; ``written`` for the output).
+    (alpha, beta, names of the epilogue; float), ``tensor`` (a pointer; ``indices`` are its letters,
+    in storage order; ``written`` for the output).
     """
 
     name: str
@@ -107,12 +107,12 @@ Requirement = AtLeast | AtMost | MultipleOf | Equal | Aligned
 class Interface:
     """A kernel as its callers see it.
 
-    ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent is
-    bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over ``tiles``,
-    at most 2^31 - 1.  ``dynamic_shared`` counts bytes passed at launch (0 when all shared memory is
-    static).  ``rows`` and ``columns`` name the extents that C is empty without.  ``pitch`` gives for each
-    matrix tensor the name of the parameter that is its leading dimension (an extent where the
-    schedule assumes it).
+    ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent
+    is bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over
+    ``tiles``, at most 2^31 - 1.  ``dynamic_shared`` counts bytes passed at launch (0 when all
+    shared memory is static).  ``rows`` and ``columns`` name the extents that C is empty without.
+    ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
+    (an extent where the schedule assumes it).
     """
 
     name: str

@@ -12,11 +12,13 @@ from gemmgen.source import Span
 from gemmgen.target import MAX_REGISTERS, MAX_THREADS, TARGETS, WARP
 
 OVERHEAD = 24
-"""Registers that a kernel needs beside its sums and fragments, at the least: places, bounds, pointers."""
+"""Registers that a kernel needs beside its sums and fragments, at the least: places, bounds,
+pointers."""
 
 
 def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) -> None:
-    """Threads, shared memory and registers within the target's, and within the ``require`` lines."""
+    """Threads, shared memory and registers within the target's, and within the ``require``
+    lines."""
     mistakes = (
         *_threads(schedule, program, kernel),
         *_shared(schedule, program, kernel),
@@ -106,7 +108,8 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
 
 
 def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:
-    """``require shared`` and ``require threads``; registers and spills are known after compiling."""
+    """``require shared`` and ``require threads``; registers and spills are known after
+    compiling."""
     known = {"shared": shared_bytes(kernel), "threads": kernel.threads}
     for require in schedule.requires:
         value = known.get(require.quantity)

@@ -24,7 +24,8 @@ from gemmgen.what import what_it_computes
 
 @dataclass(frozen=True)
 class Step:
-    """The program as one pass left it; ``directive`` is that pass's name ("gemm" for the naive one)."""
+    """The program as one pass left it; ``directive`` is that pass's name ("gemm" for the naive
+    one)."""
 
     directive: str
     program: Program

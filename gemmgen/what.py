@@ -8,7 +8,8 @@ from gemmgen.schedule.exprtext import format_expression
 
 
 def what_it_computes(program: Program) -> str:
-    """``gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)``."""
+    """``gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n]
+    (f32)``."""
     problem = program.problem
     value = format_expression(problem.epilogue)
     terms = f"{_access(problem.a)} * {_access(problem.b)}"

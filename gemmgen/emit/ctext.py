@@ -106,10 +106,10 @@ def _operand(parent: Binary, expr: Expr, least: int) -> str:
 def c_float(value: float) -> str:
     """A float literal: the shortest text that reads back as the same single-precision number."""
     single = struct.unpack("f", struct.pack("f", value))[0]
-    for digits in range(1, 10):
-        text = f"{single:.{digits}g}"
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == single:
-            break
+    candidates = (f"{single:.{digits}g}" for digits in range(1, 10))
+    text = next(
+        t for t in candidates if struct.unpack("f", struct.pack("f", float(t)))[0] == single
+    )
     if "e" not in text and "." not in text:
         text += ".0"
     return text.replace("e+", "e") + "f"

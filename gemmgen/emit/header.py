@@ -1,4 +1,5 @@
-"""The comment at the top of a file: the schedule, the launch, what it requires; and the launcher's text."""
+"""The comment at the top of a file: the schedule, the launch, what it requires; and the launcher's
+text."""
 
 from __future__ import annotations
 

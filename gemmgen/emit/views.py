@@ -1,7 +1,7 @@
 """Typed views of finished text: all that a template sees.
 
-Each lowered node becomes one view; the table ``TEMPLATES`` names the template of each.  No template holds
-a decision: what may be there or not is a list, empty or not.
+Each lowered node becomes one view; the table ``TEMPLATES`` names the template of each.  No template
+holds a decision: what may be there or not is a list, empty or not.
 """
 
 from __future__ import annotations

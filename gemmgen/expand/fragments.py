@@ -25,9 +25,9 @@ def below(left: Expr, right: Expr) -> Expr:
 
 def slot(kernel: Kernel, fragment: str, k: Expr) -> Stage:
     """The slot of a fragment that holds step ``k``."""
-    if kernel.has(fragment) and kernel.buffer(fragment).layout.stages > 1:
-        if kernel.buffer(fragment).space is Space.REGISTER:
-            return Stage(Int(k.value % 2) if isinstance(k, Int) else Binary("%", k, Int(2)))
+    buffer = kernel.buffer(fragment)
+    if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
+        return Stage(Int(k.value % 2) if isinstance(k, Int) else Binary("%", k, Int(2)))
     return NO_STAGE
 
 

@@ -1,10 +1,10 @@
 """Tiles that travel through registers: loaded, kept in registers, stored to shared memory.
 
-With one stage a tile is filled, a barrier passed, used, and a second barrier passed before it is filled
-again.  With N stages the tile N - 1 steps ahead is loaded before the arithmetic and stored after it, to
-the stage that the previous step used; one barrier a step then does.  Where both operands' fragments are
-read ahead as well, the last step of a tile publishes the next tile and reads its first fragments, so that
-no tile begins with a wait.
+With one stage a tile is filled, a barrier passed, used, and a second barrier passed before it is
+filled again.  With N stages the tile N - 1 steps ahead is loaded before the arithmetic and stored
+after it, to the stage that the previous step used; one barrier a step then does.  Where both
+operands' fragments are read ahead as well, the last step of a tile publishes the next tile and
+reads its first fragments, so that no tile begins with a wait.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Ring:
     @property
     def count(self) -> Var:
         """The constant that counts the stages."""
-        return Var(f"{self.prefix.upper()}STAGES")
+        return Var(f"{self.prefix}STAGES")
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,8 @@ class RegisterPipeline:
         return Phase(note, _cited(self.kernel, ring.copies, "cache_shared"), filled)
 
     def _if_in_range(self, origin: Expr, body: tuple[Timed, ...]) -> tuple[Timed, ...]:
-        """A tile outside K is read as zeros by its guards; where those are assumed away, not at all."""
+        """A tile outside K is read as zeros by its guards; where those are assumed away, not at
+        all."""
         size = names.extent(self.pipeline.letter)
         if divides(self.program, size, self.pipeline.step):
             return (When(below(origin, Var(size)), body),)
@@ -235,7 +236,8 @@ class RegisterPipeline:
         )
 
     def _ahead(self, origin: Expr) -> Expr:
-        """The tile to load ahead: past the last one there are zeros, or, unguarded, any tile will do."""
+        """The tile to load ahead: past the last one there are zeros, or, unguarded, any tile will
+        do."""
         size = names.extent(self.pipeline.letter)
         if divides(self.program, size, self.pipeline.step):
             return Select(below(origin, Var(size)), origin, names.tile_origin(self.pipeline.letter))

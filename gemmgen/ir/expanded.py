@@ -1,7 +1,8 @@
 """The expanded IR: a block's program with time made explicit.
 
-Operations are still the block's, but each now says when it runs (loops, prologues, barriers) and on which
-stage.  ``expand`` makes it from the declared IR; ``lower`` turns each operation into one thread's code.
+Operations are still the block's, but each now says when it runs (loops, prologues, barriers) and on
+which stage.  ``expand`` makes it from the declared IR; ``lower`` turns each operation into one
+thread's code.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Read the fragment for step ``k`` (of the tile, if ``copy`` reads shared memory) into ``slot``.
+    """Read the fragment for step ``k`` (of the tile, if ``copy`` reads shared memory) into
+    ``slot``.
 
     ``origin`` is the tile's first k, needed where the fragment comes from global memory.
     """
@@ -71,7 +73,8 @@ class Multiply:
 
 @dataclass(frozen=True)
 class Repeat:
-    """``for variable from start below stop by step``; ``bound`` is a second bound, for a ragged tail."""
+    """``for variable from start below stop by step``; ``bound`` is a second bound, for a ragged
+    tail."""
 
     variable: str
     start: Expr
@@ -92,7 +95,8 @@ class When:
 
 @dataclass(frozen=True)
 class Set:
-    """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name = value``."""
+    """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name =
+    value``."""
 
     name: str
     value: Expr

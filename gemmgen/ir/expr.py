@@ -1,7 +1,7 @@
 """Expressions: the one small language of the epilogue and of lowered code.
 
-The epilogue of a schedule (``relu(acc + bias[n])``), the index arithmetic of a lowered kernel and its
-guards are all built from these frozen nodes.  ``emit.ctext`` prints them as C, ``ir.interpret``
+The epilogue of a schedule (``relu(acc + bias[n])``), the index arithmetic of a lowered kernel and
+its guards are all built from these frozen nodes.  ``emit.ctext`` prints them as C, ``ir.interpret``
 evaluates them, ``ir.text`` prints and parses them.  Index arithmetic is over non-negative integers.
 """
 

@@ -1,7 +1,8 @@
 """The lowered IR: one thread's code, one node kind per template.
 
-Loops, flat addresses, guards and barriers stand here as the emitted text will show them.  Names are the
-final ones.  The interpreter runs this form for all threads of a block at once; the emitter prints it.
+Loops, flat addresses, guards and barriers stand here as the emitted text will show them.  Names are
+the final ones.  The interpreter runs this form for all threads of a block at once; the emitter
+prints it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class SharedArray:
 
 @dataclass(frozen=True)
 class RegisterArray:
-    """A thread's own array (``shape`` not empty), zeroed or not; ``wide`` when moved 16 bytes at a time."""
+    """A thread's own array (``shape`` not empty), zeroed or not; ``wide`` when moved 16 bytes at a
+    time."""
 
     name: str
     dtype: DType
@@ -113,7 +115,8 @@ class For:
 
 @dataclass(frozen=True)
 class If:
-    """``if (condition) body else otherwise``; a barrier inside needs a condition all threads share."""
+    """``if (condition) body else otherwise``; a barrier inside needs a condition all threads
+    share."""
 
     condition: Expr
     body: tuple[Node, ...]
@@ -152,8 +155,8 @@ Node = RegisterArray | Define | Assign | Move | For | If | Leave | Barrier | Blo
 class LoweredKernel:
     """A kernel ready to print: constants, shared arrays, the body of one thread.
 
-    ``globals`` gives for each pointer parameter its element type; the parameters, the launch and its
-    requirements are in ``interface``.
+    ``globals`` gives for each pointer parameter its element type; the parameters, the launch and
+    its requirements are in ``interface``.
     """
 
     interface: Interface

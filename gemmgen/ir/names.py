@@ -1,7 +1,7 @@
 """The names that emitted text uses: one letter in front says what a constant sizes.
 
-``BM`` is the block's tile along m, ``WM`` a warp's, ``TM`` a thread's (the micro-tile), ``PM`` the neighbours
-in one piece of it, ``LM`` the threads (lanes) along m.
+``BM`` is the block's tile along m, ``WM`` a warp's, ``TM`` a thread's (the micro-tile), ``PM`` the
+neighbours in one piece of it, ``LM`` the threads (lanes) along m.
 """
 
 from __future__ import annotations

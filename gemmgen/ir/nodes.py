@@ -1,8 +1,9 @@
 """The declared IR: a block-level tile program, which the passes rewrite.
 
-An operation runs once, by all threads of the block.  There are no thread loops and no barriers here, so a
-later rung of the ladder never has to undo an earlier one: ``expand`` places stages and barriers, ``lower``
-makes per-thread code.  ``origins`` name the canonical directives that shaped a node; they are part of it.
+An operation runs once, by all threads of the block.  There are no thread loops and no barriers
+here, so a later rung of the ladder never has to undo an earlier one: ``expand`` places stages and
+barriers, ``lower`` makes per-thread code.  ``origins`` name the canonical directives that shaped a
+node; they are part of it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class AxisSpread:
 
 @dataclass(frozen=True)
 class Spread:
-    """Which thread owns which element of a register tile; ``x`` is the letter that varies fastest."""
+    """Which thread owns which element of a register tile; ``x`` is the letter that varies
+    fastest."""
 
     axes: tuple[AxisSpread, ...]
     x: str
@@ -87,7 +89,8 @@ class Spread:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where an element of a tile lies: letters in storage order, elements of padding per row, stages."""
+    """Where an element of a tile lies: letters in storage order, elements of padding per row,
+    stages."""
 
     order: tuple[str, ...]
     pad: int = 0
@@ -171,7 +174,8 @@ class Contract:
 
 @dataclass(frozen=True)
 class Map:
-    """``dst = value`` elementwise over the block's tile; ``acc`` in ``value`` is the register tile."""
+    """``dst = value`` elementwise over the block's tile; ``acc`` in ``value`` is the register
+    tile."""
 
     dst: str
     value: Expr
@@ -226,7 +230,8 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Fact:
-    """``name % divisor == 0`` or ``name == equals``: assumed of the arguments, checked at launch."""
+    """``name % divisor == 0`` or ``name == equals``: assumed of the arguments, checked at
+    launch."""
 
     name: str
     divisor: int | None = None

@@ -34,8 +34,8 @@ class Tensor:
 class Problem:
     """``c = epilogue(acc)`` with ``acc[m, n] = sum over k of a[m, k] * b[k, n]``.
 
-    ``m``, ``n``, ``k`` are the letters in the roles row, column and contracted: ``m`` stands in a and c,
-    ``n`` in b and c, ``k`` in a and b.
+    ``m``, ``n``, ``k`` are the letters in the roles row, column and contracted: ``m`` stands in a
+    and c, ``n`` in b and c, ``k`` in a and b.
     """
 
     c: Tensor

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Select, Wide, rebuild, children
+from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Select, Wide, children, rebuild
 
 ZERO, ONE = Int(0), Int(1)
 
 
 def simplify(expr: Expr) -> Expr:
-    """``x + 0``, ``x * 1``, ``x / 1``, ``x % 1`` and arithmetic on two literals; named constants stay."""
+    """``x + 0``, ``x * 1``, ``x / 1``, ``x % 1`` and arithmetic on two literals; named constants
+    stay."""
     expr = rebuild(expr, tuple(simplify(part) for part in children(expr)))
     if isinstance(expr, Binary):
         return _binary(expr.op, expr.left, expr.right)

@@ -1,8 +1,8 @@
 """The epilogue's arithmetic, spelt out in operations that C and the interpreter share.
 
-Functions become selections and calls of the C library; every product that feeds a sum becomes ``fmaf``
-by one rule, so that no compiler's contraction can change a bit: in ``x + y`` the right product is fused
-first.  NaN passes through relu, min, max and clamp, as in PyTorch.
+Functions become selections and calls of the C library; every product that feeds a sum becomes
+``fmaf`` by one rule, so that no compiler's contraction can change a bit: in ``x + y`` the right
+product is fused first.  NaN passes through relu, min, max and clamp, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Spelling:
 
     def spell(self, expr: Expr) -> Expr:
         """``expr`` in operations of C; the locals it uses are appended to ``defines``."""
+        if isinstance(expr, Element):  # its indices are integers, in which nothing is fused
+            return expr
         if isinstance(expr, Call) and expr.function in FUNCTIONS:
             arguments = tuple(self.spell(a) for a in expr.arguments)
             return self.spell_sums(FUNCTIONS[expr.function](self, arguments))
@@ -54,6 +56,8 @@ class Spelling:
 
     def spell_sums(self, expr: Expr) -> Expr:
         """The fused form of an expression whose parts are spelt already."""
+        if isinstance(expr, Element):
+            return expr
         return fuse(rebuild(expr, tuple(self.spell_sums(part) for part in children(expr))))
 
     def name(self, expr: Expr) -> Expr:

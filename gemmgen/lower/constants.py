@@ -1,9 +1,11 @@
-"""The named sizes of a kernel: ``constexpr int BM = 128, BN = 128, BK = 8;`` and what follows from them."""
+"""The named sizes of a kernel: ``constexpr int BM = 128, BN = 128, BK = 8;`` and what follows from
+them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from typing import cast
 
 from gemmgen.expand.registers import rings
 from gemmgen.ir import names
@@ -32,7 +34,7 @@ def names_in(node: object) -> set[str]:
     if isinstance(node, Var):
         return {node.name}
     if isinstance(node, tuple):
-        parts: tuple[object, ...] = node
+        parts = cast("tuple[object, ...]", node)
     elif is_dataclass(node):
         parts = tuple(getattr(node, f.name) for f in fields(node))
     else:

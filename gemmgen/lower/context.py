@@ -96,7 +96,8 @@ class Context:
     # Addresses.
 
     def pitch(self, tensor: str, contiguous: str) -> Var:
-        """The leading dimension of a matrix: its parameter, or the extent it is assumed equal to."""
+        """The leading dimension of a matrix: its parameter, or the extent it is assumed equal
+        to."""
         own = names.ld_name(tensor)
         return Var(equal_to(self.program, own)) if self._assumed(own) else Var(own)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Multiply, Stage
-from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var
+from gemmgen.ir.expr import Binary, Call, Expr, Float, Int, Select, Var
 from gemmgen.ir.lowered import Assign, Define, For, Node
 from gemmgen.ir.nodes import FmaOrder, Space
 from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
@@ -35,7 +35,8 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
 def _operand(
     context: Context, node: Multiply, name: str, stage: Stage, letter: str, register: Expr
 ) -> Expr:
-    """An operand of a multiply-add: a fragment's register, or an element of shared or global memory."""
+    """An operand of a multiply-add: a fragment's register, or an element of shared or global
+    memory."""
     source = context.buffer(name)
     if source.space is Space.REGISTER:
         return fragment_at(stage, name, register)
@@ -67,7 +68,8 @@ def _serpentine(context: Context, body: Body) -> tuple[Node, ...]:
 
 
 def _zigzag(context: Context, body: Body) -> tuple[Node, ...]:
-    """Pairs of rows, down and up again column by column: consecutive FMAs always share an operand."""
+    """Pairs of rows, down and up again column by column: consecutive FMAs always share an
+    operand."""
     m, n = context.letters
     pair, step, half = Var(f"pair_{m}"), Var(f"step_{n}"), Var("half")
     row, column = Var(f"reg_{m}"), Var(f"reg_{n}")

@@ -87,7 +87,8 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
 def _between(
     context: Context, dealing: Dealing, copy: Copy
 ) -> tuple[tuple[RegisterArray, ...], Target]:
-    """Registers between a wide load and its scattered store: the staging registers, if there are any."""
+    """Registers between a wide load and its scattered store: the staging registers, if there are
+    any."""
     if copy in context.expanded.staged:
         return (), _staged(dealing, copy)
     name, width = next_name(copy), copy.width

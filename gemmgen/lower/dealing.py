@@ -1,7 +1,7 @@
 """How a block's threads share out a tile that they copy together.
 
-Neighbouring threads take neighbouring pieces of ``width`` elements along the letter that is contiguous in
-global memory, row after row, so that a warp's accesses are coalesced.
+Neighbouring threads take neighbouring pieces of ``width`` elements along the letter that is
+contiguous in global memory, row after row, so that a warp's accesses are coalesced.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform
 from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
@@ -17,7 +19,7 @@ ELEMENT = Var("e")
 def store(context: Context, node: Map) -> tuple[Node, ...]:
     """``dst = value`` over the thread's micro-tile, ``node.width`` elements at a time."""
     if context.scalar_sums:
-        at = {letter: Var(letter) for letter in context.letters}
+        at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
         if context.leaves_early:
             return _one(context, node, {}, at)
         inside = all_of(*(context.inside(x, Var(x)) for x in context.letters))
@@ -37,7 +39,9 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
         guard = context.inside(inner, Var(inner))
         body = (*along, *_if(guard, _one(context, node, registers, at)))
     else:
-        body = (*along, *_run(context, node, registers, at, inner))
+        # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
+        guard = context.inside(inner, Var(inner)) if context.multiple(inner, node.width) else None
+        body = (*along, *_if(guard, _run(context, node, registers, at, inner)))
     columns = _loop(registers[inner], inner, node.width, body)
     rows = _if(context.inside(outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
@@ -126,18 +130,15 @@ def _guarded_run(
     at: dict[str, Expr],
     width: int,
     array: str,
-    memory: object,
+    memory: Callable[[Expr], Element],
     *,
     into: bool,
 ) -> tuple[Node, ...]:
     """Move a run between memory and ``array``: at once where it is whole, else one by one."""
-    assert callable(memory)
     first = Element(array, (Int(0),))
     whole = Move(first, memory(Int(0)), width) if into else Move(memory(Int(0)), first, width)
-    if context.is_whole(inner):
+    if context.is_whole(inner) or context.multiple(inner, width):
         return (whole,)
-    if context.multiple(inner, width):
-        return (If(less(at[inner], context.extent(inner)), (whole,)),)
     register, element = Element(array, (ELEMENT,)), memory(ELEMENT)
     one = Assign(register, element) if into else Assign(element, register)
     inside = less(add(at[inner], ELEMENT), context.extent(inner))

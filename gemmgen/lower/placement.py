@@ -37,23 +37,23 @@ def _blocks(context: Context) -> Iterator[Node]:
 
 
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
-    """The row and the column of the block's tile, row by row."""
+    """The row and the column of the block's tile: row by row, or within bands (``_bands``)."""
+    if context.kernel.work.raster > 1:
+        return add(Var("band"), mod(Var("within"), Var("height"))), div(Var("within"), Var("height"))
     columns = Var(f"blocks_{context.letters[1]}")
     return div(BLOCK, columns), mod(BLOCK, columns)
 
 
 def _tiles(context: Context) -> Iterator[Node]:
-    m, n = context.letters
-    if context.kernel.work.raster > 1:
-        yield from _bands(context)
-        return
-    row, column = _tile_numbers(context)
-    yield Define(names.tile_origin(m).name, mul(row, names.block(m)))
-    yield Define(names.tile_origin(n).name, mul(column, names.block(n)))
+    yield from _bands(context)
+    for letter, number in zip(context.letters, _tile_numbers(context), strict=True):
+        yield Define(names.tile_origin(letter).name, mul(number, names.block(letter)))
 
 
 def _bands(context: Context) -> Iterator[Node]:
     """Column by column within a band of GROUP block rows; the last band may be lower."""
+    if context.kernel.work.raster == 1:
+        return
     m, n = context.letters
     rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
     full, band = Var("band_rows"), Var("band")
@@ -62,17 +62,13 @@ def _bands(context: Context) -> Iterator[Node]:
     left = sub(rows, band)
     yield Define("height", Select(less(left, full), left, full))
     yield Define("within", mod(BLOCK, Binary("*", full, columns)))
-    within, height = Var("within"), Var("height")
-    row = add(band, mod(within, height))
-    yield Define(names.tile_origin(m).name, mul(row, names.block(m)))
-    yield Define(names.tile_origin(n).name, mul(div(within, height), names.block(n)))
 
 
 def _single(context: Context) -> Iterator[Node]:
     """A thread with one element, alone: outside C it has nothing to do."""
-    row, column = _tile_numbers(context)
+    yield from _bands(context)
     outside: Expr | None = None
-    for letter, number in zip(context.letters, (row, column), strict=True):
+    for letter, number in zip(context.letters, _tile_numbers(context), strict=True):
         thread = X if letter == context.kernel.spread.x else Y
         yield Define(letter, add(mul(number, names.block(letter)), thread))
         past = Binary(">=", Var(letter), context.extent(letter))

@@ -1,8 +1,8 @@
 """A kernel's parameters and what it requires of them, read off the lowered code.
 
-The order of parameters: extents; the matrices of the ``gemm`` line, each with its leading dimension, alpha
-before A and beta before C as in BLAS; then the epilogue's own tensors and scalars as it names them.  A
-parameter that nothing reads is dropped.
+The order of parameters: extents; the matrices of the ``gemm`` line, each with its leading
+dimension, alpha before A and beta before C as in BLAS; then the epilogue's own tensors and scalars
+as it names them.  A parameter that nothing reads is dropped.
 """
 
 from __future__ import annotations

@@ -84,11 +84,10 @@ class Said:
         """One fact per operand: the value of ``argument``, or ``default`` where it is left out."""
         found: list[Fact] = []
         for statement in self.statements:
-            value, span = default, None
-            for said in statement.arguments:
-                if said.name == argument and isinstance(said.value, int):
-                    value, span = said.value, said.span
+            given = (a.value for a in statement.arguments if a.name == argument)
+            value = next((v for v in given if isinstance(v, int)), default)
             origin = format_directive(statement)
             for operand in statement.operands:
-                found.append(Fact(operand, value, origin, span or operand.span))
+                span = operand.value_span if operand.value_span != NOWHERE else operand.span
+                found.append(Fact(operand, value, origin, span))
         return tuple(found)

@@ -1,7 +1,7 @@
 """double_buffer: fill the next buffer while the present one is used.
 
-``A`` (or ``A.shared``) gives the shared tile ``stages`` copies.  The next tile is loaded early, into
-registers, and stored late, after the arithmetic, so that the loads' latency hides behind it.
+``A`` (or ``A.shared``) gives the shared tile ``stages`` copies.  The next tile is loaded early,
+into registers, and stored late, after the arithmetic, so that the loads' latency hides behind it.
 ``A.register`` does the same one level down: fragment k + 1 is read while fragment k is multiplied.
 
     shared A_shared[k=8, m=16] f32

@@ -1,7 +1,7 @@
 """The ladder: the passes in the order in which they run.
 
-A directive is one file in this folder; its docstring is what ``gemmgen help`` prints.  To add a rung, write
-the file and put its class in this list.
+A directive is one file in this folder; its docstring is what ``gemmgen help`` prints.  To add a
+rung, write the file and put its class in this list.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """pad: lengthen each row of a tile in shared memory, to spread a column over the banks.
 
-Shared memory has 32 banks of 4 bytes.  Without a pad the elements of a column of 32, 64 or 128 floats lie
-in one bank and are read one after another.  A row that is read or written wide must stay a multiple of
-that width.
+Shared memory has 32 banks of 4 bytes.  Without a pad the elements of a column of 32, 64 or 128
+floats lie in one bank and are read one after another.  A row that is read or written wide must stay
+a multiple of that width.
 
     shared A_shared[k=8, m=16] f32
 ==> pad A by=4
@@ -79,7 +79,8 @@ def _pad(kernel: Kernel, fact: Fact) -> Kernel:
 
 
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
-    """The widest access to a shared tile: a store is wide where both sides share their last letter."""
+    """The widest access to a shared tile: a store is wide where both sides share their last
+    letter."""
     widths = [1]
     for copy in copies(kernel):
         same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]

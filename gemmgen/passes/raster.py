@@ -1,8 +1,8 @@
 """raster: the order in which blocks walk over C.
 
-Blocks that run at the same time share what the L2 cache holds.  ``group=8`` walks the tiles in bands of 8
-block rows, column by column within a band, so that they read fewer different rows of A and columns of B
-than a walk row by row.
+Blocks that run at the same time share what the L2 cache holds.  ``group=8`` walks the tiles in
+bands of 8 block rows, column by column within a band, so that they read fewer different rows of A
+and columns of B than a walk row by row.
 
     work m=16 n=16
 ==> raster group=8

@@ -1,10 +1,10 @@
 """register_block: each thread owns an m x n micro-tile of C.
 
-A thread reads m elements of A and n of B (its fragments) for m * n multiply-adds: (1/m + 1/n) reads each
-instead of 2.  ``interleave`` deals the micro-tile in pieces of that many neighbours, spread over the
-tile, so that a warp reads neighbouring words; by default the pieces are as wide as the fragment's wide
-reads (``vectorize``), or the whole micro-tile.  ``order`` is that of a thread's FMAs: ``serpentine`` and
-``zigzag`` let consecutive FMAs share operands.
+A thread reads m elements of A and n of B (its fragments) for m * n multiply-adds: (1/m + 1/n) reads
+each instead of 2.  ``interleave`` deals the micro-tile in pieces of that many neighbours, spread
+over the tile, so that a warp reads neighbouring words; by default the pieces are as wide as the
+fragment's wide reads (``vectorize``), or the whole micro-tile.  ``order`` is that of a thread's
+FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
 
     register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
     loop k
@@ -77,13 +77,15 @@ class RegisterBlock:
             (letter, given or _default_piece(size, widths.get(letter, size)))
             for letter, size in sizes
         )
-        order = next(o for o in ORDERS if o == (said.word("order") or "rows"))
+        word = said.word("order") or "rows"
+        order = next(known for known in ORDERS if known == word)
         return RegisterBlock(sizes, pieces, order, said)
 
     def apply(self, program: Program) -> Program:
         return edit_main(program, lambda kernel: self._block(kernel, program.problem))
 
     def _block(self, kernel: Kernel, problem: Problem) -> Kernel:
+        self._check_order()
         spread = kernel.spread
         axes = tuple(self._axis(spread.axis(letter)) for letter, _ in self.sizes)
         spread = spread.with_axes(*axes)
@@ -103,6 +105,16 @@ class RegisterBlock:
         buffers = (*(x for x in kernel.buffers if x.name != "acc"), *fragments, acc)
         body = tuple(_with_loop_body(s, (*fetch, contract)) for s in kernel.body)
         return replace(kernel, buffers=buffers, body=body)
+
+    def _check_order(self) -> None:
+        letter, rows = self.sizes[0]
+        if self.order == "zigzag" and rows % 2:
+            raise Refusal(
+                f"order=zigzag takes the rows of a micro-tile in pairs, and {letter}={rows} is odd",
+                at=self.said.place("order"),
+                notes=(f"{rows} % 2 = 1",),
+                hint=f"order=serpentine, or an even {letter}",
+            )
 
     @property
     def _origins(self) -> tuple[str, ...]:

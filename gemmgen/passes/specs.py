@@ -1,4 +1,5 @@
-"""What each directive may say, in ladder order: the table that schedules are read and checked by."""
+"""What each directive may say, in ladder order: the table that schedules are read and checked
+by."""
 
 from __future__ import annotations
 

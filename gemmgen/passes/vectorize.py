@@ -1,9 +1,10 @@
 """vectorize: move several neighbouring elements in one access (float2, float4).
 
-A hop can be wide where neighbours in memory are neighbours on both of its sides: ``A.global`` along A's
-contiguous letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous in
-shared memory, which must be one of C; C along its contiguous letter.  A bare operand means every hop it
-has.  The kernel then requires pointers and leading dimensions to be aligned; ragged edges stay guarded.
+A hop can be wide where neighbours in memory are neighbours on both of its sides: ``A.global`` along
+A's contiguous letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous
+in shared memory, which must be one of C; C along its contiguous letter.  A bare operand means every
+hop it has.  The kernel then requires pointers and leading dimensions to be aligned; ragged edges
+stay guarded.
 
     produce A_shared = A
     loop k
@@ -49,11 +50,10 @@ class Vectorize:
         return Vectorize(said.facts("width"), said)
 
     def apply(self, program: Program) -> Program:
+        problem = program.problem
         for fact in self.widths:
             _check_bytes(fact)
-            program = edit_main(
-                program, lambda kernel, fact=fact: _widen(kernel, program.problem, fact)
-            )
+            program = edit_main(program, lambda kernel, fact=fact: _widen(kernel, problem, fact))
         return program
 
 

@@ -1,8 +1,8 @@
 """warp_tile: give each warp its own sub-tile of the block's tile.
 
-The warp's 32 threads then share few rows and few columns, so that a warp's read of a fragment touches
-few distinct shared-memory words.  With ``register_block`` the threads of a warp must fill it: (m / reg.m)
-* (n / reg.n) = 32.
+The warp's 32 threads then share few rows and few columns, so that a warp's read of a fragment
+touches few distinct shared-memory words.  With ``register_block`` the threads of a warp must fill
+it: (m / reg.m) * (n / reg.n) = 32.
 
     register acc[m=64, n=64] f32 spread m=1x1x64x1 n=1x1x64x1 x=n
 ==> warp_tile m=32 n=16

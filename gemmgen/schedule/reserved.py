@@ -61,27 +61,18 @@ _PATTERNS = (
 )
 
 EMITTED = _words("""
-    acc tid thread block piece stage next alpha beta
+    acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
+    unfused ahead GROUP STAGES THREADS shared_memory blocks error stream
     """)
 """Names that the emitted text uses whatever the schedule."""
 
-STEMS = (
-    "_shared",
-    "_global",
-    "_register",
-    "_fragment",
-    "_frag",
-    "_tile",
-    "_next",
-    "_stage",
-    "_base",
-)
+STEMS = ("_shared", "_frag", "_next", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 CONSTANTS = {"B": "block tile", "T": "micro-tile", "W": "warp tile", "P": "piece", "L": "lanes"}
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 
-VARIABLES = ("tile", "block", "warp", "thread", "reg", "piece")
+VARIABLES = ("tile", "blocks", "thread", "reg", "step", "pair", "end", "next")
 """First words of the emitted text's variables along a letter: ``tile_k``."""
 
 
@@ -114,6 +105,10 @@ def taken(gemm: Gemm) -> dict[str, str]:
             names[first + capital] = f"the emitted text's name for the {what} along {letter}"
     for access in accesses:
         names |= tensor_names(access.tensor)
+        for letter in roles(gemm):
+            first = f"the emitted text's name for a place in a tile of {access.tensor}"
+            names[f"{access.tensor}_{letter}"] = first
+            names[f"{access.tensor}_next_{letter}"] = first
     return names
 
 

@@ -1,0 +1,6 @@
+"""``python -m gemmgen``."""
+
+from gemmgen.cli import main
+
+if __name__ == "__main__":
+    main(prog_name="gemmgen")

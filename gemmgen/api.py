@@ -1,0 +1,77 @@
+"""gemmgen from Python: a schedule to a kernel that is called on arrays, or to its text.
+
+kernel = gemmgen.compile("vectorized.sched")
+c = kernel(A=a, B=b, bias=bias)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmgen.errors import UsageError
+from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.builder import ScheduleBuilder
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.schedule.read import read_source
+from gemmgen.source import Source
+from gemmgen.target import TARGETS
+
+if TYPE_CHECKING:
+    from gemmgen.gpu.launch import Kernel
+
+AnySchedule = str | Path | ScheduleBuilder | Schedule
+"""A file (a ``Path``, or a string that ends in ``.sched``), a text, a builder, or its value."""
+
+Settings = Mapping[str, int | str]
+
+
+def compile(
+    schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
+) -> Kernel:
+    """The kernel of ``schedule``, loaded on the current GPU, to be called on CuPy or PyTorch arrays.
+
+    ``arch`` stands in place of the schedule's ``target``; ``set`` settles its sets, ``{"tile.m":
+    128}`` say.  The kernel takes its arguments by the names of the schedule, on the caller's stream.
+    Raises ``ScheduleError`` for a mistake in the schedule, ``CannotCheck`` where there is no GPU.
+    """
+    from gemmgen.gpu.launch import Kernel
+
+    return Kernel.of(compile_any(schedule, arch=arch, set=set))
+
+
+def emit(schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None) -> str:
+    """The CUDA C text of ``schedule``, as ``gemmgen emit`` prints it."""
+    return compile_any(schedule, arch=arch, set=set).text
+
+
+def compile_any(
+    schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
+) -> Emitted:
+    """The text of ``schedule`` and how it is called; no GPU is needed."""
+    if arch is not None and arch not in TARGETS:
+        raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
+    found = _value(schedule, tuple((set or {}).items()))
+    return compile_schedule(replace(found, target=arch) if arch else found)
+
+
+def _value(schedule: AnySchedule, settings: tuple[tuple[str, int | str], ...]) -> Schedule:
+    match schedule:
+        case Schedule():
+            if settings:
+                raise UsageError("set= settles a schedule's text; this value is settled already")
+            return schedule
+        case ScheduleBuilder():
+            return schedule.build(settings)
+        case Path():
+            return parse_schedule(read_source(str(schedule)), settings)
+        case str() if schedule.endswith(".sched"):
+            return parse_schedule(read_source(schedule), settings)
+        case str():
+            return parse_schedule(Source(schedule), settings)
+        case _:
+            what = type(schedule).__name__
+            raise UsageError(f"a schedule is a path, a text or a Schedule, not a {what}")

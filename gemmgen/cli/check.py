@@ -1,0 +1,49 @@
+"""``gemmgen check``: are these schedules right?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import click
+
+from gemmgen.cli import options
+from gemmgen.cli.files import name_of, put, read_schedule
+from gemmgen.errors import GemmgenError, ScheduleError
+from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.parse import choices
+from gemmgen.source import Source
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@options.arch
+@options.settings
+def command(files: Sequence[str], arch: str | None, settings: Sequence[options.Setting]) -> None:
+    """Compile each FILE: a line for one that is right, all mistakes of one that isn't."""
+    worst = 0
+    for path in files:
+        try:
+            source = read_schedule(path)
+            put(f"{name_of(path)}: ok   {_about(source, settings, arch)}\n")
+        except GemmgenError as error:
+            worst = max(worst, error.exit_code)
+            prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
+            click.echo(f"{prefix}{error}\n", err=True)
+    click.get_current_context().exit(worst)
+
+
+def _about(source: Source, settings: Sequence[options.Setting], arch: str | None) -> str:
+    """What a right schedule is, in a few words."""
+    sets = {} if settings else choices(source)
+    if sets:
+        count = math.prod(len(choice.values) for choice in sets.values())
+        return f"a search space of {count:,} schedules: {', '.join(sets)}"
+    return _launch(compile_schedule(options.parse(source, settings, arch)))
+
+
+def _launch(emitted: Emitted) -> str:
+    interface = emitted.interface
+    threads = interface.block[0] * interface.block[1]
+    shared = interface.static_shared + interface.dynamic_shared
+    return f"{emitted.name}: {threads} threads, {shared:,} bytes of shared memory, {emitted.target}"

@@ -1,0 +1,110 @@
+"""``gemmgen emit``: a schedule's kernel, as text or compiled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from gemmgen.cli import options
+from gemmgen.cli.difference import unified
+from gemmgen.cli.files import name_of, put, shown_path, writable, write_file
+from gemmgen.errors import UsageError
+from gemmgen.pipeline import Emitted, compile_schedule
+
+
+@click.command("emit")
+@click.argument("file", required=False)
+@click.option("--schedule", "named", metavar="FILE", help="The same as FILE.")
+@click.option("-o", "--output", metavar="OUT", help="A file in place of standard output.")
+@options.arch
+@options.settings
+@click.option(
+    "--shape",
+    type=options.shape,
+    metavar="MxNxK",
+    help="Assume what divides the extents of this shape.",
+)
+@click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin"]), default="cu")
+@click.option(
+    "--check",
+    "golden",
+    metavar="GOLDEN",
+    help="Compare with this file and write nothing; exit code 1 and a diff where they differ.",
+)
+def command(
+    file: str | None,
+    named: str | None,
+    output: str | None,
+    arch: str | None,
+    settings: Sequence[options.Setting],
+    shape: options.Shape | None,
+    form: str,
+    golden: str | None,
+) -> None:
+    """Print the kernel of the schedule FILE (- for standard input) as CUDA C.
+
+    With --shape the kernel is for extents that have this shape's divisors, and drops the guards
+    that these make needless: the `assume` lines that say so stand in its header.
+    """
+    path = _only(file, named)
+    if golden is not None and (output is not None or form == "cubin"):
+        raise UsageError("--check compares text and writes nothing: leave -o and cubin out")
+    if output not in (None, "-"):
+        writable(output, path)
+    schedule = options.load(path, settings, arch)
+    if shape is not None:
+        from gemmgen.cli.shaped import assume_shape
+
+        schedule = assume_shape(schedule, shape)
+    emitted = compile_schedule(schedule)
+    data = emitted.text if form == "cu" else _compiled(emitted, form, output)
+    if golden is not None:
+        assert isinstance(data, str)
+        _compare(data, golden, name_of(path))
+    elif output is None or output == "-":
+        put(data)
+    else:
+        write_file(output, data, path)
+
+
+def _only(file: str | None, named: str | None) -> str:
+    """The schedule, which is given once."""
+    if (file is None) == (named is None):
+        raise UsageError(
+            "emit needs a schedule: gemmgen emit FILE, or - for standard input"
+            if file is None
+            else "FILE and --schedule name the same thing: give one of them"
+        )
+    path = named if file is None else file
+    assert path is not None
+    return path
+
+
+def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:
+    """PTX or a cubin of the kernel, for its target."""
+    from gemmgen.gpu.nvrtc import compile_text
+
+    if form == "cubin" and output is None and sys.stdout.isatty():
+        raise UsageError("a cubin is no text for a terminal: name a file with -o")
+    compiled = compile_text(emitted.text, emitted.target)
+    return compiled.ptx if form == "ptx" else compiled.cubin
+
+
+def _compare(text: str, golden: str, name: str) -> None:
+    """Exit code 1 and the differences, where ``golden`` holds another text."""
+    told = shown_path(golden)
+    try:
+        known = Path(golden).read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        raise UsageError(f"{told}: no such file; write it with -o {told}") from None
+    except (OSError, ValueError) as wrong:
+        why = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
+        raise UsageError(f"{told} can't be read: {why}") from None
+    difference = unified(known, text, told, f"{name} as emitted")
+    if difference:
+        put(difference)
+        click.echo(f"{name}: the emitted text is not that of {told}", err=True)
+        click.get_current_context().exit(1)

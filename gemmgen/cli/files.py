@@ -1,0 +1,101 @@
+"""What commands read and write: a mistake is one sentence, and a file is written whole or not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from gemmgen.errors import UsageError
+from gemmgen.schedule.read import read_source
+from gemmgen.source import Source, shown
+
+
+def read_schedule(path: str) -> Source:
+    """The text of a ``.sched`` file, or of standard input for ``-``."""
+    if path == "-" and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise UsageError("standard input is closed, so no schedule can be read from it")
+    return read_source(path)
+
+
+def put(data: str | bytes) -> None:
+    """Results, on standard output."""
+    try:
+        click.echo(data, nl=False)
+    except BrokenPipeError:
+        raise  # a reader that has seen enough: click ends the program quietly
+    except OSError as wrong:
+        _forget_output()
+        raise UsageError(f"standard output can't be written: {wrong.strerror}") from None
+
+
+def name_of(path: str) -> str:
+    """A path as it can be printed."""
+    return "<stdin>" if path == "-" else shown_path(path)
+
+
+def shown_path(path: str) -> str:
+    """A path as messages quote it; nothing in it can steer a terminal."""
+    text = click.format_filename(path)
+    return text if text.isprintable() else shown(text)
+
+
+def writable(path: str, *inputs: str) -> Path:
+    """The regular file that ``path`` is or will be; raises ``UsageError`` where it can't be."""
+    name = shown_path(path)
+    try:
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise UsageError(f"{name} is a folder; name a file in it")
+        if not target.parent.is_dir():
+            raise UsageError(f"{name} can't be written: there is no folder {target.parent}")
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            raise UsageError(f"{name} is no regular file; leave -o out for standard output")
+        for other in inputs:
+            if other != "-" and target.exists() and target.samefile(other):
+                raise UsageError(f"{name} is the schedule itself; choose another output")
+    except (OSError, ValueError, RuntimeError) as wrong:
+        raise UsageError(f"{name} can't be written: {_told(wrong)}") from None
+    return target
+
+
+def write_file(path: str, data: str | bytes, *inputs: str) -> None:
+    """Writes all of ``data`` or nothing; ``inputs`` are files that it must not replace."""
+    target = writable(path, *inputs)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".gemmgen-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data.encode() if isinstance(data, str) else data)
+            os.chmod(temporary, _mode(target))
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as wrong:
+        raise UsageError(f"{shown_path(path)} can't be written: {_told(wrong)}") from None
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, else those of any new file."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _told(wrong: Exception) -> str:
+    told = wrong.strerror if isinstance(wrong, OSError) else None
+    return told or str(wrong)
+
+
+def _forget_output() -> None:
+    """Keeps the interpreter from trying again, and complaining, when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,69 @@
+"""``gemmgen fmt``: schedules in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from gemmgen.cli.difference import unified
+from gemmgen.cli.files import name_of, put, read_schedule, writable, write_file
+from gemmgen.errors import GemmgenError, ScheduleError
+from gemmgen.schedule.fmt import fmt_source
+
+
+@click.command("fmt")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 and a diff if one differs.")
+def command(files: Sequence[str], check: bool) -> None:
+    """Rewrite each FILE in ladder order, aligned, comments kept; - goes to standard output.
+
+    Nothing is written where one of them has a mistake.
+    """
+    found: list[tuple[str, str, str]] = []
+    worst = 0
+    for path in files:
+        try:
+            before, after = _formatted(path)
+        except GemmgenError as error:
+            worst = max(worst, error.exit_code)
+            prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
+            click.echo(f"{prefix}{error}\n", err=True)
+            continue
+        found.append((path, before, after))
+    if not worst:
+        worst = _told(found) if check else _written(found)
+    click.get_current_context().exit(worst)
+
+
+def _formatted(path: str) -> tuple[str, str]:
+    """A schedule as it is and as it should be; line ends and a byte order mark count too."""
+    source = read_schedule(path)
+    after = fmt_source(source)
+    if path == "-":
+        return source.text, after
+    writable(path)
+    with open(path, "rb") as file:
+        return file.read().decode("utf-8"), after
+
+
+def _told(found: Sequence[tuple[str, str, str]]) -> int:
+    """The difference of each file that isn't in form; 1 if there is one."""
+    wrong = 0
+    for path, before, after in found:
+        name = name_of(path)
+        difference = unified(before, after, name, f"{name} formatted")
+        if difference:
+            put(difference)
+            wrong = 1
+    return wrong
+
+
+def _written(found: Sequence[tuple[str, str, str]]) -> int:
+    for path, before, after in found:
+        if path == "-":
+            put(after)
+        elif before != after:
+            write_file(path, after)
+            click.echo(f"{name_of(path)}: formatted", err=True)
+    return 0

@@ -1,0 +1,64 @@
+"""The group ``gemmgen``: its commands are imported when they are called, its errors are sentences.
+
+Exit codes: 0 what was asked holds, 1 a check failed, 2 the input is wrong, 3 it can't be checked
+here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+import click
+
+from gemmgen import __version__
+from gemmgen.errors import GemmgenError, ScheduleError
+
+COMMANDS = {
+    "emit": "Print a schedule's kernel as CUDA C.",
+    "check": "Say whether schedules are right, or every mistake in them.",
+    "fmt": "Rewrite schedules in ladder order, aligned, comments kept.",
+    "show": "Print the program after each pass, or what each pass changed.",
+    "verify": "Prove kernels right by every means this machine has.",
+    "bench": "Time kernels beside cuBLAS.",
+    "ladder": "Time a ladder of schedules, as a table.",
+    "help": "Explain the statements of the schedule language.",
+    "example": "List the examples, or print one.",
+}
+"""Each command's file in this folder, and its line in ``gemmgen --help``."""
+
+
+class Commands(click.Group):
+    """Finds a command in the file of its name; a user's mistake is a message and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"gemmgen.cli.{cmd_name}")
+        return cast(click.Command, module.command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except GemmgenError as error:
+            prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
+            click.echo(f"{prefix}{error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gemmgen")
+def main() -> None:
+    """Short schedules to fast, readable, verified CUDA C GEMM kernels.
+
+    FILE is a .sched file, or - for standard input.  Results go to standard output, all else to
+    standard error.  Exit codes: 0 it holds, 1 a check failed, 2 the input is wrong, 3 it can't be
+    checked here.
+    """

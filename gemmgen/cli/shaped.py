@@ -1,0 +1,50 @@
+"""``--shape`` of ``emit``: what the extents are divisible by becomes ``assume`` lines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from gemmgen.errors import UsageError
+from gemmgen.schedule.heads import assume_key
+from gemmgen.schedule.model import Assume, Schedule
+from gemmgen.schedule.roles import extent, roles
+
+MOST = 1 << 16
+"""The greatest divisor that a schedule may state."""
+
+
+def assume_shape(schedule: Schedule, shape: tuple[int, int, int]) -> Schedule:
+    """``schedule`` for extents with the divisors of ``shape`` (rows, columns, terms).
+
+    Raises ``UsageError`` where the schedule's own assumptions exclude the shape.
+    """
+    sizes = dict(zip(map(extent, roles(schedule.gemm)), shape, strict=True))
+    for assume in schedule.assumes:
+        _check(assume, sizes)
+    kept = tuple(a for a in schedule.assumes if a.divisor is None or a.name not in sizes)
+    aliases = {a.name for a in schedule.assumes if a.equals is not None}
+    stated = tuple(
+        Assume(name, divisor, None)
+        for name, size in sizes.items()
+        if (divisor := _divisor(size)) > 1 and name not in aliases
+    )
+    ordered = sorted((*kept, *stated), key=lambda a: assume_key(a, schedule.gemm))
+    return replace(schedule, assumes=tuple(ordered))
+
+
+def _divisor(size: int) -> int:
+    """The size itself where it may be stated; else its greatest power of two."""
+    return size if 0 < size <= MOST else math.gcd(size, MOST) if size else 1
+
+
+def _check(assume: Assume, sizes: dict[str, int]) -> None:
+    size = sizes.get(assume.name)
+    if size is None:
+        return
+    if assume.divisor is not None and size % assume.divisor:
+        why = f"{assume.name} % {assume.divisor} == 0, and {size} % {assume.divisor} = "
+        raise UsageError(f"--shape: the schedule assumes {why}{size % assume.divisor}")
+    if assume.equals is not None and size != sizes[assume.equals]:
+        other = f"{assume.equals}, and {size} is not {sizes[assume.equals]}"
+        raise UsageError(f"--shape: the schedule assumes {assume.name} == {other}")

@@ -1,0 +1,65 @@
+"""The example schedules: beside the package in a checkout, within it when installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gemmgen.errors import UsageError
+from gemmgen.schedule.words import close
+from gemmgen.source import shown
+
+SUFFIX = ".sched"
+
+PERCENTAGES = {
+    "naive": 10,
+    "tiled": 20,
+    "coalesced": 30,
+    "double_buffered": 40,
+    "register_blocked": 70,
+    "fused": 81,
+    "vectorized": 89,
+}
+"""The ladder of the document that names these levels, and the share of cuBLAS it gives for each."""
+
+LADDER = ("uncoalesced", *PERCENTAGES, "warp_tiled")
+"""The built-in ladder, bottom to top."""
+
+
+def folder() -> Path:
+    """Where the examples are."""
+    here = Path(__file__).parent
+    for place in (here / "_examples", here.parent / "examples"):
+        if place.is_dir():
+            return place
+    raise UsageError("this installation of gemmgen has no examples")
+
+
+def names() -> tuple[str, ...]:
+    """The ladder's examples in its order, then the others by name: ``versions/v1``."""
+    root = folder()
+    found = sorted(
+        path.relative_to(root).with_suffix("").as_posix() for path in root.rglob(f"*{SUFFIX}")
+    )
+    climbing = [name for name in LADDER if name in found]
+    return (*climbing, *(name for name in found if name not in climbing))
+
+
+def path_of(name: str) -> Path:
+    """The file of example ``name``; raises ``UsageError`` with the nearest where there is none."""
+    known, wanted = names(), name.removesuffix(SUFFIX)
+    if wanted not in known:
+        near = close(wanted, known)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+        raise UsageError(f"there is no example {shown(name)}; {hint}")
+    return folder() / f"{wanted}{SUFFIX}"
+
+
+def about(name: str) -> str:
+    """What an example says of itself: the first sentence of its first comment."""
+    words: list[str] = []
+    for line in path_of(name).read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        words += line.removeprefix("#").split()
+    sentence, _, _ = " ".join(words).partition(". ")
+    return sentence.removesuffix(".")
