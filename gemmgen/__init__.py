@@ -6,7 +6,10 @@ Names are loaded when they are first used, so that importing ``gemmgen`` costs n
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from gemmgen.api import compile, emit
@@ -18,7 +21,6 @@ __all__ = ["Schedule", "ScheduleError", "__version__", "compile", "emit"]
 
 _HOMES = {
     "compile": "gemmgen.api",
-    "emit": "gemmgen.api",
     "Schedule": "gemmgen.schedule.builder",
     "ScheduleError": "gemmgen.errors",
 }
@@ -31,4 +33,19 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """``gemmgen.emit`` is the function, though the folder of that name is imported at some time."""
+
+    @property
+    def emit(self) -> Callable[..., str]:
+        return cast(Callable[..., str], importlib.import_module("gemmgen.api").emit)
+
+    @emit.setter
+    def emit(self, folder: object) -> None:
+        """The import system puts a package's folders here."""
+
+
+sys.modules[__name__].__class__ = _Package

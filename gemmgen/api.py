@@ -32,10 +32,10 @@ Settings = Mapping[str, int | str]
 def compile(
     schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
 ) -> Kernel:
-    """The kernel of ``schedule``, loaded on the current GPU, to be called on CuPy or PyTorch arrays.
+    """The kernel of ``schedule`` on the current GPU, to be called on CuPy or PyTorch arrays.
 
     ``arch`` stands in place of the schedule's ``target``; ``set`` settles its sets, ``{"tile.m":
-    128}`` say.  The kernel takes its arguments by the names of the schedule, on the caller's stream.
+    128}`` say.  The kernel takes arguments by the schedule's names, and joins the caller's stream.
     Raises ``ScheduleError`` for a mistake in the schedule, ``CannotCheck`` where there is no GPU.
     """
     from gemmgen.gpu.launch import Kernel

@@ -1,0 +1,47 @@
+"""``gemmgen show``: the program after each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from gemmgen.cli import options
+from gemmgen.cli.difference import unified
+from gemmgen.cli.files import put
+from gemmgen.errors import UsageError
+from gemmgen.ir.text import print_program
+from gemmgen.pipeline import rewrite
+from gemmgen.source import shown
+
+
+@click.command("show")
+@click.argument("file")
+@click.option("--pass", "name", metavar="NAME", help="This pass alone; gemm is the naive program.")
+@click.option("--diff", is_flag=True, help="What each pass changed, in place of the programs.")
+@options.arch
+@options.settings
+def command(
+    file: str,
+    name: str | None,
+    diff: bool,
+    arch: str | None,
+    settings: Sequence[options.Setting],
+) -> None:
+    """Print the program that FILE starts from, and the program after each of its passes.
+
+    What stands behind # in a line is the directive that shaped it.
+    """
+    steps = rewrite(options.load(file, settings, arch))
+    names = [step.directive for step in steps]
+    if name is not None and name not in names:
+        raise UsageError(f"{shown(name)} is no pass of this schedule; there are {', '.join(names)}")
+    texts = [print_program(step.program) for step in steps]
+    parts: list[str] = []
+    for at, step in enumerate(names):
+        if name in (None, step):
+            if diff and at:
+                parts.append(unified(texts[at - 1], texts[at], names[at - 1], step))
+            else:
+                parts.append(f"{click.style('== ' + step, bold=True)}\n{texts[at]}")
+    put("\n".join(parts))
