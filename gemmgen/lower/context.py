@@ -41,7 +41,7 @@ class Context:
     def leaves_early(self) -> bool:
         """May a thread outside C return at once?  It may where no barrier waits for it."""
         spaces = {b.space for b in self.kernel.buffers}
-        return Space.SHARED not in spaces and self.kernel.spread.registers == 1
+        return Space.SHARED not in spaces and self.scalar_sums
 
     @cached_property
     def scalar_sums(self) -> bool:
