@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,10 +18,12 @@ from gemmgen.emit.header import (
     requirement_lines,
     wrapped,
 )
-from gemmgen.emit.views import View, bodies, comment_lines, constant_lines, shared_text
+from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
+JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
+"""Where a long line may be broken."""
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
 
@@ -75,7 +78,18 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         _render(_kernel_view(kernel)),
         _render(_launcher_view(interface)),
     )
-    return "\n".join(line.rstrip() for line in _render(view).split("\n")) + "\n"
+    return "\n".join(fold(line.rstrip()) for line in _render(view).split("\n")) + "\n"
+
+
+def fold(line: str) -> str:
+    """A line of at most ``WIDTH`` columns, broken where an expression has a joint."""
+    if len(line) <= WIDTH or line.lstrip().startswith("//"):
+        return line
+    ends = [m.end() for m in JOINTS.finditer(line) if m.end() <= WIDTH]
+    if not ends:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return line[: ends[-1]].rstrip() + "\n" + fold(indent + line[ends[-1] :])
 
 
 def _kernel_view(kernel: LoweredKernel) -> KernelView:
@@ -95,7 +109,7 @@ def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
     arrays = [f"__shared__ alignas(16) float {shared_text(a)};" for a in kernel.shared]
-    return [*_shared_comment(kernel.shared), *arrays]
+    return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
@@ -111,7 +125,7 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
             f" reinterpret_cast<float(*){inner}>(shared_memory{offset});"
         )
         before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
-    return lines
+    return [*lines, ""]
 
 
 def _shared_comment(arrays: tuple[SharedArray, ...]) -> list[str]:

@@ -6,7 +6,7 @@ holds a decision: what may be there or not is a list, empty or not.
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,6 +29,7 @@ from gemmgen.ir.lowered import (
 
 C_TYPES = {"f32": "float", "int": "int", "float": "float", "bool": "bool"}
 WIDTH = 100
+SHORT = 76
 INDENT = "    "
 
 
@@ -87,8 +88,11 @@ def view_of(node: Node, render: Render) -> View:
         case For():
             return _for(node, render)
         case If(condition, body, otherwise):
-            other = [bodies(otherwise, render)] if otherwise else []
-            return IfView(c_text(condition), bodies(body, render), other)
+            inside = bodies(_unscoped(body), render)
+            if not otherwise and _fits(f"if ({c_text(condition)})", inside):
+                return LineView(f"if ({c_text(condition)}) {inside[0]}")
+            other = [bodies(_unscoped(otherwise), render)] if otherwise else []
+            return IfView(c_text(condition), inside, other)
         case Block():
             return _block(node, render)
 
@@ -96,11 +100,44 @@ def view_of(node: Node, render: Render) -> View:
 def bodies(nodes: tuple[Node, ...], render: Render) -> list[str]:
     """The rendered nodes of a body; a blank line before each part that has a comment of its own."""
     texts: list[str] = []
+    before: Node | None = None
     for node in nodes:
         if texts and isinstance(node, Block) and node.note:
             texts.append("")
-        texts.append(render(view_of(node, render)))
+        text = render(view_of(node, render))
+        joined = _joined(texts[-1], text) if _are_coordinates(before, node) else None
+        if joined is None:
+            texts.append(text)
+        else:
+            texts[-1] = joined
+        before = node
     return texts
+
+
+def _are_coordinates(before: Node | None, node: Node) -> bool:
+    """Two declarations alike, such as a place's row and column, may share a line."""
+    if isinstance(before, RegisterArray) and isinstance(node, RegisterArray):
+        return before.wide == node.wide and not (before.zero or node.zero)
+    return (
+        isinstance(before, Define)
+        and isinstance(node, Define)
+        and not (before.mutable or node.mutable)
+        and before.kind == node.kind == "int"
+        and _stem(before.name) == _stem(node.name)
+    )
+
+
+def _stem(name: str) -> str:
+    """What the names of a row and a column share: ``A`` of ``A_m``, nothing of ``m``."""
+    return name.rpartition("_")[0]
+
+
+def _joined(before: str, text: str) -> str | None:
+    """``const int m = ..., k = ...;`` if that is a short line."""
+    declared = re.match(r"(alignas\(16\) )?(const )?\w+ ", text)
+    assert declared is not None
+    joined = f"{before[:-1]}, {text[declared.end():]}"
+    return joined if len(joined) <= SHORT and "\n" not in joined else None
 
 
 def _target(target: Element | str) -> str:
@@ -137,12 +174,27 @@ def _move(target: Element, source: Element, width: int) -> str:
     )
 
 
-def _for(node: For, render: Render) -> ForView:
+def _for(node: For, render: Render) -> ForView | LineView:
     variable = node.variable
     pragma = ["#pragma unroll"] if node.unroll else []
     step = f"++{variable}" if c_text(node.step) == "1" else f"{variable} += {c_text(node.step)}"
     head = f"int {variable} = {c_text(node.start)}; {variable} < {_bound(node.stop)}; {step}"
-    return ForView(pragma, head, bodies(node.body, render))
+    body = bodies(node.body, render)
+    if _fits(f"for ({head})", body):
+        return LineView("\n".join([*pragma, f"for ({head}) {body[0]}"]))
+    return ForView(pragma, head, body)
+
+
+def _unscoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """A branch that is one scope needs no braces but its own."""
+    if len(body) == 1 and isinstance(body[0], Block) and body[0].scoped:
+        return body[0].body
+    return body
+
+
+def _fits(head: str, body: list[str]) -> bool:
+    """Is the body one short statement, which may stand behind its head?"""
+    return len(body) == 1 and "\n" not in body[0] and len(head) + len(body[0]) <= SHORT
 
 
 def _bound(stop: Expr) -> str:
@@ -162,8 +214,14 @@ def comment_lines(note: str, origins: tuple[str, ...]) -> list[str]:
     """``// note``, and the directives that it comes from."""
     if not note:
         return []
-    cited = f" ({'; '.join(origins)})" if origins else ""
-    return textwrap.wrap(note + cited, WIDTH - 16, initial_indent="// ", subsequent_indent="// ")
+    lines, room = [f"// {note}"], WIDTH - 16
+    for number, origin in enumerate(origins):
+        text = ("(" if number == 0 else "") + origin + (")" if origin == origins[-1] else ";")
+        if len(lines[-1]) + 1 + len(text) <= room:
+            lines[-1] += f" {text}"
+        else:
+            lines.append(f"// {text}")
+    return lines
 
 
 def _indent(text: str) -> str:

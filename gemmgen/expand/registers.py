@@ -23,6 +23,7 @@ from gemmgen.expand.fragments import (
     steps_in_tile,
 )
 from gemmgen.ir import names
+from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import (
     Fetch,
     Load,
@@ -190,7 +191,8 @@ class RegisterPipeline:
             body.extend(self._load_ahead(ring))
         if present:
             body.append(Sync())
-        body.append(Phase("", (), steps_in_tile(self.kernel, loop, self._stage_of)))
+        steps = steps_in_tile(self.kernel, loop, self._stage_of)
+        body.append(Phase("multiply the tile", contraction(self.kernel).origins, steps))
         for ring in self.rings():
             body.append(self._store_ahead(ring))
         body.append(Sync())
@@ -219,7 +221,11 @@ class RegisterPipeline:
             multiply(self.kernel, loop, k, None, self._stage_of),
         )
         steps = Repeat(loop.letter, Int(0), size, Int(1), step, unroll=True)
-        return (*self._load_ahead(ring), Phase("", (), (steps,)), _advance(ring))
+        return (
+            *self._load_ahead(ring),
+            Phase("multiply the tile", contraction(self.kernel).origins, (steps,)),
+            _advance(ring),
+        )
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         letter = self.pipeline.letter

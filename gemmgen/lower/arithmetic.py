@@ -49,7 +49,7 @@ class Spelling:
             arguments = tuple(self.spell(a) for a in expr.arguments)
             return self.spell_sums(FUNCTIONS[expr.function](self, arguments))
         if isinstance(expr, Select):
-            # A side's locals would be computed whichever side is chosen: harmless, they only compute.
+            # The locals of the side that is not chosen are computed too, and not used.
             return Select(self.spell(expr.condition), self.spell(expr.yes), self.spell(expr.no))
         parts = tuple(self.spell(part) for part in children(expr))
         return fuse(rebuild(expr, parts))

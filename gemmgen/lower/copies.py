@@ -33,7 +33,7 @@ def load(context: Context, node: Load) -> tuple[Node, ...]:
     target = _staged(dealing, node.copy)
     guarded = _over_pieces(dealing, _read_piece(context, dealing, node.copy, node.origin, target))
     inside = _tile_inside(context, dealing, node.origin)
-    if node.copy.width == 1 or inside is None:
+    if node.copy.width == 1 or dealing.count == 1 or inside is None:
         return guarded
     whole = _read_piece(context, dealing, node.copy, node.origin, target, guards=False)
     return (If(inside, _over_pieces(dealing, whole), guarded),)

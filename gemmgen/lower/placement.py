@@ -39,7 +39,9 @@ def _blocks(context: Context) -> Iterator[Node]:
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
     """The row and the column of the block's tile: row by row, or within bands (``_bands``)."""
     if context.kernel.work.raster > 1:
-        return add(Var("band"), mod(Var("within"), Var("height"))), div(Var("within"), Var("height"))
+        return add(Var("band"), mod(Var("within"), Var("height"))), div(
+            Var("within"), Var("height")
+        )
     columns = Var(f"blocks_{context.letters[1]}")
     return div(BLOCK, columns), mod(BLOCK, columns)
 

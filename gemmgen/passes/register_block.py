@@ -77,11 +77,18 @@ class RegisterBlock:
             (letter, given or _default_piece(size, widths.get(letter, size)))
             for letter, size in sizes
         )
-        word = said.word("order") or "rows"
-        order = next(known for known in ORDERS if known == word)
+        order = _order(said.word("order") or "rows")
         return RegisterBlock(sizes, pieces, order, said)
 
     def apply(self, program: Program) -> Program:
+        (letter, rows), _ = self.sizes
+        if self.order == "zigzag" and rows % 2:
+            raise Refusal(
+                f"order=zigzag goes through pairs of rows, and {letter}={rows} is odd",
+                at=self.said.place("order"),
+                notes=(f"{rows} % 2 = 1",),
+                hint=f"order=serpentine, or {letter}={rows + 1}",
+            )
         return edit_main(program, lambda kernel: self._block(kernel, program.problem))
 
     def _block(self, kernel: Kernel, problem: Problem) -> Kernel:
@@ -149,6 +156,13 @@ class RegisterBlock:
                 hint=f"interleave={_largest_divisor(size, piece)}",
             )
         return replace(axis, lanes=axis.lanes // size, pieces=size // piece, width=piece)
+
+
+def _order(word: str) -> FmaOrder:
+    for order in ORDERS:
+        if order == word:
+            return order
+    raise AssertionError(f"{word} is no choice of the specification")
 
 
 def _default_piece(size: int, width: int) -> int:
