@@ -71,7 +71,11 @@ MUTANTS = {
         "load_a(tile_k + TILE",
         "load_a(tile_k",
     ),
-    "register_blocked lacks a barrier": ("register_blocked", "    }\n    __sync", "    }\n //"),
+    "register_blocked lacks a barrier": (
+        "register_blocked",
+        "b_next);\n    __sync",
+        "b_next);\n //",
+    ),
     "register_blocked writes a row too many": ("register_blocked", "m >= M ||", "m > M ||"),
     "register_blocked leaves before a barrier": (
         "register_blocked",
