@@ -1,0 +1,23 @@
+# What a contributor runs; CI runs `lint` and `test`.
+.PHONY: lint test format mutants proof-gpu ladder
+
+test:
+	pytest -n auto
+
+lint:
+	black --check .
+	ruff check .
+	pyright
+
+format:
+	black .
+	ruff check --fix .
+
+mutants:
+	python -m gemmgen.mutate --budget 900
+
+proof-gpu:
+	pytest tests/gpu
+
+ladder:
+	gemmgen ladder --size 1024 --size 2048 --size 4096 --update README.md
