@@ -1,0 +1,33 @@
+"""What tests share: this folder is on their path (``from pipeline.running import check``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the texts of tests/golden anew"
+    )
+
+
+@pytest.fixture
+def golden(pytestconfig: pytest.Config) -> Callable[[str, str], str]:
+    """``golden("tiled.cu", text)``: the file's text, which ``--update-golden`` first writes."""
+
+    def read(name: str, text: str) -> str:
+        path = GOLDEN / name
+        if pytestconfig.getoption("--update-golden"):
+            draft = path.with_suffix(f".{os.getpid()}")
+            draft.write_text(text, encoding="utf-8", newline="\n")
+            draft.replace(path)
+        assert path.exists(), f"no {path.name}: pytest tests/golden --update-golden writes it"
+        return path.read_bytes().decode()
+
+    return read

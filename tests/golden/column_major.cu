@@ -1,0 +1,165 @@
+// gemm: C[n, m] = alpha * acc + beta * C[n, m], acc = sum over k of A[k, m] * B[n, k] (f32)
+//
+// schedule:
+//     gemm            C[n, m] = A[k, m] * B[n, k]
+//     bind            x=n
+//     tile            m=32 n=64 k=8
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=4 n=8
+//     vectorize       B C width=4
+// launch:
+//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= M, ldb >= K, ldc >= M
+//     M <= 2147483599, N <= 2147483567, K <= 2147483623
+//     ldb % 4 == 0, ldc % 4 == 0
+//     B, C aligned to 16 bytes
+//     C overlaps none of A, B
+
+// ---- kernel ----
+
+constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
+constexpr int TM = 4, TN = 8;  // a thread's share
+constexpr int PN = 4;  // in pieces of this many neighbours
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n])
+    __shared__ alignas(16) float A_shared[BK][BM];
+    __shared__ alignas(16) float B_shared[BK][BN];
+
+    // the block's tile of C (tile m=32 n=64 k=8)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's place in it (bind x=n; tile m=32 n=64 k=8; register_block m=4 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
+
+    // its first piece of each tile that it copies
+    const int A_k = tid / BM, A_m = tid % BM;
+    const int B_n = tid / (BK / 4), B_k = (tid % (BK / 4)) * 4;
+
+    // what it keeps in registers
+    float A_frag[TM];
+    alignas(16) float B_frag[TN];
+    float acc[TM][TN] = {};
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        // this step's tiles (cache_shared A[k, m] B[k, n])
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = tile_k + A_k + piece * (THREADS / BM), m = tile_m + A_m;
+            A_shared[A_k + piece * (THREADS / BM)][A_m] =
+                k < K && m < M ? A[(long long)k * lda + m] : 0.0f;
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            alignas(16) float B_next[4];
+            const int n = tile_n + B_n + piece * (THREADS / (BK / 4)), k = tile_k + B_k;
+            if (n < N && k + 3 < K) {
+                *reinterpret_cast<float4 *>(&B_next[0]) =
+                    *reinterpret_cast<const float4 *>(&B[(long long)n * ldb + k]);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    B_next[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
+                }
+            }
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                B_shared[B_k + e][B_n + piece * (THREADS / (BK / 4))] = B_next[e];
+            }
+        }
+        __syncthreads();
+
+        // multiply the tile (register_block m=4 n=8)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                A_frag[reg_m] = A_shared[k][thread_m + reg_m];
+            }
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
+                    *reinterpret_cast<const float4 *>(&B_shared[k][thread_n + reg_n * LN]);
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    // the epilogue (vectorize B C width=4)
+    #pragma unroll
+    for (int reg_n = 0; reg_n < TN; ++reg_n) {
+        const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
+        if (n < N) {
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                const int m = tile_m + thread_m + reg_m;
+                alignas(16) float out[4];
+                alignas(16) float old[4] = {};
+                if (beta != 0.0f) {
+                    if (m + 3 < M) {
+                        *reinterpret_cast<float4 *>(&old[0]) =
+                            *reinterpret_cast<const float4 *>(&C[(long long)n * ldc + m]);
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 4; ++e) {
+                            if (m + e < M) old[e] = C[(long long)n * ldc + m + e];
+                        }
+                    }
+                }
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    out[e] = fmaf(beta, old[e], alpha * acc[reg_m + e][reg_n]);
+                }
+                if (m + 3 < M) {
+                    *reinterpret_cast<float4 *>(&C[(long long)n * ldc + m]) =
+                        *reinterpret_cast<const float4 *>(&out[0]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        if (m + e < M) C[(long long)n * ldc + m + e] = out[e];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483623 ||
+        lda < M || ldb < K || ldc < M || ldb % 4 != 0 || ldc % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(B) % 16 != 0 || reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

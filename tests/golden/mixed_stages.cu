@@ -1,0 +1,216 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     tile            m=32 n=64 k=8
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=4 n=8
+//     vectorize       A B width=4
+//     double_buffer   A
+//     double_buffer   B stages=3
+// launch:
+//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483599, N <= 2147483567, K <= 2147483607
+//     lda % 4 == 0, ldb % 4 == 0
+//     A, B aligned to 16 bytes
+//     C overlaps none of A, B
+
+// ---- kernel ----
+
+constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
+constexpr int TM = 4, TN = 8;  // a thread's share
+constexpr int PN = 4;  // in pieces of this many neighbours
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int B_STAGES = 3;  // tiles in shared memory at a time
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A;
+    // double_buffer B stages=3)
+    __shared__ alignas(16) float A_shared[2][BK][BM];
+    __shared__ alignas(16) float B_shared[3][BK][BN];
+
+    // the block's tile of C (tile m=32 n=64 k=8)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's place in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
+    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+
+    // what it keeps in registers
+    alignas(16) float A_frag[TM], B_frag[TN];
+    float acc[TM][TN] = {};
+    alignas(16) float A_next[4], B_next[2][4];
+
+    // the first tile (cache_shared A[k, m] B[k, n])
+    {
+        const int m = tile_m + A_m, k = A_k;
+        if (m < M && k + 3 < K) {
+            *reinterpret_cast<float4 *>(&A_next[0]) =
+                *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+            }
+        }
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
+    }
+
+    // the first tiles (cache_shared A[k, m] B[k, n])
+    for (int B_ahead = 0; B_ahead < B_STAGES - 1; ++B_ahead) {
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            const int k = B_ahead * BK + B_k + piece * (THREADS / (BN / 4));
+            const int n = tile_n + B_n;
+            if (k < K && n + 3 < N) {
+                *reinterpret_cast<float4 *>(
+                    &B_shared[B_ahead][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    B_shared[B_ahead][B_k + piece * (THREADS / (BN / 4))][B_n + e] =
+                        k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+                }
+            }
+        }
+    }
+    int A_stage = 0;
+    int B_stage = 0;
+    __syncthreads();
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int A_next_k = tile_k + BK;
+        const int A_fill = 1 - A_stage;
+
+        // load the next tile early (double_buffer A)
+        {
+            const int m = tile_m + A_m, k = A_next_k + A_k;
+            if (m < M && k + 3 < K) {
+                *reinterpret_cast<float4 *>(&A_next[0]) =
+                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+                }
+            }
+        }
+        const int B_next_k = tile_k + (B_STAGES - 1) * BK;
+        const int B_fill = B_stage > 0 ? B_stage - 1 : B_STAGES - 1;
+
+        // load the next tile early (double_buffer B stages=3)
+        if (B_next_k + BK <= K && tile_n + BN <= N) {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int k = B_next_k + B_k + piece * (THREADS / (BN / 4));
+                const int n = tile_n + B_n;
+                *reinterpret_cast<float4 *>(&B_next[piece][0]) =
+                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+            }
+        } else {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int k = B_next_k + B_k + piece * (THREADS / (BN / 4));
+                const int n = tile_n + B_n;
+                if (k < K && n + 3 < N) {
+                    *reinterpret_cast<float4 *>(&B_next[piece][0]) =
+                        *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
+                            0.0f;
+                    }
+                }
+            }
+        }
+
+        // multiply the tile (register_block m=4 n=8)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            *reinterpret_cast<float4 *>(&A_frag[0]) =
+                *reinterpret_cast<const float4 *>(&A_shared[A_stage][k][thread_m]);
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
+                    *reinterpret_cast<const float4 *>(&B_shared[B_stage][k][thread_n + reg_n * LN]);
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+
+        // store it late (double_buffer A)
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) A_shared[A_fill][A_k + e][A_m] = A_next[e];
+
+        // store it late (double_buffer B stages=3)
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            *reinterpret_cast<float4 *>(
+                &B_shared[B_fill][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+                *reinterpret_cast<const float4 *>(&B_next[piece][0]);
+        }
+        __syncthreads();
+        A_stage = A_fill;
+        B_stage = B_stage + 1 < B_STAGES ? B_stage + 1 : 0;
+    }
+
+    // the epilogue
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
+                if (n < N) {
+                    const float old = beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f;
+                    C[(long long)m * ldc + n] = fmaf(beta, old, alpha * acc[reg_m][reg_n]);
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
+        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

@@ -1,0 +1,135 @@
+// gemm: C[m, n] = acc + residual[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     assume          N % 4 == 0
+//     tile            m=32 n=64 k=8
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=4 n=8
+//     vectorize       C width=4
+//     fuse_epilogue   acc + residual[m, n]
+// launch:
+//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N, ldresidual >= N
+//     M <= 2147483599, N <= 2147483567, K <= 2147483623
+//     ldc % 4 == 0, N % 4 == 0
+//     C aligned to 16 bytes
+//     C overlaps none of A, B, residual
+
+// ---- kernel ----
+
+constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
+constexpr int TM = 4, TN = 8;  // a thread's share
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float *__restrict__ C, int ldc, const float *__restrict__ residual, int ldresidual)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n])
+    __shared__ alignas(16) float A_shared[BK][BM];
+    __shared__ alignas(16) float B_shared[BK][BN];
+
+    // the block's tile of C (tile m=32 n=64 k=8)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's place in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / BK, A_k = tid % BK;
+    const int B_k = tid / BN, B_n = tid % BN;
+
+    // what it keeps in registers
+    float A_frag[TM], B_frag[TN];
+    float acc[TM][TN] = {};
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        // this step's tiles (cache_shared A[k, m] B[k, n])
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int m = tile_m + A_m + piece * (THREADS / BK), k = tile_k + A_k;
+            A_shared[A_k][A_m + piece * (THREADS / BK)] =
+                m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 8; ++piece) {
+            const int k = tile_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
+            B_shared[B_k + piece * (THREADS / BN)][B_n] =
+                k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        }
+        __syncthreads();
+
+        // multiply the tile (register_block m=4 n=8)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                A_frag[reg_m] = A_shared[k][thread_m + reg_m];
+            }
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                B_frag[reg_n] = B_shared[k][thread_n + reg_n];
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    // the epilogue (vectorize C width=4; fuse_epilogue acc + residual[m, n])
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                const int n = tile_n + thread_n + reg_n;
+                if (n < N) {
+                    alignas(16) float out[4];
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        out[e] =
+                            acc[reg_m][reg_n + e] + residual[(long long)m * ldresidual + n + e];
+                    }
+                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
+                        *reinterpret_cast<const float4 *>(&out[0]);
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    const float *A, int lda, const float *B, int ldb,
+    float *C, int ldc, const float *residual, int ldresidual, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483623 ||
+        lda < K || ldb < N || ldc < N || ldresidual < N || ldc % 4 != 0 || N % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+        M, N, K, A, lda, B, ldb, C, ldc, residual, ldresidual);
+    return cudaGetLastError();
+}
+#endif

@@ -1,0 +1,81 @@
+"""The emitted text of every example, kept: and each golden is run before it counts.
+
+``pytest tests/golden --update-golden`` writes the texts anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from passes.schedules import CASES, EXAMPLES, ORDERS, in_order
+from pipeline.running import Call, check, emitted, met
+
+SMALL = ((1, 1, 1), (2, 3, 5), (32, 33, 30), (35, 35, 35))
+LARGE = ((127, 131, 257), (128, 128, 128), (130, 260, 40))
+VALUES = (0.0, 1.0, -1.0, 0.7)
+PAIRS = tuple(itertools.product(VALUES, VALUES))
+SAMPLE = ((1.0, 0.0), (0.7, -1.0), (0.0, 0.7))
+PADS = (0, 1, 4, 7)
+THREADS = ("descending", "shuffled", "ascending")
+
+INSTRUCTIVE = {
+    "column_major": "threads along n of a column-major C",
+    "fragments_ahead": "three stages, read ahead, wide",
+    "mixed_stages": "two stages of A, three of B",
+    "no_k_step": "no step along k, micro-tiles",
+    "residual": "a matrix added, wide runs all or nothing",
+    "uneven_pieces": "pieces that threads share unevenly",
+    "warps_along_m": "warps along m",
+    "zigzag": "in pairs of rows",
+}
+"""Goldens of schedules that show what no example shows."""
+
+GOLDEN = EXAMPLES | {name: CASES[case] for name, case in INSTRUCTIVE.items()}
+
+
+def calls(has_scalars: bool) -> list[Call]:
+    """All shapes; all pairs of alpha and beta at the small ones; K = 0; padded rows."""
+    found = [Call(*shape, *pair) for shape in SMALL for pair in PAIRS]
+    found += [Call(*shape, *pair) for shape in LARGE for pair in SAMPLE]
+    found += [Call(33, 35, 0, *pair, pad=5) for pair in PAIRS]
+    if not has_scalars:
+        found = [call for call in found if (call.alpha, call.beta) == SAMPLE[1]]
+    return [
+        replace(call, pad=call.pad or PADS[i % 4], order=THREADS[i % 3], tight=i % 5 == 0)
+        for i, call in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_golden_is_what_is_emitted_and_right(
+    name: str, golden: Callable[[str, str], str]
+) -> None:
+    case = GOLDEN[name]
+    kernel = emitted(case.text)
+    text = golden(f"{name}.cu", kernel.text)
+    assert kernel.text == text
+    for call in calls(kernel.schedule.epilogue is None):
+        check(kernel, met(call, kernel.schedule), case.want, text)
+
+
+def test_every_golden_belongs_to_a_schedule() -> None:
+    assert {path.stem for path in Path(__file__).parent.glob("*.cu")} == set(GOLDEN)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
+@pytest.mark.parametrize("name", ("naive", "tiled", "register_blocked", "vectorized"))
+def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) -> None:
+    kernel = emitted(in_order(name, order))
+    for call in calls(kernel.schedule.epilogue is None):
+        check(kernel, call, EXAMPLES[name].want)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_empty_output_launches_nothing(name: str) -> None:
+    kernel = emitted(EXAMPLES[name].text)
+    for call in (Call(0, 5, 3), Call(5, 0, 3), Call(0, 0, 0)):
+        check(kernel, call, EXAMPLES[name].want)

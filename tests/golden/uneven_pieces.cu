@@ -1,0 +1,151 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     tile            m=24 n=32 k=12
+//     cache_shared    A[k, m] B[n, k]
+//     register_block  m=2 n=4
+//     double_buffer   A B
+// launch:
+//     ceil(M / 24) * ceil(N / 32) blocks of 8 x 12 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483607, N <= 2147483599, K <= 2147483607
+//     C overlaps none of A, B
+
+// ---- kernel ----
+
+constexpr int BM = 24, BN = 32, BK = 12;  // the block's tile of C, in steps of BK
+constexpr int TM = 2, TN = 4;  // a thread's share
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[n, k]; double_buffer A B)
+    __shared__ alignas(16) float A_shared[2][BK][BM];
+    __shared__ alignas(16) float B_shared[2][BN][BK];
+
+    // the block's tile of C (tile m=24 n=32 k=12)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's place in it (tile m=24 n=32 k=12; register_block m=2 n=4)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / BK, A_k = tid % BK;
+    const int B_k = tid / BN, B_n = tid % BN;
+
+    // what it keeps in registers
+    float A_frag[TM], B_frag[TN];
+    float acc[TM][TN] = {};
+    float A_next[3], B_next[4];
+
+    // the first tile (cache_shared A[k, m] B[n, k])
+    #pragma unroll
+    for (int piece = 0; piece < 3; ++piece) {
+        const int m = tile_m + A_m + piece * (THREADS / BK), k = A_k;
+        A_shared[0][A_k][A_m + piece * (THREADS / BK)] =
+            m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+    }
+    #pragma unroll
+    for (int piece = 0; piece < 4; ++piece) {
+        const int k = B_k + piece * (THREADS / BN), n = tile_n + B_n;
+        B_shared[0][B_n][B_k + piece * (THREADS / BN)] =
+            k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+    }
+    int stage = 0;
+    __syncthreads();
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + BK;
+        const int fill = 1 - stage;
+
+        // load the next tile early (double_buffer A B)
+        #pragma unroll
+        for (int piece = 0; piece < 3; ++piece) {
+            const int m = tile_m + A_m + piece * (THREADS / BK), k = next_k + A_k;
+            A_next[piece] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = next_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
+            B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        }
+
+        // multiply the tile (register_block m=2 n=4)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                A_frag[reg_m] = A_shared[stage][k][thread_m + reg_m];
+            }
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                B_frag[reg_n] = B_shared[stage][thread_n + reg_n][k];
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+
+        // store it late (double_buffer A B)
+        #pragma unroll
+        for (int piece = 0; piece < 3; ++piece) {
+            A_shared[fill][A_k][A_m + piece * (THREADS / BK)] = A_next[piece];
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            B_shared[fill][B_n][B_k + piece * (THREADS / BN)] = B_next[piece];
+        }
+        __syncthreads();
+        stage = fill;
+    }
+
+    // the epilogue
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                const int n = tile_n + thread_n + reg_n;
+                if (n < N) {
+                    const float old = beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f;
+                    C[(long long)m * ldc + n] = fmaf(beta, old, alpha * acc[reg_m][reg_n]);
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483607 || N > 2147483599 || K > 2147483607 ||
+        lda < K || ldb < N || ldc < N)
+        return cudaErrorInvalidValue;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 24 + 1LL) * ((N - 1) / 32 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(8, 12), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

@@ -1,0 +1,221 @@
+"""Schedules that between them reach every rewrite and most pairs of rewrites."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from pipeline.running import NAMES, Operands, Want, example
+
+from gemmgen.reference import F32
+
+
+def relu_bias(acc: F32, c: F32, given: Operands) -> F32:
+    total = acc + given["bias"]
+    return np.where(total < 0, np.float32(0), total)
+
+
+def add_residual(acc: F32, c: F32, given: Operands) -> F32:
+    return acc + given["residual"]
+
+
+def add_old(acc: F32, c: F32, given: Operands) -> F32:
+    return acc + c
+
+
+def scale_rows(acc: F32, c: F32, given: Operands) -> F32:
+    return given["row"] * acc
+
+
+def lower_triangle(acc: F32, c: F32, given: Operands) -> F32:
+    rows, columns = np.indices(acc.shape)
+    return np.where(columns > rows, given["s"], acc).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A schedule, and what its epilogue computes where it has one of its own."""
+
+    text: str
+    want: Want | None = None
+
+
+def _lines(*lines: str) -> Case:
+    return Case("\n".join(lines) + "\n")
+
+
+def _fused(expression: str, want: Want, *lines: str) -> Case:
+    return Case("\n".join((*lines, f"fuse_epilogue {expression}")) + "\n", want)
+
+
+BLOCKED = ("tile m=32 n=64 k=8", "cache_shared A[k, m] B[k, n]", "register_block m=4 n=8")
+"""8 x 8 threads of 4 x 8 elements."""
+
+ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
+"""Storage orders of A, B and C."""
+
+
+def gemm_line(order: tuple[str, str, str]) -> str:
+    a, b, c = order
+    return f"gemm C[{c}] = A[{a}] * B[{b}]"
+
+
+def in_order(name: str, order: tuple[str, str, str]) -> str:
+    """An example with the matrices stored in another order."""
+    lines = [line for line in example(name).splitlines() if not line.startswith(("#", "gemm"))]
+    return "\n".join((gemm_line(order), *lines)) + "\n"
+
+
+EXAMPLES = {
+    name: Case(example(name), relu_bias if "fuse_epilogue" in example(name) else None)
+    for name in NAMES
+}
+
+OWN = {
+    "other letters": _lines(
+        "gemm result[row, col] = left[row, d] * right[d, col]",
+        "tile row=32 col=64 d=8",
+        "cache_shared left[d, row] right",
+        "register_block row=4 col=8",
+        "vectorize left right result width=4",
+    ),
+    "threads along m": _lines("bind x=m", "tile m=32 n=8 k=8", "cache_shared A B"),
+    "threads along n of a column-major C": _lines(
+        gemm_line(("k, m", "n, k", "n, m")), "bind x=n", *BLOCKED, "vectorize B C width=4"
+    ),
+    "no step along k": _lines("tile m=16 n=16"),
+    "no step along k, micro-tiles": _lines("tile m=32 n=32", "register_block m=4 n=2"),
+    "a step along k, nothing staged": _lines("tile m=16 n=16 k=8"),
+    "micro-tiles straight from global memory": _lines(
+        "tile m=32 n=64 k=8", "register_block m=4 n=8", "vectorize B C width=4"
+    ),
+    "fragments read ahead from global memory": _lines(
+        "tile m=32 n=64 k=8", "register_block m=4 n=8", "double_buffer A.register B.register"
+    ),
+    "one element per thread, as a micro-tile": _lines(
+        "tile m=8 n=12 k=5", "register_block m=1 n=1", "double_buffer B.register"
+    ),
+    "only A staged": _lines("tile m=32 n=64 k=8", "cache_shared A", "register_block m=4 n=8"),
+    "only B staged, ahead": _lines(
+        "tile m=32 n=32 k=16", "cache_shared B[n, k]", "pad B by=1", "double_buffer B"
+    ),
+    "three stages": _lines(*BLOCKED, "double_buffer A B stages=3"),
+    "four stages, read ahead": _lines(
+        *BLOCKED, "double_buffer A B stages=4", "double_buffer A.register B.register"
+    ),
+    "three stages, read ahead, wide": _lines(
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+    ),
+    "two stages, read ahead": _lines(*BLOCKED, "double_buffer A B A.register B.register"),
+    "two stages of A alone": _lines(*BLOCKED, "double_buffer A"),
+    "two stages of A, three of B": _lines(
+        *BLOCKED, "vectorize A B width=4", "double_buffer A", "double_buffer B stages=3"
+    ),
+    "stages of A, fragments of B": _lines(*BLOCKED, "double_buffer A B.register"),
+    "fragments of A alone": _lines(*BLOCKED, "double_buffer A.register"),
+    "fragments of both, one stage": _lines(*BLOCKED, "double_buffer A.register B.register"),
+    "an odd step, fragments of both": _lines(
+        "tile m=32 n=64 k=5",
+        *BLOCKED[1:],
+        "double_buffer A B A.register B.register",
+    ),
+    "a step of one": _lines(
+        "tile m=32 n=64 k=1", *BLOCKED[1:], "double_buffer A B A.register B.register"
+    ),
+    "pairs": _lines(*BLOCKED, "vectorize A B C width=2", "pad A by=2"),
+    "pairs along an odd multiple of two": _lines(
+        "tile m=24 n=48 k=6",
+        "cache_shared A[k, m] B",
+        "register_block m=6 n=6",
+        "vectorize A B C width=2",
+        "double_buffer A B",
+    ),
+    "pieces of two": _lines(
+        "tile m=32 n=64 k=8", "cache_shared A B", "register_block m=4 n=8 " "interleave=2"
+    ),
+    "pieces of one": _lines(*BLOCKED[:2], "register_block m=4 n=8 interleave=1"),
+    "back and forth": _lines(*BLOCKED[:2], "register_block m=4 n=8 order=serpentine"),
+    "back and forth, odd rows": _lines(
+        "tile m=24 n=40 k=8", "cache_shared A B", "register_block m=3 n=5 order=serpentine"
+    ),
+    "in pairs of rows": _lines(*BLOCKED[:2], "register_block m=4 n=8 order=zigzag"),
+    "in pairs of rows, odd columns": _lines(
+        "tile m=16 n=40 k=8", "cache_shared A B", "register_block m=2 n=5 order=zigzag"
+    ),
+    "odd micro-tiles": _lines(
+        "tile m=40 n=24 k=7", "cache_shared A[k, m] B", "register_block m=5 n=3", "double_buffer A"
+    ),
+    "more threads than pieces": _lines(
+        "tile m=32 n=32 k=4", "cache_shared A B", "vectorize A B width=4", "double_buffer A B"
+    ),
+    "pieces that threads share unevenly": _lines(
+        "tile m=24 n=32 k=12",
+        "cache_shared A[k, m] B[n, k]",
+        "register_block m=2 n=4",
+        "double_buffer A B",
+    ),
+    "warps": _lines(
+        "tile m=64 n=64 k=8",
+        "cache_shared A[k, m] B",
+        "warp_tile m=32 n=16",
+        "register_block m=4 n=4",
+        "vectorize A B C width=4",
+    ),
+    "warps along m": _lines(
+        gemm_line(("m, k", "k, n", "n, m")),
+        "tile m=32 n=48 k=4",
+        "cache_shared A[k, m] B",
+        "warp_tile m=16 n=24",
+        "register_block m=4 n=3 interleave=1",
+    ),
+    "warps whose lanes hold one element": _lines(
+        "tile m=16 n=32 k=8", "cache_shared A B", "warp_tile m=8 n=4", "register_block m=1 n=1"
+    ),
+    "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
+    "bands of the naive kernel": _lines("raster group=2"),
+    "pads of both": _lines(*BLOCKED, "pad A by=3", "pad B by=5", "double_buffer A B"),
+    "more than 48 KiB of shared memory": _lines(
+        "tile m=64 n=64 k=32",
+        "cache_shared A[k, m] B",
+        "register_block m=8 n=4",
+        "double_buffer A B stages=4",
+    ),
+    "whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B A.register B.register",
+    ),
+    "whole rows of fours": _lines(
+        "assume N % 4 == 0", "assume K % 4 == 0", *BLOCKED, "vectorize A B C width=4"
+    ),
+    "a tile of one row": _lines("tile m=1 n=32 k=2", "cache_shared B"),
+    "leading dimensions assumed": _lines(
+        "assume lda == K", "assume ldb == N", "assume ldc == N", *BLOCKED
+    ),
+    "bias": _fused("relu(acc + bias[n])", relu_bias, *BLOCKED),
+    "a matrix added": _fused("acc + residual[m, n]", add_residual, *BLOCKED),
+    "a matrix added, wide": _fused(
+        "acc + residual[m, n]", add_residual, *BLOCKED, "vectorize C width=4"
+    ),
+    "a matrix added, wide runs all or nothing": _fused(
+        "acc + residual[m, n]", add_residual, "assume N % 4 == 0", *BLOCKED, "vectorize C width=4"
+    ),
+    "the old C added": _fused("acc + C[m, n]", add_old, *BLOCKED, "vectorize C width=2"),
+    "the old C added, naive": _fused("acc + C[m, n]", add_old),
+    "rows scaled": _fused("row[m] * acc", scale_rows, *BLOCKED, "vectorize C width=4"),
+    "a triangle": _fused("where(n > m, s, acc)", lower_triangle, *BLOCKED, "vectorize C width=4"),
+}
+
+STORED = {
+    f"{c}, {a}, {b}": _lines(gemm_line((a, b, c)), *BLOCKED, "double_buffer A B")
+    for a, b, c in ORDERS
+}
+
+CASES = EXAMPLES | OWN | STORED

@@ -1,0 +1,43 @@
+"""The CPU run's own test: wrong changes of right texts are found out."""
+
+from __future__ import annotations
+
+import pytest
+from passes.schedules import CASES
+
+from gemmgen.sim.failures import KernelFault
+from gemmgen.sim.process import ORDERS
+from pipeline.running import Call, emitted, run
+
+MUTANTS = {
+    "a k too many": ("naive", "k < K; ++k", "k <= K; ++k"),
+    "a row too many": ("naive", "m >= M", "m > M"),
+    "alpha lost": ("naive", "alpha * acc", "acc + 0.0f * alpha"),
+    "m and n swapped": ("uncoalesced", "(long long)m * ldc + n", "(long long)n * ldc + m"),
+    "no barrier": ("tiled", "__syncthreads();", ""),
+    "a stage off by one": ("double_buffered", "fill = 1 - stage", "fill = stage"),
+    "a tail of k lost": ("register_blocked", "tile_k < K;", "tile_k + BK <= K;"),
+    "a run past its row": ("vectorized", "k + 3 < K", "k < K"),
+    "a store past its row": ("vectorized", "n + 3 < N", "n < N"),
+    "a stage too few": ("three stages", "STAGES - 1", "STAGES - 2"),
+    "a fragment late": ("warp_tiled", "% 2][reg_m]", "% 2 ^ 1][reg_m]"),
+    "a band too high": ("bands", "% height", "% (height + 1)"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_finds_the_mutant(mutant: str) -> None:
+    name, old, new = MUTANTS[mutant]
+    case = CASES[name]
+    kernel = emitted(case.text)
+    assert old in kernel.text
+    changed = kernel.text.replace(old, new)
+    for order in ORDERS:
+        for tight in (False, True):
+            call = Call(33, 147, 45, 0.7, -1.0, order=order, tight=tight)
+            try:
+                if not run(kernel, call, case.want, changed).equal:
+                    return
+            except KernelFault:
+                return
+    pytest.fail("no run shows the mutant")
