@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gemmgen.ir import names
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, Stage
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.facts import divides, equal_to
@@ -74,8 +75,6 @@ class Context:
         sizes = dict(self.kernel.work.tile)
         if letter in sizes:
             return sizes[letter]
-        from gemmgen.ir.edit import pipeline_of
-
         pipeline = pipeline_of(self.kernel)
         return pipeline.step if pipeline else 1
 
@@ -95,20 +94,15 @@ class Context:
 
     # Addresses.
 
-    def pitch(self, tensor: str, contiguous: str) -> Var:
-        """The leading dimension of a matrix: its parameter, or the extent it is assumed equal
-        to."""
-        own = names.ld_name(tensor)
-        return Var(equal_to(self.program, own)) if self._assumed(own) else Var(own)
-
-    def _assumed(self, name: str) -> bool:
-        return equal_to(self.program, name) != name
+    def pitch(self, tensor: str) -> Var:
+        """A matrix's leading dimension: its parameter, or the extent it is assumed equal to."""
+        return Var(equal_to(self.program, names.ld_name(tensor)))
 
     def at(self, tensor: str, letters: tuple[str, ...], index: dict[str, Expr]) -> Element:
         """An element of a tensor in global memory, at its flat 64-bit offset."""
         if len(letters) == 1:
             return Element(tensor, (index[letters[0]],))
-        row = wide_product(index[letters[0]], self.pitch(tensor, letters[-1]))
+        row = wide_product(index[letters[0]], self.pitch(tensor))
         return Element(tensor, (add(row, index[letters[-1]]),))
 
     def in_shared(self, tile: Buffer, stage: Stage, index: dict[str, Expr]) -> Element:
@@ -152,9 +146,6 @@ def next_name(copy: Copy) -> str:
     return f"{copy.src}_next"
 
 
-def literal(value: int) -> Int:
-    return Int(value)
-
-
-def plus_one(expr: Expr, by: int) -> Expr:
-    return Binary("+", expr, Int(by)) if by else expr
+def after(first: Expr, by: int) -> Expr:
+    """The index ``by`` elements behind ``first``."""
+    return Binary("+", first, Int(by)) if by else first

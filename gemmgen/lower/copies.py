@@ -10,7 +10,7 @@ from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Var
 from gemmgen.ir.lowered import Assign, Block, Define, For, If, Move, Node, RegisterArray
 from gemmgen.ir.nodes import Copy, Space
 from gemmgen.ir.simplify import add, all_of, choose, less
-from gemmgen.lower.context import Context, fragment_at, next_name, plus_one
+from gemmgen.lower.context import Context, fragment_at, next_name, after
 from gemmgen.lower.dealing import PIECE, Dealing, dealing_of
 
 ELEMENT = Var("e")
@@ -87,8 +87,7 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
 def _between(
     context: Context, dealing: Dealing, copy: Copy
 ) -> tuple[tuple[RegisterArray, ...], Target]:
-    """Registers between a wide load and its scattered store: the staging registers, if there are
-    any."""
+    """Registers between a wide load and its scattered store: the staging registers, if any."""
     if copy in context.expanded.staged:
         return (), _staged(dealing, copy)
     name, width = next_name(copy), copy.width
@@ -164,7 +163,7 @@ def guarded_read(
         If(
             _whole_piece(context, in_row, column, index[column], width),
             (whole,),
-            (_each(width, lambda e: _one(context, in_row, column, index, e, source, target)),),
+            (_each(width, _one(context, in_row, column, index, width, source, target)),),
         ),
     )
 
@@ -175,7 +174,7 @@ def _whole_piece(
     """All of a piece's elements exist: the last one does."""
     in_column = None
     if not context.is_whole(column):
-        last = first if context.multiple(column, width) else plus_one(first, width - 1)
+        last = first if context.multiple(column, width) else after(first, width - 1)
         in_column = less(last, context.extent(column))
     condition = all_of(in_row, in_column)
     assert condition is not None
@@ -187,18 +186,20 @@ def _one(
     in_row: Expr | None,
     column: str,
     index: dict[str, Expr],
-    e: Expr,
+    width: int,
     source: Target,
     target: Target,
 ) -> Node:
-    if context.is_whole(column) or context.multiple(column, 4):
+    """One element of a piece that is not wholly inside: read if it exists, else zero."""
+    e = ELEMENT
+    if context.is_whole(column) or context.multiple(column, width):
         return Assign(target(e), ZERO)
     in_column = less(Binary("+", index[column], e), context.extent(column))
     return Assign(target(e), choose(all_of(in_row, in_column), source(e), ZERO))
 
 
-def _each(width: int, body: Callable[[Expr], Node]) -> For:
-    return For(ELEMENT.name, Int(0), Int(width), Int(1), (body(ELEMENT),), unroll=True)
+def _each(width: int, body: Node) -> For:
+    return For(ELEMENT.name, Int(0), Int(width), Int(1), (body,), unroll=True)
 
 
 def _write_piece(
@@ -215,7 +216,7 @@ def _write_piece(
         return (Assign(target(Int(0)), source(Int(0))),)
     if tile.layout.order[-1] == dealing.column:
         return (Move(target(Int(0)), source(Int(0)), copy.width),)
-    return (_each(copy.width, lambda e: Assign(target(e), source(e))),)
+    return (_each(copy.width, Assign(target(ELEMENT), source(ELEMENT))),)
 
 
 def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:

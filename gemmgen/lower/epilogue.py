@@ -10,7 +10,7 @@ from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArra
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
-from gemmgen.lower.context import Context, plus_one
+from gemmgen.lower.context import Context, after
 
 OUT, OLD = "out", "old"
 ELEMENT = Var("e")
@@ -143,7 +143,7 @@ def _guarded_run(
     one = Assign(register, element) if into else Assign(element, register)
     inside = less(add(at[inner], ELEMENT), context.extent(inner))
     each = For(ELEMENT.name, Int(0), Int(width), Int(1), (If(inside, (one,)),), unroll=True)
-    complete = less(plus_one(at[inner], width - 1), context.extent(inner))
+    complete = less(after(at[inner], width - 1), context.extent(inner))
     return (If(complete, (whole,), (each,)),)
 
 

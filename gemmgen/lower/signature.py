@@ -121,7 +121,7 @@ def _is_read(value: Expr, tensor: str) -> bool:
 def _pitches(context: Context, params: tuple[Param, ...]) -> Iterator[tuple[str, str]]:
     for param in params:
         if param.kind == "tensor" and len(param.indices) == 2:
-            yield param.name, context.pitch(param.name, param.indices[-1]).name
+            yield param.name, context.pitch(param.name).name
 
 
 def _requirements(context: Context, params: tuple[Param, ...]) -> Iterator[Requirement]:
@@ -164,4 +164,4 @@ def _wide(context: Context) -> Iterator[Requirement]:
         width = widths.get(buffer.name, 1)
         if buffer.space is Space.GLOBAL and width > 1:
             yield Aligned(buffer.name, 4 * width)
-            yield MultipleOf(context.pitch(buffer.name, buffer.layout.order[-1]).name, width)
+            yield MultipleOf(context.pitch(buffer.name).name, width)
