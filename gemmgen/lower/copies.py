@@ -10,7 +10,7 @@ from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Var
 from gemmgen.ir.lowered import Assign, Block, Define, For, If, Move, Node, RegisterArray
 from gemmgen.ir.nodes import Copy, Space
 from gemmgen.ir.simplify import add, all_of, choose, less
-from gemmgen.lower.context import Context, fragment_at, next_name, after
+from gemmgen.lower.context import Context, after, fragment_at, next_name
 from gemmgen.lower.dealing import PIECE, Dealing, dealing_of
 
 ELEMENT = Var("e")
