@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
 
 from gemmgen.errors import Mistake, ScheduleError
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Buffer, Program, Space
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.source import Span
-from gemmgen.target import MAX_REGISTERS, MAX_THREADS, TARGETS, WARP
-
-OVERHEAD = 24
-"""Registers that a kernel needs beside its sums and fragments, at the least: places, bounds,
-pointers."""
+from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
 
 
 def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) -> None:
@@ -47,13 +44,13 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     spread = program.main.spread
     count = " x ".join(str(a.threads) for a in spread.axes)
     place = _place(schedule, "register_block", "tile")
-    m, n = (a.letter for a in spread.axes)
     note = f"{count} = {kernel.threads} threads; a block has at most {MAX_THREADS}"
     if kernel.threads > MAX_THREADS:
         if any(d.name == "register_block" for d in schedule.directives):
             hint = "a larger register_block, or a smaller tile"
         else:
-            hint = f"register_block {m}=8 {n}=8 gives each thread more to do; or a smaller tile"
+            shares = (f"{a.letter}={gcd(a.extent, 8)}" for a in spread.axes)
+            hint = f"register_block {' '.join(shares)} gives each thread more to do"
         yield Mistake("the tile needs too many threads", place, hint, (note,))
     elif kernel.threads % WARP:
         note = f"{count} = {kernel.threads} threads; {kernel.threads} % {WARP} = "

@@ -14,6 +14,10 @@ MAX_THREADS = 1024
 """Threads per block."""
 MAX_REGISTERS = 255
 """32-bit registers per thread."""
+REGISTER_FILE = 65536
+"""32-bit registers per multiprocessor."""
+OVERHEAD = 24
+"""Registers a thread needs beside its arrays, at the least: places, bounds, pointers."""
 WARP = 32
 
 

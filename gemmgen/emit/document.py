@@ -34,6 +34,7 @@ class KernelView:
     end: str
     constants: list[str]
     checks: list[str]
+    bounds: str
     name: str
     parameters: list[str]
     shared: list[str]
@@ -98,6 +99,7 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
         END,
         constant_lines(kernel.constants),
         [f'static_assert({c_text(c.condition)}, "{c.message}");' for c in kernel.checks],
+        "THREADS" if kernel.blocks == 1 else f"THREADS, {kernel.blocks}",
         kernel.interface.name,
         parameter_lines(kernel.interface, 96),
         _shared_lines(kernel),

@@ -165,6 +165,8 @@ class LoweredKernel:
     shared: tuple[SharedArray, ...]
     body: tuple[Node, ...]
     threads: int
+    blocks: int = 1
+    """Blocks that a multiprocessor is to hold at once, at the least."""
 
 
 @dataclass(frozen=True)

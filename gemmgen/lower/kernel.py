@@ -40,6 +40,7 @@ from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
 from gemmgen.lower.dealing import dealing_of
+from gemmgen.lower.occupancy import blocks_per_multiprocessor
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
 from gemmgen.target import STATIC_SHARED
@@ -81,6 +82,7 @@ def _kernel(context: Context) -> LoweredKernel:
         shared,
         body,
         context.kernel.spread.threads,
+        blocks_per_multiprocessor(context),
     )
 
 

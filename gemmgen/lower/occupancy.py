@@ -1,0 +1,34 @@
+"""How many blocks a multiprocessor is asked to hold at once.
+
+Two blocks fill each other's waits at barriers.  Compilers often use a few registers more than would
+leave room for the second one; where a thread's arrays fit twice, ``__launch_bounds__`` says so.
+"""
+
+from __future__ import annotations
+
+from gemmgen.ir.nodes import Space
+from gemmgen.lower.context import Context
+from gemmgen.lower.copies import staging_array
+from gemmgen.target import OVERHEAD, REGISTER_FILE
+
+
+def blocks_per_multiprocessor(context: Context) -> int:
+    """2 where the arrays of two blocks' threads fit in the registers, else 1."""
+    if context.scalar_sums:
+        return 1
+    needed = array_registers(context) + OVERHEAD
+    return 2 if 2 * context.kernel.spread.threads * needed <= REGISTER_FILE else 1
+
+
+def array_registers(context: Context) -> int:
+    """Registers that a thread's sums, fragments and staged pieces take."""
+    total = 0
+    for buffer in context.kernel.buffers:
+        if buffer.space is Space.REGISTER and buffer.spread is not None:
+            total += buffer.layout.stages * buffer.spread.registers
+    for copy in context.expanded.staged:
+        pieces = 1
+        for size in staging_array(context, copy).sizes:
+            pieces *= size
+        total += pieces
+    return total
