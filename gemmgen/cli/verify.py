@@ -1,0 +1,78 @@
+"""``gemmgen verify``: kernels proved right by every means this machine has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from gemmgen.cli import options
+from gemmgen.cli.files import name_of, put
+from gemmgen.pipeline import compile_schedule
+from gemmgen.verify.run import LAYERS, exit_code
+
+if TYPE_CHECKING:
+    from gemmgen.verify.outcome import Outcome, Subject
+
+_COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
+
+
+@click.command("verify")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@options.shapes
+@click.option(
+    "--require",
+    "required",
+    type=click.Choice(list(LAYERS)),
+    multiple=True,
+    help="Exit code 3 where this layer can't be run.",
+)
+@options.arch
+@options.settings
+@options.as_json
+def command(
+    files: Sequence[str],
+    shapes: Sequence[options.Shape],
+    required: Sequence[str],
+    arch: str | None,
+    settings: Sequence[options.Setting],
+    as_json: bool,
+) -> None:
+    """Prove the kernel of each FILE right, layer by layer.
+
+    C0 the schedule's text; C1 its meaning after every pass; C2 the emitted text, run on the CPU;
+    C3 compiling it for six architectures; G2 a GPU.  Exit code 0 where all that could run held,
+    C1 and C2 among them; 1 where one failed; 3 where C1, C2 or a required layer could not run.
+    """
+    from gemmgen.verify.outcome import Subject
+    from gemmgen.verify.shapes import exactly
+
+    subjects: list[tuple[str, Subject]] = []
+    for path in files:
+        emitted = compile_schedule(options.load(path, settings, arch))
+        wanted = tuple(exactly(emitted, shape) for shape in shapes)
+        subjects.append((name_of(path), Subject(emitted, wanted)))
+    results = [(name, _verified(name, subject, as_json)) for name, subject in subjects]
+    if as_json:
+        found = [{"file": name, "layers": [asdict(o) for o in told]} for name, told in results]
+        put(json.dumps(found, indent=2) + "\n")
+    codes = {exit_code(told, tuple(required)) for _, told in results}
+    click.get_current_context().exit(min(codes - {0}, default=0))
+
+
+def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
+    """The outcomes of one kernel, each printed when it is known."""
+    from gemmgen.verify.run import verify
+
+    if not quiet:
+        put(f"{click.style(name, bold=True)}\n")
+    outcomes: list[Outcome] = []
+    for outcome in verify(subject):
+        outcomes.append(outcome)
+        if not quiet:
+            status = click.style(f"{outcome.status:<7}", fg=_COLOURS[outcome.status])
+            put(f"  {outcome.layer}  {status}  {outcome.detail or outcome.reason}\n")
+    return tuple(outcomes)

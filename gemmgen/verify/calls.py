@@ -1,0 +1,170 @@
+"""One call of a kernel on the CPU: matrices in poisoned memory, run, and everything looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gemmgen import reference
+from gemmgen.interface import Param
+from gemmgen.ir.build import problem_of
+from gemmgen.ir.problem import Problem
+from gemmgen.pipeline import Emitted
+from gemmgen.reference import F32, Inputs
+from gemmgen.schedule.roles import extent
+from gemmgen.sim.memory import Matrix
+from gemmgen.sim.run import CompiledKernel
+from gemmgen.verify.epilogue import Wanted, hides_c, wanted
+from gemmgen.verify.outcome import Shape
+from gemmgen.verify.shapes import alignment, solve
+
+Data = Literal["integers", "normal", "permutation", "NaN in A", "infinity in B"]
+Order = Literal["ascending", "descending", "shuffled"]
+OTHER_SCALAR = 0.75
+"""What scalars of an epilogue get, beyond alpha and beta."""
+
+_MAKERS: Mapping[str, Callable[[int, int, int, int], Inputs]] = {
+    "integers": reference.integers,
+    "permutation": reference.permutation,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Extents, numbers, and how it is run; rows are ``pad`` elements apart beyond their length."""
+
+    shape: Shape
+    data: Data = "integers"
+    alpha: float = 1.0
+    beta: float = 0.0
+    pad: int = 0
+    order: Order = "ascending"
+
+    def text(self) -> str:
+        m, n, k = self.shape
+        scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
+        padding = f", rows padded by {self.pad}" if self.pad else ""
+        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}"
+
+
+class Caller:
+    """Calls one kernel; the sums of inputs that come again are kept."""
+
+    def __init__(self, emitted: Emitted):
+        self.emitted = emitted
+        self.problem = problem_of(emitted.schedule)
+        self._sums: dict[tuple[Shape, Data], tuple[Inputs, F32]] = {}
+
+    def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
+        """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
+
+        Raises ``KernelFailure`` where the run is stopped.
+        """
+        problem, params = self.problem, self.emitted.interface.params
+        inputs, acc = self._inputs(case)
+        names = [extent(letter) for letter in (problem.m, problem.n, problem.k)]
+        sizes = dict(zip(names, case.shape, strict=True))
+        values = solve(self.emitted, sizes, case.pad)
+        scalars = _scalars(params, case)
+        tensors = self._tensors(case, inputs, scalars)
+        placed = {p.name: self._place(p, tensors, values) for p in params if p.kind == "tensor"}
+        before = {name: matrix.view.copy() for name, matrix in placed.items()}
+        arguments: dict[str, F32 | int | float] = {**values, **scalars}
+        arguments |= {p.name: _shaped(p, placed[p.name]) for p in params if p.kind == "tensor"}
+        kernel.run(
+            {p.name: arguments[p.name] for p in params}, order=case.order, seed=sum(case.shape)
+        )
+        result = placed[problem.c.name].view
+        result = result if problem.c.letters[0] == problem.m else result.T
+        want = self._wanted(acc, tensors, scalars) if result.size else Wanted(result, None)
+        return _difference(problem, placed, before, result, want)
+
+    def _inputs(self, case: Case) -> tuple[Inputs, F32]:
+        """A (M, K), B (K, N), C (M, N), and the product of the first two."""
+        key = case.shape, case.data
+        if key not in self._sums:
+            m, n, k = case.shape
+            made = _MAKERS.get(case.data, reference.normal)(m, n, k, m + n + k)
+            if case.data == "NaN in A" and k:
+                made = Inputs(_marked(made.a, np.nan), made.b, made.c)
+            if case.data == "infinity in B" and k:
+                made = Inputs(made.a, _marked(made.b, np.inf), made.c)
+            self._sums[key] = made, reference.sequential(made.a, made.b)
+        return self._sums[key]
+
+    def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, F32]:
+        """Every tensor with rows and columns in the order of its roles; a C that is not to be read
+        is NaN."""
+        problem = self.problem
+        c = inputs.c
+        if hides_c(problem) and scalars["beta"] == 0.0:
+            c = np.full_like(c, np.nan)
+        found = {problem.a.name: inputs.a, problem.b.name: inputs.b, problem.c.name: c}
+        m, n, _ = case.shape
+        for at, param in enumerate(self.emitted.interface.params):
+            if param.kind == "tensor" and param.name not in found:
+                sizes = [m if problem.m in param.indices else 1]
+                sizes.append(n if problem.n in param.indices else 1)
+                rng = np.random.default_rng([at, m, n])
+                drawn = rng.integers(-5, 6, sizes) if case.data == "integers" else None
+                values = rng.standard_normal(sizes) if drawn is None else drawn
+                found[param.name] = values.astype(np.float32)
+        return found
+
+    def _place(self, param: Param, tensors: Mapping[str, F32], values: Mapping[str, int]) -> Matrix:
+        """A tensor in its storage order; an output that is not read was never written."""
+        emitted = self.emitted
+        rows = tensors[param.name]
+        stored = rows.T if self._is_turned(param) else rows
+        stored = stored.reshape(1, -1) if len(param.indices) == 1 else stored
+        pitch = dict(emitted.interface.pitch).get(param.name)
+        length = values[pitch] if pitch else stored.shape[1]
+        step = alignment(emitted.interface, param.name)
+        if param.written and not param.read:
+            return Matrix.poisoned(len(stored), stored.shape[1], length, offset=step)
+        return Matrix.holding(stored, length, offset=step)
+
+    def _is_turned(self, param: Param) -> bool:
+        """Are the tensor's rows in memory the columns of its role?"""
+        problem = self.problem
+        first = {problem.a.name: problem.m, problem.b.name: problem.k}.get(param.name, problem.m)
+        return len(param.indices) == 2 and param.indices[0] != first
+
+    def _wanted(self, acc: F32, tensors: Mapping[str, F32], scalars: Mapping[str, float]) -> Wanted:
+        return wanted(self.problem, acc, tensors, scalars)
+
+
+def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
+    given = {"alpha": case.alpha, "beta": case.beta}
+    return {p.name: given.get(p.name, OTHER_SCALAR) for p in params if p.kind == "scalar"}
+
+
+def _marked(values: F32, mark: float) -> F32:
+    """``values`` with ``mark`` in the middle."""
+    rows, columns = values.shape
+    return reference.placed(values, rows // 2, columns // 2, mark)
+
+
+def _shaped(param: Param, matrix: Matrix) -> F32:
+    return matrix.view[0] if len(param.indices) == 1 else matrix.view
+
+
+def _difference(
+    problem: Problem,
+    placed: Mapping[str, Matrix],
+    before: Mapping[str, F32],
+    result: F32,
+    want: Wanted,
+) -> str | None:
+    for name, matrix in placed.items():
+        touched = matrix.touched()
+        if touched is not None:
+            return f"{name}: {touched}"
+        changed = matrix.changed(before[name]) if name != problem.c.name else None
+        if changed is not None:
+            return f"the input {name} was written to: {changed}"
+    compared = reference.compare(result, want.value, want.bound)
+    return None if compared.equal else f"{problem.c.name}: {compared.text()}"

@@ -1,0 +1,74 @@
+"""C3: the text compiles without a warning for every architecture that can run it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu import nvrtc
+from gemmgen.limits import meets
+from gemmgen.pipeline import Emitted
+from gemmgen.target import TARGETS
+from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
+
+LAYER = "C3"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
+FILE = 65536
+"""32-bit registers that the threads of a block share, on each of these architectures."""
+
+
+def check(subject: Subject) -> Outcome:
+    """Compiles; checks registers against the block's threads and the ``require`` lines."""
+    emitted = subject.emitted
+    missing = nvrtc.available()
+    if missing is not None:
+        return skipped(LAYER, missing)
+    found: dict[str, nvrtc.Compiled] = {}
+    for arch in architectures(emitted):
+        try:
+            found[arch] = nvrtc.compile_text(emitted.text, arch)
+        except nvrtc.CompileError as refused:
+            return failed(LAYER, str(refused))
+        except CannotCheck as unsure:
+            return skipped(LAYER, str(unsure))
+    figures = {arch: {"registers": c.registers, "spills": c.spills} for arch, c in found.items()}
+    complaint = _complaint(emitted, found)
+    if complaint is not None:
+        return replace(failed(LAYER, complaint), figures=figures)
+    return replace(passed(LAYER, _told(found)), figures=figures)
+
+
+def architectures(emitted: Emitted) -> tuple[str, ...]:
+    """Those that the block's shared memory fits; an exact target (``sm_90a``) stands alone."""
+    if not emitted.target.removeprefix("sm_").isdigit():
+        return (emitted.target,)
+    used = emitted.interface.static_shared + emitted.interface.dynamic_shared
+    fitting = [arch for arch in ARCHITECTURES if TARGETS[arch].shared >= used]
+    return tuple(dict.fromkeys((*fitting, emitted.target)))
+
+
+def _complaint(emitted: Emitted, found: dict[str, nvrtc.Compiled]) -> str | None:
+    x, y = emitted.interface.block
+    for arch, compiled in found.items():
+        needed = -(-compiled.registers // 8) * 8 * x * y
+        if needed > FILE:
+            return (
+                f"{arch}: {compiled.registers} registers for each of {x * y} threads are more than "
+                f"the {FILE:,} of a block, so no launch would succeed"
+            )
+    here = found[emitted.target]
+    known = {"registers": here.registers, "spills": here.spills}
+    for require in emitted.schedule.requires:
+        value = known.get(require.quantity)
+        if value is not None and not meets(require, value):
+            told = f"require {require.quantity} {require.op} {require.limit}"
+            return f"{told} does not hold: {require.quantity} = {value} on {emitted.target}"
+    return None
+
+
+def _told(found: dict[str, nvrtc.Compiled]) -> str:
+    parts: list[str] = []
+    for arch, compiled in found.items():
+        spills = f" and {compiled.spills} bytes spilled" if compiled.spills else ""
+        parts.append(f"{arch} {compiled.registers}{spills}")
+    return f"compiles without warnings; registers: {', '.join(parts)}"

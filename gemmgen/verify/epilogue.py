@@ -1,0 +1,167 @@
+"""The epilogue over whole matrices, rounded exactly as the emitted text rounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen import reference
+from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
+from gemmgen.ir.expr import (
+    Binary,
+    Call,
+    Element,
+    Expr,
+    Float,
+    Int,
+    Select,
+    Unary,
+    Var,
+    transform,
+    walk,
+)
+from gemmgen.ir.problem import Problem
+from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
+from gemmgen.reference import F32, F64
+
+LIBRARY = frozenset({"exp", "tanh", "erf"})
+"""Functions that C libraries round differently, by a few units in the last place."""
+
+LIBRARY_ULPS = 4
+_ULP = 2.0**-23
+_TINY = 2.0**-140
+OLD = "old"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What C must be; ``bound`` (None: the very bits) where a library function takes part."""
+
+    value: F32
+    bound: F64 | None
+
+
+def hides_c(problem: Problem) -> bool:
+    """Is C read as ``beta * C`` alone, so that beta = 0 must not read it?"""
+    c = problem.c.name
+    return reads(problem.epilogue, c) and not reads_unscaled(problem.epilogue, c)
+
+
+def is_exact(problem: Problem) -> bool:
+    """Does the kernel give the same bits with every library?"""
+    return not any(_calls_library(e) for e in walk(_spelt(problem)[1]))
+
+
+def wanted(
+    problem: Problem, acc: F32, tensors: Mapping[str, F32], scalars: Mapping[str, float]
+) -> Wanted:
+    """C (rows, columns) from the sums ``acc``; ``tensors`` broadcast to its shape.
+
+    The arithmetic is the emitted text's: its spelling of functions, one rounding per operation.
+    """
+    names: dict[str, Value] = {name: np.float32(value) for name, value in scalars.items()}
+    names["acc"] = acc
+    names[problem.m] = np.arange(len(acc), dtype=np.float32)[:, None]
+    names[problem.n] = np.arange(acc.shape[1], dtype=np.float32)
+    if hides_c(problem):
+        unread = scalars["beta"] == 0.0
+        old = tensors[problem.c.name]
+        names[OLD] = np.zeros_like(old) if unread else old
+    arithmetic = _Arithmetic(problem, names, tensors, acc.shape)
+    value = arithmetic.result(None, 0.0)
+    if not arithmetic.calls:
+        return Wanted(value, None)
+    bound = LIBRARY_ULPS * _ULP * np.abs(value.astype(np.float64)) + _TINY
+    for call in range(arithmetic.calls):
+        for sign in (-1.0, 1.0):
+            other = arithmetic.result(call, sign * LIBRARY_ULPS * _ULP)
+            with np.errstate(all="ignore"):
+                moved = np.abs(other.astype(np.float64) - value.astype(np.float64))
+            bound = bound + np.nan_to_num(moved, nan=0.0, posinf=0.0)
+    return Wanted(value, bound)
+
+
+def _spelt(problem: Problem) -> tuple[Spelling, Expr]:
+    """The epilogue in the operations of the text, and the locals that it uses."""
+    c = problem.c.name
+
+    def rule(expr: Expr) -> Expr | None:
+        return Var(OLD) if isinstance(expr, Element) and expr.buffer == c else None
+
+    spelling = Spelling()
+    told = transform(problem.epilogue, rule) if hides_c(problem) else problem.epilogue
+    return spelling, spelling.spell(told)
+
+
+def _calls_library(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.function in LIBRARY
+
+
+@dataclass
+class _Arithmetic:
+    """Evaluates an epilogue; ``calls`` counts its library calls, one of which may be moved."""
+
+    problem: Problem
+    names: Mapping[str, Value]
+    tensors: Mapping[str, F32]
+    shape: tuple[int, ...]
+    calls: int = 0
+    _moved: int | None = field(default=None)
+    _by: float = 0.0
+
+    def result(self, moved: int | None, by: float) -> F32:
+        """The value where library call ``moved`` is off by the share ``by`` of its result."""
+        self.calls, self._moved, self._by = 0, moved, by
+        spelling, value = _spelt(self.problem)
+        names = dict(self.names)
+        with np.errstate(all="ignore"):
+            for define in spelling.defines:
+                names[define.name] = self._of(define.value, names)
+            found = np.asarray(self._of(value, names), np.float32)
+        return np.broadcast_to(found, self.shape)
+
+    def _of(self, expr: Expr, names: Mapping[str, Value]) -> Value:
+        match expr:
+            case Int(value) | Float(value):
+                return np.float32(value)
+            case Var(name):
+                return names[name]
+            case Element(buffer, _):
+                return self.tensors[buffer]
+            case Binary(op, left, right):
+                return _binary(op, self._of(left, names), self._of(right, names))
+            case Unary("-", operand):
+                return negate(self._of(operand, names))
+            case Unary(_, operand):
+                return np.logical_not(self._of(operand, names))
+            case Select(condition, yes, no):
+                chosen = (self._of(part, names) for part in (condition, yes, no))
+                return np.where(*cast(tuple[npt.NDArray[np.bool_], F32, F32], tuple(chosen)))
+            case Call(function, arguments):
+                return self._call(function, [self._of(a, names) for a in arguments])
+            case _:
+                raise AssertionError(f"an epilogue has no {type(expr).__name__}")
+
+    def _call(self, function: str, arguments: list[Value]) -> Value:
+        if function == "fmaf":
+            a, b, c = arguments
+            return reference.fma(a, b, c)
+        result = FUNCTIONS[function](*arguments)
+        if function not in LIBRARY:
+            return result
+        number, self.calls = self.calls, self.calls + 1
+        if number != self._moved:
+            return result
+        return (np.asarray(result, np.float64) * (1.0 + self._by)).astype(np.float32)
+
+
+def _binary(op: str, left: Value, right: Value) -> Value:
+    if op == "/":
+        return divide(left, right)
+    if op in ("&&", "||"):
+        return np.logical_and(left, right) if op == "&&" else np.logical_or(left, right)
+    return (ARITHMETIC | COMPARE)[op](left, right)

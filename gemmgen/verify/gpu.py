@@ -1,0 +1,102 @@
+"""G2: the kernel on a GPU, against exact integers, float64 and cuBLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gemmgen import reference
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu import device
+from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.verify import Case, Reference, cases, verify
+from gemmgen.ir.build import problem_of
+from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.pipeline import Emitted
+from gemmgen.reference import F32
+from gemmgen.schedule.roles import extent, roles
+from gemmgen.verify.epilogue import is_exact, wanted
+from gemmgen.verify.outcome import Outcome, Shape, Subject, failed, passed, skipped
+from gemmgen.verify.shapes import default_shapes, fit
+
+LAYER = "G2"
+LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
+SEQUENTIAL = 1 << 24
+"""Multiply-adds up to which the sums are computed in the kernel's order, bit for bit."""
+
+
+def check(subject: Subject) -> Outcome:
+    """Runs the kernel on the current GPU, where there is one."""
+    emitted = subject.emitted
+    missing = device.missing()
+    if missing is not None:
+        return skipped(LAYER, missing)
+    try:
+        kernel = Kernel.of(emitted)
+    except CannotCheck as unable:
+        return skipped(LAYER, str(unable))
+    wanted_cases = _cases(subject)
+    outcomes = verify(
+        kernel,
+        wanted_cases,
+        reference=reference_of(emitted),
+        exact=is_exact(problem_of(emitted.schedule)),
+    )
+    for outcome in outcomes:
+        if outcome.status != "passed":
+            return failed(LAYER, f"{outcome.case.text()}: {outcome.detail}")
+    against = "exact integers and float64" if emitted.schedule.epilogue else "cuBLAS and float64"
+    name = device.name(kernel.device)
+    return passed(LAYER, f"{len(outcomes)} cases against {against} on an {name}")
+
+
+def _cases(subject: Subject) -> tuple[Case, ...]:
+    emitted = subject.emitted
+    shapes = subject.shapes
+    if not shapes:
+        shapes = (*default_shapes(emitted), *(fit(emitted, shape) for shape in LARGER))
+    names = [extent(letter) for letter in roles(emitted.schedule.gemm)]
+    return tuple(
+        case
+        for shape in dict.fromkeys(shapes)
+        for case in cases(dict(zip(names, shape, strict=True)))
+    )
+
+
+def reference_of(emitted: Emitted) -> Reference | None:
+    """What an epilogue of its own should give; None for the default one, which cuBLAS has too."""
+    if emitted.schedule.epilogue is None:
+        return None
+    problem = problem_of(emitted.schedule)
+
+    def compute(given: Mapping[str, np.ndarray | float]) -> np.ndarray:
+        tensors = {
+            name: _in_roles(problem, emitted, name, value.astype(np.float32))
+            for name, value in given.items()
+            if isinstance(value, np.ndarray)
+        }
+        scalars = {name: v for name, v in given.items() if not isinstance(v, np.ndarray)}
+        a, b = tensors.pop(problem.a.name), tensors.pop(problem.b.name)
+        result = wanted(problem, _sums(a, b), tensors, scalars).value
+        return result if problem.c.letters[0] == problem.m else result.T
+
+    return compute
+
+
+def _sums(a: F32, b: F32) -> F32:
+    """A (M, K) times B (K, N); large ones through float64."""
+    if a.shape[0] * a.shape[1] * b.shape[1] <= SEQUENTIAL:
+        return reference.sequential(a, b)
+    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+
+
+def _in_roles(problem: Problem, emitted: Emitted, name: str, values: F32) -> F32:
+    """A stored tensor as A (M, K), B (K, N), or broadcasting to C (M, N)."""
+    known = {t.name: t for t in (problem.a, problem.b, problem.c)}
+    params = {p.name: p.indices for p in emitted.interface.params}
+    tensor = known.get(name) or Tensor(name, params[name])
+    if len(tensor.letters) == 1:
+        return values[:, None] if tensor.letters[0] == problem.m else values
+    first = problem.k if name == problem.b.name else problem.m
+    return values if tensor.letters[0] == first else values.T

@@ -1,0 +1,45 @@
+"""C1: the program means the same after every pass."""
+
+from __future__ import annotations
+
+from gemmgen.ir.meaning import same_meaning
+from gemmgen.pipeline import Step, make_concrete, rewrite
+from gemmgen.verify.outcome import Outcome, Shape, Subject, failed, passed
+from gemmgen.verify.shapes import fit, tile_of
+
+LAYER = "C1"
+MOST = 1 << 16
+"""Elements of C beyond which a shape is no matter for an interpreter."""
+
+
+def check(subject: Subject) -> Outcome:
+    """Interprets the program after each pass; a failure names the pass where it first appears."""
+    steps = rewrite(subject.emitted.schedule)
+    shapes = shapes_of(subject)
+    for step in steps:
+        complaint = difference(step, shapes)
+        if complaint is not None:
+            return failed(LAYER, f"after {step.directive}: {complaint}")
+    names = ", ".join(step.directive for step in steps)
+    return passed(LAYER, f"after each of {names}, at {len(shapes)} shapes")
+
+
+def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
+    """Where the program of ``step`` is not its problem, in words."""
+    lowered = make_concrete(step.program)
+    for shape in shapes:
+        found = same_meaning(lowered, step.program.problem, step.program.facts, shape)
+        if found is not None:
+            return f"{'x'.join(map(str, shape))}: {found.text()}"
+    return None
+
+
+def shapes_of(subject: Subject) -> tuple[Shape, ...]:
+    """Tiny and ragged: less than a tile, a little more than one, and past the stages."""
+    given = tuple(s for s in subject.shapes if s[0] * s[1] <= MOST)
+    if given:
+        return given
+    m, n, k, stages = tile_of(subject.emitted.schedule)
+    ring = k * (stages + 1)
+    wanted: tuple[Shape, ...] = ((2, 3, 5), (m + 1, 5, ring + 1), (3, n + 1, max(ring - 1, 1)))
+    return tuple(dict.fromkeys(fit(subject.emitted, shape) for shape in wanted))

@@ -1,0 +1,48 @@
+"""What a layer is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gemmgen.pipeline import Emitted
+
+Status = Literal["passed", "failed", "skipped"]
+Shape = tuple[int, int, int]
+"""Rows, columns, terms."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a layer.
+
+    ``detail`` says what was shown, or where it failed; ``reason`` why it was skipped.  ``figures``
+    are numbers found on the way, for scripts: registers per architecture, say.
+    """
+
+    layer: str
+    status: Status
+    detail: str = ""
+    reason: str = ""
+    figures: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel to prove; without ``shapes`` (M, N, K) each layer takes its own."""
+
+    emitted: Emitted
+    shapes: tuple[Shape, ...] = ()
+
+
+def passed(layer: str, detail: str) -> Outcome:
+    return Outcome(layer, "passed", detail)
+
+
+def failed(layer: str, detail: str) -> Outcome:
+    return Outcome(layer, "failed", detail)
+
+
+def skipped(layer: str, reason: str) -> Outcome:
+    return Outcome(layer, "skipped", reason=reason)

@@ -1,0 +1,136 @@
+"""Shapes that a kernel can be called with: its assumptions and requirements hold for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gemmgen.errors import UsageError
+from gemmgen.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.pipeline import Emitted, rewrite
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import extent, ld_name, roles, tensors
+from gemmgen.verify.outcome import Shape
+
+_ROUNDS = 64
+_K_STEP = 8
+"""Stands for the k tile of a kernel that has none."""
+
+
+def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
+    """Small, ragged, one beside each tile, past the ring of stages, several tiles, and K = 0."""
+    m, n, k, stages = tile_of(emitted.schedule)
+    ring = k * (stages + 1)
+    wanted: tuple[Shape, ...] = (
+        (1, 1, 1),
+        (2, 3, 5),
+        (m - 1, n + 1, ring - 1),
+        (m + 1, max(n - 1, 1), ring + 1),
+        (m, n, 2 * k),
+        (2 * m + 3, 2 * n + 5, k + 1),
+        (3, 5, 0),
+    )
+    return tuple(dict.fromkeys(fit(emitted, shape) for shape in wanted))
+
+
+def tile_of(schedule: Schedule) -> tuple[int, int, int, int]:
+    """The block's tile along rows, columns and terms, and the most stages of one."""
+    program = rewrite(schedule)[-1].program
+    kernel, problem = program.main, program.problem
+    sizes = dict(kernel.work.tile)
+    pipeline = pipeline_of(kernel)
+    stages = max(buffer.layout.stages for buffer in kernel.buffers)
+    return sizes[problem.m], sizes[problem.n], pipeline.step if pipeline else _K_STEP, stages
+
+
+def fit(emitted: Emitted, wanted: Shape) -> Shape:
+    """``wanted``, made larger where an assumption or a requirement asks for it."""
+    names = [extent(letter) for letter in roles(emitted.schedule.gemm)]
+    values = solve(emitted, dict(zip(names, wanted, strict=True)), 0)
+    m, n, k = (values[name] for name in names)
+    return m, n, k
+
+
+def exactly(emitted: Emitted, shape: Shape) -> Shape:
+    """``shape``, or a ``UsageError`` that says which assumption excludes it."""
+    names = [extent(letter) for letter in roles(emitted.schedule.gemm)]
+    wanted = dict(zip(names, shape, strict=True))
+    values = solve(emitted, wanted, 0)
+    if any(values[name] != wanted[name] for name in names):
+        spelled = "x".join(map(str, shape))
+        broken = ", ".join(r.text() for r in constraints(emitted) if _breaks(r, wanted))
+        why = broken or "its assumptions taken together"
+        raise UsageError(f"{emitted.name} can't be called with {spelled}: it requires {why}")
+    return shape
+
+
+def solve(emitted: Emitted, extents: Mapping[str, int], pad: int) -> dict[str, int]:
+    """Extents and leading dimensions that satisfy everything, none less than asked for.
+
+    Rows are ``pad`` elements longer than they need be, where nothing forbids it.
+    """
+    values = dict(extents)
+    for name, row in _leading(emitted):
+        values[name] = extents[row] + pad
+    for assume in emitted.schedule.assumes:
+        if assume.equals is not None and assume.name not in extents:
+            values[assume.name] = extents[assume.equals]
+    rules = tuple(constraints(emitted))
+    broken = [rule for rule in rules if not rule.holds(values)]
+    for _ in range(_ROUNDS):
+        for rule in broken:
+            _mend(rule, values)
+        broken = [rule for rule in rules if not rule.holds(values)]
+        if not broken:
+            return values
+    told = ", ".join(rule.text() for rule in broken)
+    raise UsageError(f"no shape near {dict(extents)} satisfies {told}")
+
+
+def constraints(emitted: Emitted) -> Iterator[Requirement]:
+    """The kernel's requirements of numbers, and the schedule's assumptions."""
+    yield from (r for r in emitted.interface.requirements if not isinstance(r, Aligned))
+    for assume in emitted.schedule.assumes:
+        if assume.divisor is not None:
+            yield MultipleOf(assume.name, assume.divisor)
+        elif assume.equals is not None:
+            yield Equal(assume.name, assume.equals)
+
+
+def alignment(interface: Interface, tensor: str) -> int:
+    """Elements that a tensor's address must be a multiple of."""
+    aligned = (r for r in interface.requirements if isinstance(r, Aligned))
+    return max((r.bytes // 4 for r in aligned if r.name == tensor), default=1)
+
+
+def _leading(emitted: Emitted) -> Iterator[tuple[str, str]]:
+    """Each leading dimension, and the extent of the rows that it parts."""
+    gemm = emitted.schedule.gemm
+    letters = {a.tensor: a.indices for a in (gemm.c, gemm.a, gemm.b)}
+    for tensor in tensors(gemm).values():
+        yield ld_name(tensor), extent(letters[tensor][-1])
+    for param in emitted.interface.params:
+        if param.kind == "tensor" and len(param.indices) == 2 and param.name not in letters:
+            yield ld_name(param.name), extent(param.indices[-1])
+
+
+def _breaks(rule: Requirement, extents: Mapping[str, int]) -> bool:
+    """Is ``rule`` one of extents alone, and broken?"""
+    try:
+        return not rule.holds(extents)
+    except KeyError:
+        return False
+
+
+def _mend(rule: Requirement, values: dict[str, int]) -> None:
+    """The least that makes ``rule`` hold; what is too large already, stays."""
+    value = values[rule.name]
+    match rule:
+        case AtLeast(name, bound):
+            values[name] = max(value, values[bound])
+        case MultipleOf(name, divisor):
+            values[name] = -(-value // divisor) * divisor
+        case Equal(name, other):
+            values[name] = values[other] = max(value, values[other])
+        case AtMost() | Aligned():
+            pass
