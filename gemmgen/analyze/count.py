@@ -1,0 +1,212 @@
+"""Counts of a whole launch, exact at any shape, from a few blocks and a few steps of their loops.
+
+Why a few are enough.  Addresses are sums of thread-dependent terms and the origins of the block's
+tile and of the k tile; guards compare them with extents.
+
+- Two blocks whose tiles lie inside C as a whole pass the same guards.  If the origins of their
+  tiles are equal modulo 32 elements, then in each matrix (row * ld + column) their addresses differ
+  by a multiple of 32 elements, 128 bytes, for all threads alike: the same sectors and lines a
+  request.  Shared addresses do not depend on the block.  So one block of each such class is walked
+  and counts for all; a tile at a ragged edge is in a class of its own along that letter.
+- The same holds for two trips of a loop that pass the same guards and lie a multiple of 32 elements
+  and of the number of shared stages apart: a *period*.  Guards are comparisons with a loop's
+  variable, so each changes at most once; the first and the last trips are walked, and where the
+  periods behind the first and before the last ones count alike, so do all between them.  Where they
+  do not, every trip is walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass, replace
+from math import gcd, lcm
+
+import numpy as np
+
+from gemmgen.analyze import measure
+from gemmgen.analyze.origins import origins_of
+from gemmgen.analyze.sites import Site
+from gemmgen.analyze.walk import Walk, every_trip
+from gemmgen.ir.evaluate import Ints
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.memory import Index, Lanes, Mask
+
+MOST_LANES = 16384
+"""Threads that are walked side by side."""
+
+FIELDS = 7
+"""Of ``Counts``, those that add up."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the accesses of a site come to in a launch.
+
+    ``elements``: of all threads.  ``requests``: instructions of a warp with at least one thread in
+    them.  ``sectors`` (32 bytes) and ``lines`` (128 bytes) of global memory.  ``phases`` and
+    ``wavefronts`` of shared memory: without bank conflicts they are equal; ``ways`` is the n of the
+    worst n-way conflict, and ``clocks`` what an H200 takes for them (``measure.shared``).
+    """
+
+    elements: int = 0
+    requests: int = 0
+    sectors: int = 0
+    lines: int = 0
+    phases: int = 0
+    wavefronts: int = 0
+    clocks: int = 0
+    ways: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        sums = (a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+        return replace(Counts(*sums), ways=max(self.ways, other.ways))
+
+    @property
+    def conflicts(self) -> int:
+        """Wavefronts that bank conflicts add."""
+        return self.wavefronts - self.phases
+
+    @property
+    def sectors_per_request(self) -> float:
+        return self.sectors / self.requests if self.requests else 0.0
+
+    @property
+    def wavefronts_per_request(self) -> float:
+        return self.wavefronts / self.requests if self.requests else 0.0
+
+
+Launch = dict[Site, Counts]
+
+
+def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
+    """The counts of each site, over all blocks.  ``values`` are the kernel's integers and scalars;
+    tensors begin at addresses that are multiples of 128 bytes, as allocations do."""
+    return _total(kernel, values, classes_of(kernel, values), abridged=True)
+
+
+def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
+    """The same with every block and every trip walked: what ``count_launch`` is tested against."""
+    grid = kernel.interface.grid({n: int(values[n]) for n, _ in kernel.interface.tiles})
+    return _total(kernel, values, (np.arange(grid), np.ones(grid, np.int64)), abridged=False)
+
+
+def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
+    """One block of each class, and how many blocks it stands for."""
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    for blocks, origins in origins_of(kernel, values):
+        keys: list[Ints] = []
+        for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
+            keys += [(origin + size <= int(values[name])).astype(np.int64), origin % measure.LINE]
+        rows, first, counts = np.unique(
+            np.stack(keys, axis=1), axis=0, return_index=True, return_counts=True
+        )
+        for row, at, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):
+            block, before = found.get(tuple(row), (int(blocks[at]), 0))
+            found[tuple(row)] = (block, before + count)
+    pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _total(
+    kernel: LoweredKernel,
+    values: Mapping[str, int | float],
+    classes: tuple[Ints, Ints],
+    *,
+    abridged: bool,
+) -> Launch:
+    launch: Launch = {}
+    for blocks, weights in _chunks(*classes, kernel.threads):
+        x, y = kernel.interface.block
+        tally = Tally(Lanes(0, len(blocks), x, y))
+        Walk(kernel, blocks, values, tally.see, tally.trips if abridged else every_trip).run()
+        for site, counts in tally.weighted(weights):
+            launch[site] = launch.get(site, Counts()) + counts
+    return launch
+
+
+def _chunks(blocks: Ints, weights: Ints, threads: int) -> Iterator[tuple[Ints, Ints]]:
+    at_once = max(1, MOST_LANES // threads)
+    for at in range(0, len(blocks), at_once):
+        yield blocks[at : at + at_once], weights[at : at + at_once]
+
+
+class Tally:
+    """Adds up accesses, block by block."""
+
+    def __init__(self, lanes: Lanes):
+        self.lanes = lanes
+        self.totals: dict[Site, Ints] = {}
+        """Per site: the fields of ``Counts``, by the blocks that are walked."""
+        self.ways: dict[Site, int] = {}
+
+    def see(self, site: Site, index: Index, mask: Mask) -> None:
+        first = first_elements(self.lanes, index, mask)
+        found = [measure.elements(first, site.width), measure.requests(first)]
+        nothing = np.zeros(len(first), np.int64)
+        if site.space == "global":
+            sizes = (measure.SECTOR, measure.LINE)
+            found += [measure.units(first, site.width, size) for size in sizes]
+            found += [nothing, nothing, nothing]
+        else:
+            seen = measure.shared(first, site.width)
+            found += [nothing, nothing, seen.phases, seen.wavefronts, seen.clocks]
+            self.ways[site] = max(self.ways.get(site, 0), int(seen.ways.max(initial=0)))
+        by_block = np.stack(found).reshape(FIELDS, self.lanes.blocks, -1).sum(axis=2)
+        if site in self.totals:
+            self.totals[site] += by_block
+        else:
+            self.totals[site] = by_block
+
+    def trips(self, run: Callable[[int], None], count: int, step: int, stages: int) -> None:
+        """Some trips of a loop, counted for all: see the module's argument."""
+        period = lcm(measure.LINE // gcd(step, measure.LINE), stages)
+        ends = 2 * period
+        skipped = (count - 2 * ends) // period - 2
+        if skipped < 1:
+            every_trip(run, count, step, stages)
+            return
+        _make(run, 0, ends)
+        early = self._change(lambda: _make(run, ends, ends + period))
+        late = count - ends - (count - 2 * ends) % period - period
+        assert (late - ends - period) == skipped * period
+        before = self._copy()
+        _make(run, late, late + period)
+        if _same(early, self._since(before)):
+            for site, change in early.items():
+                self.totals[site] += skipped * change
+        else:
+            _make(run, ends + period, late)
+        _make(run, late + period, count)
+
+    def weighted(self, weights: Ints) -> Iterator[tuple[Site, Counts]]:
+        """The counts of each site, each block's taken as often as its weight says."""
+        for site, total in self.totals.items():
+            sums = [int(number) for number in total @ weights]
+            yield site, Counts(*sums, ways=self.ways.get(site, 0))
+
+    def _change(self, action: Callable[[], None]) -> dict[Site, Ints]:
+        before = self._copy()
+        action()
+        return self._since(before)
+
+    def _copy(self) -> dict[Site, Ints]:
+        return {site: total.copy() for site, total in self.totals.items()}
+
+    def _since(self, before: dict[Site, Ints]) -> dict[Site, Ints]:
+        return {s: total - before[s] if s in before else total for s, total in self.totals.items()}
+
+
+def first_elements(lanes: Lanes, index: Index, mask: Mask) -> Ints:
+    """The first element that each thread touches, -1 for none, by (warps, 32)."""
+    every = np.broadcast_to(np.asarray(index, np.int64), lanes.count)
+    active = every if mask is None else np.where(mask, every, -1)
+    return active.reshape(-1, measure.WARP)
+
+
+def _make(run: Callable[[int], None], first: int, stop: int) -> None:
+    for i in range(first, stop):
+        run(i)
+
+
+def _same(one: dict[Site, Ints], other: dict[Site, Ints]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[s], other[s]) for s in one)

@@ -1,0 +1,89 @@
+"""What one access of a warp costs: sectors and lines of global memory, phases of shared memory.
+
+Each function takes the accesses of many warps at once: ``first``, the number of the first 4-byte
+element that each thread touches, -1 where it takes no part, as an array of (warps, 32); and
+``width``, the neighbouring elements of each thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from gemmgen.ir.evaluate import Bools, Ints
+
+WARP = 32
+ELEMENT_BYTES = 4
+SECTOR = 8
+"""Elements of a sector, 32 bytes: what L2 and device memory deliver."""
+LINE = 32
+"""Elements of a cache line, 128 bytes: what L1 looks up at a time."""
+BANKS = 32
+"""Of shared memory, 4 bytes wide each."""
+
+
+def requests(first: Ints) -> Ints:
+    """1 for each warp that has a thread in the access: one instruction asks once."""
+    return cast(Ints, (first >= 0).any(axis=1).astype(np.int64))
+
+
+def elements(first: Ints, width: int) -> Ints:
+    """Elements that the threads of each warp touch, each thread's counted for itself."""
+    return cast(Ints, (first >= 0).sum(axis=1) * width)
+
+
+def units(first: Ints, width: int, size: int) -> Ints:
+    """Different units of ``size`` elements (``SECTOR``, ``LINE``) that each warp touches."""
+    last = np.where(first >= 0, first + (width - 1), -1)
+    both = first if width == 1 else np.concatenate((first, last), axis=1)
+    numbers = np.sort(np.where(both >= 0, both // size, -1), axis=1)
+    return _distinct(numbers).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Of each warp: its phases, their wavefronts, the worst phase's n (of "n-way"), and clocks."""
+
+    phases: Ints
+    wavefronts: Ints
+    ways: Ints
+    clocks: Ints
+
+
+def shared(first: Ints, width: int) -> Phases:
+    """Bank conflicts by phase.
+
+    An access of 4 bytes a thread is one phase of 32 threads, of 8 bytes two of 16, of 16 bytes four
+    of 8.  In a phase each bank delivers one word a wavefront, to all threads that ask for it.  An
+    NVIDIA H200 serves the two phases of a half warp together where that takes no longer: reads of
+    16 bytes from 32 different places take 4 clocks, from 4 or 8 different places 2 (measured).
+    """
+    warps, parts = len(first), width
+    ways = _ways(first.reshape(warps * parts, WARP // parts), width).reshape(warps, parts)
+    together = fronts = ways.sum(axis=1)
+    if width == 4:
+        halves = _ways(first.reshape(warps * 2, WARP // 2), width).reshape(warps, 2)
+        together = np.minimum(ways.reshape(warps, 2, 2).sum(axis=2), halves).sum(axis=1)
+    return Phases((ways > 0).sum(axis=1), fronts, ways.max(axis=1, initial=0), together)
+
+
+def _ways(first: Ints, width: int) -> Ints:
+    """The most different words that a bank has to deliver to each group (row) of threads."""
+    groups = len(first)
+    each = first[:, :, None] + np.arange(width)
+    words = np.where(first[:, :, None] >= 0, each, -1).reshape(groups, -1)
+    words.sort(axis=1)
+    new = _distinct(words)
+    rows, _ = np.nonzero(new)
+    cells = rows * BANKS + words[new] % BANKS
+    full = np.bincount(cells, minlength=groups * BANKS).reshape(-1, BANKS)
+    return cast(Ints, full.max(axis=1))
+
+
+def _distinct(ordered: Ints) -> Bools:
+    """Marks of the first of each different number in each sorted row, -1 left out."""
+    marks = ordered >= 0
+    marks[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return marks

@@ -1,0 +1,114 @@
+"""The smallest pad of each shared tile that leaves the fewest bank conflicts.
+
+Only full tiles are looked at: the accesses of one block in its first steps, with the rows of the
+tile lengthened by every pad in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmgen.analyze import measure
+from gemmgen.analyze.count import first_elements
+from gemmgen.analyze.sites import Site
+from gemmgen.analyze.walk import Walk
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.evaluate import Ints
+from gemmgen.ir.lowered import LoweredKernel, SharedArray
+from gemmgen.ir.memory import Index, Lanes, Mask
+from gemmgen.ir.nodes import Program
+
+MOST = 32
+"""Pads repeat after as many elements as there are banks."""
+STEPS = 2
+"""Times that the block goes through all stages."""
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """With this pad: wavefronts for each phase (1.0: no conflicts), and the worst n-way."""
+
+    pad: int
+    wavefronts: int
+    phases: int
+    ways: int
+
+    @property
+    def excess(self) -> int:
+        return self.wavefronts - self.phases
+
+
+@dataclass(frozen=True)
+class PadChoice:
+    """A tile's conflicts as it is, and with the smallest of the best pads.
+
+    ``width`` is that of its widest access: rows stay multiples of it.
+    """
+
+    buffer: str
+    width: int
+    now: Conflicts
+    best: Conflicts
+
+
+def pad_choices(
+    program: Program, kernel: LoweredKernel, values: Mapping[str, int | float]
+) -> tuple[PadChoice, ...]:
+    """One for each shared tile of the kernel."""
+    pipeline = pipeline_of(program.main)
+    if pipeline is None or not kernel.shared:
+        return ()
+    stages = max(program.main.buffer(s.name).layout.stages for s in kernel.shared)
+    name = pipeline.letter.upper()
+    short = min(int(values[name]), pipeline.step * stages * STEPS)
+    seen = _accesses(kernel, dict(values) | {name: short})
+    return tuple(
+        _choice(array, program.main.buffer(array.name).layout.pad, seen[array.name])
+        for array in kernel.shared
+        if seen.get(array.name)
+    )
+
+
+def _accesses(
+    kernel: LoweredKernel, values: Mapping[str, int | float]
+) -> dict[str, list[tuple[int, Ints]]]:
+    """Of the first block: per shared array the width of each access and its first elements."""
+    found: dict[str, list[tuple[int, Ints]]] = {}
+    lanes = Lanes(0, 1, *kernel.interface.block)
+
+    def see(site: Site, index: Index, mask: Mask) -> None:
+        if site.space == "shared":
+            first = first_elements(lanes, index, mask)
+            found.setdefault(site.buffer, []).append((site.width, first))
+
+    Walk(kernel, np.zeros(1, np.int64), values, see).run()
+    return found
+
+
+def _choice(array: SharedArray, pad: int, seen: list[tuple[int, Ints]]) -> PadChoice:
+    width = max(width for width, _ in seen)
+    row = array.sizes[-1]
+    groups = {w: _counted([first for x, first in seen if x == w]) for w in {w for w, _ in seen}}
+
+    def conflicts(by: int) -> Conflicts:
+        wavefronts = phases = ways = 0
+        for w, (first, often) in groups.items():
+            moved = np.where(first < 0, -1, first // row * (row - pad + by) + first % row)
+            told = measure.shared(moved, w)
+            wavefronts += int(told.wavefronts @ often)
+            phases += int(told.phases @ often)
+            ways = max(ways, int(told.ways.max(initial=0)))
+        return Conflicts(by, wavefronts, phases, ways)
+
+    tried = [conflicts(by) for by in range(MOST + 1) if (row - pad + by) % width == 0]
+    best = min(tried, key=lambda c: (c.excess, c.pad))
+    return PadChoice(array.name, width, conflicts(pad), best)
+
+
+def _counted(rows: list[Ints]) -> tuple[Ints, Ints]:
+    """Different warps' accesses, and how often each is made."""
+    different, often = np.unique(np.concatenate(rows), axis=0, return_counts=True)
+    return different, often

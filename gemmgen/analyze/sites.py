@@ -1,0 +1,48 @@
+"""Accesses of memory, told apart by where they stand in a kernel, and memories that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gemmgen.ir.memory import FlatMemory, Index, Lanes, Mask
+
+Space = Literal["global", "shared"]
+ZERO = np.float32(0)
+NOTHING = np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Accesses of one kind: to one buffer, in one direction, of one width, under one comment.
+
+    ``note`` and ``origins`` are those of the emitted block of statements.
+    """
+
+    buffer: str
+    space: Space
+    write: bool
+    width: int
+    note: str
+    origins: tuple[str, ...]
+
+
+See = Callable[[Site, Index, Mask], None]
+"""Called for each access: the first element of each thread that the mask lets take part."""
+
+
+class Watched(FlatMemory):
+    """A memory that holds nothing: what is read from it is 0, and seen (unless ``site`` is
+    None)."""
+
+    def __init__(self, name: str, lanes: Lanes, site: Site | None, see: See):
+        super().__init__(name, NOTHING, lanes)
+        self.site, self.see = site, see
+
+    def load(self, index: Index, mask: Mask) -> np.float32:
+        if self.site is not None:
+            self.see(self.site, index, mask)
+        return ZERO

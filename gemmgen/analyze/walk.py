@@ -1,0 +1,296 @@
+"""One thread's code walked for its memory accesses alone, by all threads of chosen blocks.
+
+Sums and fragments are never computed: addresses and guards depend on integers, so what remains of a
+kernel is its index arithmetic.  No memory is needed either, which makes any shape possible.  A
+float that a guard asks for (``where(acc > 0, bias[n], 0)`` in an epilogue) is taken to be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import lcm
+from typing import cast
+
+import numpy as np
+
+from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched
+from gemmgen.ir.closures import (
+    Array,
+    Compiled,
+    Run,
+    Scope,
+    compile_element,
+    compile_expression,
+    is_empty,
+    known,
+    narrowed,
+    where,
+)
+from gemmgen.ir.evaluate import Ints, invert
+from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import walk as parts_of
+from gemmgen.ir.lowered import (
+    Assign,
+    Barrier,
+    Block,
+    Define,
+    For,
+    If,
+    Leave,
+    LoweredKernel,
+    Move,
+    Node,
+    RegisterArray,
+)
+from gemmgen.ir.memory import Index, Lanes, Mask
+
+Step = Callable[[Mask], None]
+
+Trips = Callable[[Callable[[int], None], int, int, int], None]
+"""How the trips of a loop are made: ``trips(run, count, step, stages)`` calls ``run(i)`` for those
+of the numbers from 0 to ``count`` that it wants; ``stages`` is how often shared tiles come back."""
+
+
+def every_trip(run: Callable[[int], None], count: int, step: int, stages: int) -> None:
+    """All trips of a loop, one after another."""
+    for i in range(count):
+        run(i)
+
+
+class Walk:
+    """The accesses of some blocks of ``kernel``: ``run`` shows them to ``see`` in program order.
+
+    ``blocks`` are numbers of blocks, in any order; ``values`` the kernel's integers and scalars by
+    name; ``trips`` makes the trips of loops.
+    """
+
+    def __init__(
+        self,
+        kernel: LoweredKernel,
+        blocks: Ints,
+        values: Mapping[str, int | float],
+        see: See,
+        trips: Trips = every_trip,
+    ):
+        x, y = kernel.interface.block
+        self.lanes = Lanes(0, len(blocks), x, y)
+        self.see, self.trips, self.scope = see, trips, Scope()
+        self.alive: Mask = None
+        self.block = Block("", (), ())
+        self.stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
+        self.memories: dict[str, tuple[Space, tuple[int, ...] | None]] = {}
+        builtins = self.lanes.builtins()
+        builtins["blockIdx.x"] = np.repeat(blocks, x * y) if len(blocks) > 1 else int(blocks[0])
+        for name, value in builtins.items():
+            self.scope.bind(name, known(value, "int"))
+        for param in kernel.interface.params:
+            if param.kind == "tensor":
+                self.memories[param.name] = ("global", None)
+            else:
+                self.scope.bind(param.name, _argument(param.kind, values[param.name]))
+        for constant in kernel.constants:
+            self.scope.bind(constant.name, known(constant.value, "int"))
+        for shared in kernel.shared:
+            self.memories[shared.name] = ("shared", shared.sizes)
+        self.watch()
+        self.body = self.sequence(kernel.body)
+
+    def run(self) -> None:
+        if self.body is not None:
+            self.body(None)
+
+    def watch(self) -> None:
+        """Reads in the expressions that follow belong to the present comment."""
+        for name, (_, sizes) in self.memories.items():
+            site = self.site(name, write=False, width=1)
+            self.scope.names[0][name] = Array(Watched(name, self.lanes, site, self.see), sizes)
+
+    def site(self, name: str, *, write: bool, width: int) -> Site:
+        space, _ = self.memories[name]
+        return Site(name, space, write, width, self.block.note, self.block.origins)
+
+    def reads(self, expr: Expr) -> bool:
+        return any(isinstance(e, Element) and e.buffer in self.memories for e in parts_of(expr))
+
+    def sequence(self, body: tuple[Node, ...]) -> Step | None:
+        steps = [step for node in body if (step := self.node(node)) is not None]
+        if len(steps) == 1:
+            return steps[0]
+
+        def run(mask: Mask) -> None:
+            for step in steps:
+                active = mask if self.alive is None else narrowed(mask, self.alive)
+                if is_empty(active):
+                    return
+                step(active)
+
+        return run if steps else None
+
+    def braces(self, body: tuple[Node, ...]) -> Step | None:
+        self.scope.enter()
+        step = self.sequence(body)
+        self.scope.leave()
+        return step
+
+    def node(self, node: Node) -> Step | None:
+        """What ``node`` does for addresses; None for nothing."""
+        match node:
+            case Block():
+                return self.commented(node)
+            case RegisterArray():
+                silent = Watched(node.name, self.lanes, None, self.see)
+                self.scope.bind(node.name, Array(silent, node.sizes))
+                return None
+            case Define():
+                return self.define(node)
+            case Assign(target, value):
+                return self.assign(target, value)
+            case Move():
+                return self.move(node)
+            case For():
+                return self.loop(node)
+            case If():
+                return self.branch(node)
+            case Leave(condition):
+                return self.departure(compile_expression(condition, self.scope).run)
+            case Barrier():
+                return None
+
+    def commented(self, node: Block) -> Step | None:
+        outer = self.block
+        if node.note:
+            self.block = node
+            self.watch()
+        step = self.braces(node.body) if node.scoped else self.sequence(node.body)
+        if node.note:
+            self.block = outer
+            self.watch()
+        return step
+
+    def define(self, node: Define) -> Step | None:
+        if node.kind == "float":
+            look = self.look(node.value)
+            self.scope.frame[self.scope.variable(node.name, "float").place] = ZERO
+            return look
+        run = compile_expression(node.value, self.scope).run
+        frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
+
+        def step(mask: Mask) -> None:
+            frame[place] = run(mask)
+
+        return step
+
+    def look(self, value: Expr) -> Step | None:
+        """The reads of memory that computing ``value`` takes."""
+        if not self.reads(value):
+            return None
+        run = compile_expression(value, self.scope).run
+
+        def step(mask: Mask) -> None:
+            run(mask)
+
+        return step
+
+    def assign(self, target: Element | str, value: Expr) -> Step | None:
+        look = self.look(value)
+        if isinstance(target, str):
+            slot = self.scope.find(target)
+            assert not isinstance(slot, Array | Compiled), f"{target} is no variable"
+            if slot.kind == "float":
+                return look
+            run = compile_expression(value, self.scope).run
+            frame, place = self.scope.frame, slot.place
+
+            def step(mask: Mask) -> None:
+                new = run(mask)
+                frame[place] = new if mask is None else np.where(mask, new, frame[place])
+
+            return step
+        if target.buffer not in self.memories:
+            return look
+        store = self.access(target, write=True, width=1)
+
+        def both(mask: Mask) -> None:
+            if look is not None:
+                look(mask)
+            store(mask)
+
+        return both
+
+    def access(self, element: Element, *, write: bool, width: int) -> Step:
+        site, see = self.site(element.buffer, write=write, width=width), self.see
+        _, index = compile_element(element.buffer, element.indices, self.scope)
+
+        def step(mask: Mask) -> None:
+            see(site, cast(Index, index(mask)), mask)
+
+        return step
+
+    def move(self, node: Move) -> Step | None:
+        sides = [
+            self.access(element, write=write, width=node.width)
+            for element, write in ((node.source, False), (node.target, True))
+            if element.buffer in self.memories
+        ]
+        if len(sides) == 1:
+            return sides[0]
+
+        def step(mask: Mask) -> None:
+            for side in sides:
+                side(mask)
+
+        return step if sides else None
+
+    def loop(self, node: For) -> Step | None:
+        start, stop, by = (
+            compile_expression(e, self.scope).run for e in (node.start, node.stop, node.step)
+        )
+        self.scope.enter()
+        place = self.scope.variable(node.variable, "int").place
+        body = self.braces(node.body)
+        self.scope.leave()
+        frame, stages, trips = self.scope.frame, self.stages, self.trips
+        if body is None:
+            return None
+
+        def step(mask: Mask) -> None:
+            first, last, stride = start(mask), stop(mask), by(mask)
+            assert isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
+
+            def run(i: int) -> None:
+                frame[place] = first + i * stride
+                body(mask)
+
+            trips(run, max(0, -(-(last - first) // stride)), stride, stages)
+
+        return step
+
+    def branch(self, node: If) -> Step | None:
+        condition = compile_expression(node.condition, self.scope).run
+        body, otherwise = self.braces(node.body), self.braces(node.otherwise)
+        if body is None and otherwise is None:
+            return None
+
+        def step(mask: Mask) -> None:
+            holds = condition(mask)
+            some, on = where(holds, mask)
+            others, off = where(invert(holds), mask)
+            if some and body is not None:
+                body(on)
+            if others and otherwise is not None:
+                otherwise(off)
+
+        return step
+
+    def departure(self, condition: Run) -> Step:
+        def step(mask: Mask) -> None:
+            stays = np.broadcast_to(np.asarray(invert(condition(mask))), self.lanes.count)
+            if mask is not None:
+                stays = stays | ~mask
+            self.alive = narrowed(self.alive, stays)
+
+        return step
+
+
+def _argument(kind: str, value: int | float) -> Compiled:
+    return known(np.float32(value), "float") if kind == "scalar" else known(int(value), "int")
