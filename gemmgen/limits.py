@@ -111,11 +111,12 @@ def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:
     for require in schedule.requires:
         value = known.get(require.quantity)
         if value is not None and not meets(require, value):
+            unit = " bytes" if require.quantity == "shared" else ""
             yield Mistake(
-                f"require {require.quantity} {require.op} {require.limit} does not hold",
+                f"require {require.quantity} {require.op} {require.limit:,}{unit} does not hold",
                 require.span,
-                "relax the requirement, or choose smaller tiles",
-                (f"{require.quantity} = {value}",),
+                "change the tile, or the requirement",
+                (f"{require.quantity} = {value:,}{unit}",),
             )
 
 

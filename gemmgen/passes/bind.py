@@ -47,10 +47,12 @@ class Bind:
 
     def apply(self, program: Program) -> Program:
         if self.x == self.y:
+            problem = program.problem
+            other = problem.n if self.x == problem.m else problem.m
             raise Refusal(
                 f"bind gives {self.x} to both x and y",
                 at=self.said.place("y"),
-                hint=f"leave out y={self.y}: it is the other letter of C anyway",
+                hint=f"y={other}, or leave y out: it is the other letter of C",
             )
         return edit_main(program, lambda kernel: self._rebind(kernel, program.problem))
 

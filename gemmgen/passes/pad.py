@@ -57,10 +57,8 @@ def _pad(kernel: Kernel, fact: Fact) -> Kernel:
     letter, width = tile.layout.order[-1], wide_access(kernel, tile)
     row = tile.extent(letter)
     if (row + fact.value) % width:
-        nearest = sorted(
-            (by for by in range(fact.value + width) if (row + by) % width == 0),
-            key=lambda by: abs(by - fact.value),
-        )
+        aligned = [by for by in range(1, fact.value + width + 1) if (row + by) % width == 0]
+        nearest = min(aligned, key=lambda by: abs(by - fact.value))
         raise Refusal(
             f"pad {tensor} by={fact.value} breaks the {width}-wide accesses of {tile.name}",
             at=fact.span,
@@ -68,7 +66,7 @@ def _pad(kernel: Kernel, fact: Fact) -> Kernel:
                 f"a row is {row} + {fact.value} = {row + fact.value} elements along {letter}, "
                 f"and {row + fact.value} % {width} = {(row + fact.value) % width}",
             ),
-            hint=f"by={max(nearest[:2])}, the nearest that keeps every row aligned",
+            hint=f"by={nearest}, the nearest that keeps every row aligned",
         )
 
     def lengthen(buffer: Buffer) -> Buffer:

@@ -20,6 +20,7 @@ FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -144,16 +145,17 @@ class RegisterBlock:
                     f"{axis.lanes} elements along {letter}: {axis.lanes} % {size} = "
                     f"{axis.lanes % size}",
                 ),
-                hint="a divisor of "
-                f"{axis.lanes}, such as {letter}="
-                + " or ".join(str(d) for d in (2, 4, 8, 16) if axis.lanes % d == 0),
+                hint=f"a divisor of {axis.lanes}: {letter}="
+                + " or ".join(
+                    str(d) for d in range(1, min(axis.lanes, 16) + 1) if axis.lanes % d == 0
+                ),
             )
         if size % piece:
             raise Refusal(
                 f"interleave={piece} does not divide the micro-tile along {letter}",
                 at=self.said.place("interleave"),
                 notes=(f"{size} % {piece} = {size % piece}",),
-                hint=f"interleave={_largest_divisor(size, piece)}",
+                hint=f"interleave={_largest_divisor(gcd(*dict(self.sizes).values()), piece)}",
             )
         return replace(axis, lanes=axis.lanes // size, pieces=size // piece, width=piece)
 

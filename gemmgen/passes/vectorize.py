@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from gemmgen.errors import Refusal
 from gemmgen.ir.edit import copies, edit_main, edit_operations
-from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Map, Program, Space
+from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Fact, Said
 from gemmgen.schedule.model import Schedule
@@ -158,11 +158,8 @@ def _check_fragment(
             f"vectorize width={fact.value} does not divide a thread's run of neighbours of "
             f"{fact.operand.tensor}",
             at=fact.span,
-            notes=(
-                f"a thread holds {piece} neighbours along {letter} at a time (register_block), "
-                f"and {piece} % {fact.value} = {piece % fact.value}",
-            ),
-            hint=_width_hint(piece, f"register_block {letter}={-(-piece // 4) * 4}"),
+            notes=(_run_note(fragment.spread.axis(letter), fact.value),),
+            hint=_width_hint(piece, _longer_run(fragment.spread.axis(letter), fact.value)),
         )
 
 
@@ -174,11 +171,8 @@ def _widen_store(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
             f"vectorize width={fact.value} does not divide a thread's run of neighbours of "
             f"{problem.c.name}",
             at=fact.span,
-            notes=(
-                f"a thread holds {piece} neighbours along {letter} at a time, "
-                f"and {piece} % {fact.value} = {piece % fact.value}",
-            ),
-            hint=_width_hint(piece, f"register_block {letter}=8"),
+            notes=(_run_note(kernel.spread.axis(letter), fact.value),),
+            hint=_width_hint(piece, _longer_run(kernel.spread.axis(letter), fact.value)),
         )
 
     body = tuple(
@@ -186,6 +180,23 @@ def _widen_store(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
         for s in kernel.body
     )
     return replace(kernel, body=body)
+
+
+def _run_note(axis: AxisSpread, width: int) -> str:
+    held = f"lie side by side in runs of {axis.width} (register_block)"
+    if axis.registers == 1:
+        held = "are one alone"
+    return (
+        f"a thread's elements along {axis.letter} {held}, "
+        f"and {axis.width} % {width} = {axis.width % width}"
+    )
+
+
+def _longer_run(axis: AxisSpread, width: int) -> str:
+    """The ``register_block`` that gives a thread runs of ``width``."""
+    if axis.pieces > 1 and axis.registers % width == 0:
+        return f"register_block with interleave={width}"
+    return f"register_block with {axis.letter}={-(-axis.registers // width) * width}"
 
 
 def _bracket(buffer: Buffer) -> str:

@@ -22,6 +22,9 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
+LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
+"""How a warp's threads may stand, the squarest first."""
+
 
 @dataclass(frozen=True)
 class WarpTile:
@@ -48,36 +51,46 @@ class WarpTile:
         return WarpTile(sizes, registers, said)
 
     def apply(self, program: Program) -> Program:
-        self._check_registers()
+        tile = {a.letter: a.extent for a in program.main.spread.axes}
+        self._check_registers(tile)
 
         def deal(acc: Buffer) -> Buffer:
             assert acc.spread is not None
-            axes = tuple(self._axis(acc.spread.axis(letter), size) for letter, size in self.sizes)
+            axes = tuple(self._axis(acc.spread.axis(x), size, tile) for x, size in self.sizes)
             spread = acc.spread.with_axes(*axes)
             return replace(acc, spread=spread, origins=(*acc.origins, self.said.origin))
 
         return edit_main(program, lambda kernel: edit_buffer(kernel, "acc", deal))
 
-    def _axis(self, axis: AxisSpread, size: int) -> AxisSpread:
+    def _axis(self, axis: AxisSpread, size: int, tile: dict[str, int]) -> AxisSpread:
         if axis.extent % size:
+            assert self.registers is not None
             raise Refusal(
                 f"warp_tile {axis.letter}={size} does not divide the tile",
                 at=self.said.place(axis.letter),
-                notes=(f"{axis.extent} % {size} = {axis.extent % size}",),
-                hint=f"a divisor of {axis.extent}, such as {axis.letter}="
-                + " or ".join(str(d) for d in (16, 32, 64, 128) if axis.extent % d == 0),
+                notes=(
+                    f"the tile has {axis.letter}={axis.extent}, "
+                    f"and {axis.extent} % {size} = {axis.extent % size}",
+                ),
+                hint=self._fitting(tile, dict(self.registers)),
             )
         return replace(axis, warps=axis.extent // size, lanes=size)
 
-    def _check_registers(self) -> None:
+    def _check_registers(self, tile: dict[str, int]) -> None:
         (m, rows), (n, columns) = self.sizes
         if self.registers is None:
+            shares = (
+                {m: rows // a, n: columns // b} for a, b in LANES if not rows % a + columns % b
+            )
+            share = next(shares, None)
+            hint = "a warp_tile of more elements, with a register_block"
+            if share:
+                hint = f"add register_block {m}={share[m]} {n}={share[n]}"
             raise Refusal(
                 "warp_tile needs register_block: 32 threads must fill a warp's tile",
                 at=self.said.span,
                 notes=(f"{rows} x {columns} = {rows * columns} elements for 32 threads",),
-                hint="add a register_block, such as register_block "
-                f"{m}={max(1, rows // 8)} {n}={max(1, columns // 4)}",
+                hint=hint,
             )
         (_, reg_m), (_, reg_n) = self.registers
         threads = (rows * columns) / (reg_m * reg_n)
@@ -89,6 +102,17 @@ class WarpTile:
                     f"{rows} x {columns} elements, {reg_m} x {reg_n} a thread "
                     f"(register_block): {threads:g} threads",
                 ),
-                hint=f"a warp_tile of {32 * reg_m * reg_n} elements, such as "
-                f"{m}={8 * reg_m} {n}={4 * reg_n}",
+                hint=self._fitting(tile, dict(self.registers)),
             )
+
+    def _fitting(self, tile: dict[str, int], registers: dict[str, int]) -> str:
+        """The warp tiles that 32 threads fill and that divide ``tile``, as a hint."""
+        (m, _), (n, _) = self.sizes
+        a, b = registers[m], registers[n]
+        for lanes_m, lanes_n in LANES:
+            if not tile[m] % (a * lanes_m) + tile[n] % (b * lanes_n):
+                return f"warp_tile {m}={a * lanes_m} {n}={b * lanes_n}: 32 threads of {a} x {b}"
+        return (
+            f"a tile that warps of 32 x {a} x {b} = {32 * a * b} elements divide, "
+            f"such as {m}={8 * a} {n}={4 * b}"
+        )

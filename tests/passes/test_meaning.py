@@ -49,7 +49,7 @@ def _marked(name: str) -> object:
     return pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", map(_marked, CASES))
+@pytest.mark.parametrize("name", [_marked(name) for name in CASES])
 def test_the_text_gives_the_reference_in_every_bit(name: str) -> None:
     kernel = emitted(CASES[name].text)
     for call in CALLS:

@@ -1,0 +1,112 @@
+"""The files of tests/cases: a schedule, one directive more, and what its pass does.
+
+A file is a comment and sections, each a name with its lines below it:
+
+    # A pad lengthens the rows of a tile.
+    given:
+        tile m=16 n=16 k=8
+        cache_shared A[k, m]
+    apply:
+        pad A by=4
+    before:
+        shared A_shared[k=8, m=16] f32   # cache_shared A[k, m]
+    after:
+        shared A_shared[k=8, m=16] f32 pad=4   # cache_shared A[k, m]; pad A by=4
+
+``before`` and ``after`` are excerpts of the printed program.  In place of them ``error`` is the
+whole message, and ``fixed`` the hint taken: its lines replace those of the same directive, or join
+them, and the schedule then compiles.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from gemmgen.errors import ScheduleError
+from gemmgen.ir.text import print_program
+from gemmgen.passes.ladder import LADDER
+from gemmgen.pipeline import compile_source, rewrite
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.source import Source
+from passes.excerpts import missing
+
+FOLDER = Path(__file__).parents[1] / "cases"
+FILES = sorted(FOLDER.glob("*/*.case"))
+SECTIONS = ("given", "apply", "before", "after", "error", "fixed")
+Case = dict[str, list[str]]
+
+
+@functools.cache
+def read(path: Path) -> Case:
+    first, *lines = path.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("# "), f"{path.name}: its first line says what it shows"
+    sections: Case = {}
+    name = ""
+    for line in lines:
+        if line.startswith("    "):
+            sections[name].append(line[4:])
+        elif line:
+            name = line.removesuffix(":")
+            assert name in SECTIONS and name not in sections, f"{path.name}: {line}"
+            sections[name] = []
+    return sections
+
+
+def source(lines: list[str]) -> Source:
+    return Source("\n".join(lines) + "\n", "x.sched")
+
+
+def printed(lines: list[str], directive: str) -> tuple[str, str]:
+    """The program that the pass of ``directive`` is given, and what it makes of it."""
+    steps = rewrite(parse_schedule(source(lines)))
+    (at,) = (i for i, step in enumerate(steps) if step.directive == directive)
+    return print_program(steps[at - 1].program), print_program(steps[at].program)
+
+
+def fixed(case: Case) -> list[str]:
+    """The schedule with the lines of ``fixed`` in place of those of the same directives."""
+    words = {line.split()[0] for line in case["fixed"]}
+    kept = [line for line in (*case.get("given", []), *case["apply"])]
+    return [line for line in kept if line.split()[0] not in words] + case["fixed"]
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+REWRITES = [path for path in FILES if "error" not in read(path)]
+REFUSALS = [path for path in FILES if "error" in read(path)]
+
+
+@pytest.mark.parametrize("path", REWRITES, ids=named)
+def test_rewrites(path: Path) -> None:
+    case = read(path)
+    (apply,) = case["apply"]
+    texts = printed([*case.get("given", []), apply], apply.split()[0])
+    for section, text in zip(("before", "after"), texts, strict=True):
+        lost = missing(case.get(section, []), text)
+        assert lost is None, f"{section}: no line `{lost}` in its place in\n{text}"
+
+
+@pytest.mark.parametrize("path", REFUSALS, ids=named)
+def test_refuses(path: Path) -> None:
+    case = read(path)
+    with pytest.raises(ScheduleError) as raised:
+        compile_source(source([*case.get("given", []), *case["apply"]]))
+    assert str(raised.value).splitlines() == case["error"]
+
+
+@pytest.mark.parametrize("path", [p for p in REFUSALS if "fixed" in read(p)], ids=named)
+def test_the_hint_is_a_way_out(path: Path) -> None:
+    compile_source(source(fixed(read(path))))
+
+
+@pytest.mark.parametrize(
+    "rung", (*LADDER, "fuse_epilogue"), ids=lambda r: getattr(r, "__name__", r)
+)
+def test_every_pass_has_two_rewrites(rung: object) -> None:
+    name = rung if isinstance(rung, str) else rung.SPEC.name
+    assert sum(path.parent.name == name for path in REWRITES) >= 2
