@@ -9,7 +9,8 @@ from .helpers import refused, schedule
 _REFUSED = """
     int float4 double2 threadIdx dim3 NAN INFINITY M_PI __x x__y _X gg_mma and xor co_await char8_t
     concept asm half size_t cudaStream_t CUDA_VERSION FLT_MAX INT_MAX max fmaxf min expf fmaf sqrt
-    relu where acc alpha beta tid warp lane stage fill out old value e THREADS printf assert linux NULL
+    relu where acc alpha beta tid warp lane stage fill out old value e THREADS printf assert NULL
+    linux
     M N K BM BN BK TM WN PM LN lda ldb ldc A B C A_shared B_frag tile_k thread_m launch_gemm
     gemm m n
 """
