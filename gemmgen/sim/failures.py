@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gemmgen.sim.findings import Finding
+
 
 class KernelFailure(Exception):
     """Base of the failures that are the kernel's; the message says which and where."""
@@ -12,7 +14,15 @@ class CompileFailure(KernelFailure):
 
 
 class KernelFault(KernelFailure):
-    """A run was stopped: access outside every argument, misaligned, or a divergent barrier."""
+    """A run was stopped, or a checked run found something.
+
+    ``findings`` says what, one for each place in the text, in the order found.  It is empty where
+    the process crashed or a guard band was overwritten; the message then tells all there is.
+    """
+
+    def __init__(self, message: str, findings: tuple[Finding, ...] = ()):
+        super().__init__(message)
+        self.findings = findings
 
 
 class KernelTimeout(KernelFailure):

@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <ucontext.h>
+#include <unistd.h>
 
 namespace gg {
 namespace {
@@ -71,6 +72,24 @@ void install_fault_handlers() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
   constexpr int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
   for (const int number : SIGNALS) sigaction(number, &action, nullptr);
+}
+
+void report(const Finding &finding) {
+  for (unsigned i = 0; i < state.found; ++i) {
+    const Finding &known = state.findings[i];
+    if (known.kind == finding.kind && known.access.pc == finding.access.pc &&
+        known.access.line == finding.access.line && known.other.pc == finding.other.pc) {
+      return;
+    }
+  }
+  if (state.found < MAX_FINDINGS) state.findings[state.found++] = finding;
+}
+
+void report_last(const Finding &finding) {
+  if (state.found == MAX_FINDINGS) --state.found;
+  report(finding);
+  write_findings(true);
+  _exit(0);
 }
 
 void fault(const char *format, ...) {

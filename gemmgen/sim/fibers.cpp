@@ -14,14 +14,10 @@
 namespace gg {
 namespace {
 
-constexpr size_t STACK_BYTES = 64 * 1024;
-
 size_t page, stride;  // a fiber's guard page and, above it, its stack
 unsigned char *stacks;
 unsigned reserved;
 void (*entry)();
-
-unsigned char *stack_of(unsigned index) { return stacks + index * stride + page; }
 
 #ifdef GG_UCONTEXT
 
@@ -70,6 +66,8 @@ void run_entry() {
 }
 
 }  // namespace
+
+unsigned char *stack_of(unsigned index) { return stacks + index * stride + page; }
 
 void reserve_fibers(unsigned count) {
   if (count <= reserved) return;

@@ -19,17 +19,13 @@ void poison(unsigned char *begin, const unsigned char *end) {
   for (unsigned char *byte = begin; byte < end; ++byte) *byte = poison_byte(byte);
 }
 
-struct Segment {
-  void *data;
-  size_t bytes;
-};
-
 // The first object that dl_iterate_phdr visits is the program itself.  Its thread-local segment is
 // the kernel's shared arrays and nothing else, as the runner has no thread-local variable.
-int find_shared(dl_phdr_info *info, size_t, void *result) {
+int find_segment(dl_phdr_info *info, size_t, void *) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
-    *static_cast<Segment *>(result) = {info->dlpi_tls_data, info->dlpi_phdr[i].p_memsz};
+    state.shared = static_cast<unsigned char *>(info->dlpi_tls_data);
+    state.shared_bytes = info->dlpi_phdr[i].p_memsz;
   }
   return 1;
 }
@@ -92,13 +88,10 @@ void unmap_buffers() {
   }
 }
 
+void find_shared() { dl_iterate_phdr(find_segment, nullptr); }
+
 void poison_shared() {
-  static Segment segment = [] {
-    Segment found = {nullptr, 0};
-    dl_iterate_phdr(find_shared, &found);
-    return found;
-  }();
-  if (segment.bytes != 0) memset(segment.data, 0xff, segment.bytes);  // each float is a NaN
+  if (state.shared_bytes != 0) memset(state.shared, 0xff, state.shared_bytes);  // floats are NaN
 }
 
 }  // namespace gg

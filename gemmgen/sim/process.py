@@ -1,7 +1,7 @@
 """The program that runs one kernel: its process, and what is said over its pipes.
 
-The layouts are those of ``Header``, ``BufferHead`` and ``ArgumentHead`` in runner.h, and of
-``AnswerHead`` in request.cpp.
+The layouts are those of ``Header``, ``BufferHead``, ``Piece``, ``ArgumentHead``, ``Tensor`` and
+``SharedArray`` in runner.h, and of ``AnswerHead`` in request.cpp.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ from pathlib import Path
 
 from gemmgen.sim.failures import KernelFault, KernelTimeout
 
-_MAGIC = 0x67676D31
-_HEADER = struct.Struct("=IIQ6I")
-_BUFFER = struct.Struct("=QII64s")
+_MAGIC = 0x67676D32
+_HEADER = struct.Struct("=IIQ8I")
+_BUFFER = struct.Struct("=Q4I64s")
+_PIECE = struct.Struct("=QQ")
+_RANK = 6
+_TENSOR = struct.Struct(f"=4IQ{2 * _RANK}Q")
+_SHARED = struct.Struct("=QQ")
 _ARGUMENT = struct.Struct("=IIQ")
 _ANSWER = struct.Struct("=IIQ")
 
@@ -28,12 +32,19 @@ ORDERS = ("ascending", "descending", "shuffled")
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory that goes to the kernel, and comes back into the same place where it is writable."""
+    """Memory that goes to the kernel, and comes back into the same place where it is writable.
+
+    ``pieces`` are the (offset, bytes) that do; the kernel finds zeros in what lies between.
+    """
 
     name: str
     memory: memoryview
     address: int
     writable: bool
+    pieces: tuple[tuple[int, int], ...]
+
+    def parts(self) -> tuple[memoryview, ...]:
+        return tuple(self.memory[start : start + size] for start, size in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -45,8 +56,25 @@ class Pointer:
 
 
 @dataclass(frozen=True)
+class Tensor:
+    """What a checked kernel may touch behind ``pointer``; ``strides`` count bytes.
+
+    Where it is not ``readable``, what it holds before the launch means nothing.
+    """
+
+    name: str
+    pointer: Pointer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    readable: bool
+
+
+@dataclass(frozen=True)
 class Launch:
-    """One launch; ``arguments`` in the order of the kernel's parameters."""
+    """One launch; ``arguments`` in the order of the kernel's parameters.
+
+    ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels.
+    """
 
     grid: int
     block: tuple[int, int]
@@ -54,6 +82,8 @@ class Launch:
     arguments: tuple[int | float | Pointer, ...]
     order: str
     seed: int
+    tensors: tuple[Tensor, ...] = ()
+    arrays: tuple[tuple[int, int], ...] = ()
 
 
 class Process:
@@ -63,18 +93,27 @@ class Process:
         self._program = program
         self._running: subprocess.Popen[bytes] | None = None
 
-    def launch(self, launch: Launch, seconds: int) -> None:
-        """Runs ``launch``.  Raises KernelFault or KernelTimeout; the process is then gone."""
+    def launch(self, launch: Launch, seconds: float) -> bytes:
+        """Runs ``launch``; returns the records of what a checked run found, if anything.
+
+        Raises KernelFault or KernelTimeout; the process is then gone.
+        """
         deadline = time.monotonic() + seconds
         try:
             self._send(launch, seconds)
             magic, status, size = _ANSWER.unpack(self._receive(_ANSWER.size, deadline))
             assert magic == _MAGIC
-            if status != 0:
+            if status == 1:
                 raise KernelFault(self._receive(size, deadline).decode("utf-8", "replace"))
+            if status in (2, 3):
+                records = self._receive(size, deadline)
+                if status == 3:
+                    self.close()
+                return records
             for buffer in launch.buffers:
-                if buffer.writable:
-                    self._receive_into(buffer.memory, deadline)
+                for part in buffer.parts() if buffer.writable else ():
+                    self._receive_into(part, deadline)
+            return b""
         except BaseException:
             self.close()
             raise
@@ -101,28 +140,12 @@ class Process:
             )
         return self._running
 
-    def _send(self, launch: Launch, seconds: int) -> None:
-        head = bytearray(
-            _HEADER.pack(
-                _MAGIC,
-                ORDERS.index(launch.order),
-                launch.seed % 2**64,
-                launch.grid,
-                *launch.block,
-                seconds,
-                len(launch.buffers),
-                len(launch.arguments),
-            )
-        )
-        for buffer in launch.buffers:
-            name = buffer.name.encode()[:63]
-            head += _BUFFER.pack(buffer.memory.nbytes, buffer.address % 256, buffer.writable, name)
-        for argument in launch.arguments:
-            head += _argument_head(argument)
+    def _send(self, launch: Launch, seconds: float) -> None:
         pipe = self._started().stdin
         assert pipe is not None
+        memory = [part for buffer in launch.buffers for part in buffer.parts()]
         try:
-            for part in (memoryview(head), *(buffer.memory for buffer in launch.buffers)):
+            for part in (memoryview(_head(launch, seconds)), *memory):
                 _write_all(pipe.fileno(), part)
         except BrokenPipeError:
             pass  # the answer says why
@@ -144,6 +167,44 @@ class Process:
             if count == 0:
                 _raise_ended(process.wait())
             memory = memory[count:]
+
+
+def _head(launch: Launch, seconds: float) -> bytes:
+    """All of a request but the buffers' memory."""
+    head = bytearray(
+        _HEADER.pack(
+            _MAGIC,
+            ORDERS.index(launch.order),
+            launch.seed % 2**64,
+            launch.grid,
+            *launch.block,
+            max(1, round(seconds * 1000)),
+            len(launch.buffers),
+            len(launch.arguments),
+            len(launch.tensors),
+            len(launch.arrays),
+        )
+    )
+    for buffer in launch.buffers:
+        size, residue = buffer.memory.nbytes, buffer.address % 256
+        name = buffer.name.encode()[:63]
+        head += _BUFFER.pack(size, residue, buffer.writable, len(buffer.pieces), 0, name)
+    for argument in launch.arguments:
+        head += _argument_head(argument)
+    for tensor in launch.tensors:
+        head += _tensor_head(tensor)
+    for array in launch.arrays:
+        head += _SHARED.pack(*array)
+    for buffer in launch.buffers:
+        for piece in buffer.pieces:
+            head += _PIECE.pack(*piece)
+    return bytes(head)
+
+
+def _tensor_head(tensor: Tensor) -> bytes:
+    rank, fill = len(tensor.shape), (0,) * (_RANK - len(tensor.shape))
+    place = (tensor.pointer.buffer, rank, tensor.readable, 4, tensor.pointer.offset)
+    return _TENSOR.pack(*place, *tensor.shape, *fill, *tensor.strides, *fill)
 
 
 def _argument_head(argument: int | float | Pointer) -> bytes:

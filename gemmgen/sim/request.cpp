@@ -1,6 +1,7 @@
 #include "runner.h"
 
 #include <cstring>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace gg {
@@ -8,7 +9,9 @@ namespace {
 
 struct AnswerHead {
   uint32_t magic;
-  uint32_t status;  // 0: the bytes of the writable buffers follow; 1: a message does
+  // What follows: 0 the writable buffers' pieces, 2 findings; 1 a message and 3 findings, after
+  // either of which the process ends.
+  uint32_t status;
   uint64_t bytes;
 };
 
@@ -44,15 +47,54 @@ GgArgument decode(const ArgumentHead &head) {
   return argument;
 }
 
+bool fits(const Header &header) {
+  return header.magic == MAGIC && header.buffers <= MAX_BUFFERS &&
+         header.arguments <= MAX_ARGUMENTS && header.tensors <= MAX_ARGUMENTS &&
+         header.shared_arrays <= MAX_SHARED_ARRAYS && state.threads <= MAX_THREADS;
+}
+
+// The process may have MEMORY_LIMIT beside the buffers, whose shadow is of the size of the matrices
+// and not of the memory that these span.
+void limit_memory() {
+  constexpr rlim_t MEMORY_LIMIT = rlim_t{16} << 30;
+  rlimit limit;
+  getrlimit(RLIMIT_AS, &limit);
+  rlim_t wanted = MEMORY_LIMIT;
+  for (unsigned i = 0; i < state.header.buffers; ++i) wanted += state.buffers[i].head.bytes;
+  limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+bool read_pieces() {
+  static Piece pieces[MAX_PIECES];
+  unsigned count = 0;
+  for (unsigned i = 0; i < state.header.buffers; ++i) {
+    state.pieces[i] = pieces + count;
+    count += state.buffers[i].head.pieces;
+  }
+  if (count > MAX_PIECES) fault("the request is malformed");
+  return read_bytes(pieces, count * sizeof(Piece));
+}
+
+bool read_buffer(unsigned index) {
+  Buffer &buffer = state.buffers[index];
+  map_buffer(buffer);
+  for (unsigned i = 0; i < buffer.head.pieces; ++i) {
+    const Piece &piece = state.pieces[index][i];
+    if (!read_bytes(buffer.data + piece.offset, piece.bytes)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 // False at the end of standard input.
 bool read_request() {
   Header &header = state.header;
+  state.found = 0;
   if (!read_bytes(&header, sizeof header)) return false;
   state.threads = header.block_x * header.block_y;
-  if (header.magic != MAGIC || header.buffers > MAX_BUFFERS || header.arguments > MAX_ARGUMENTS ||
-      state.threads > MAX_THREADS) {
+  if (!fits(header)) {
     header.buffers = 0;
     fault("the request is malformed");
   }
@@ -60,11 +102,15 @@ bool read_request() {
   for (unsigned i = 0; i < header.buffers; ++i) {
     if (!read_bytes(&state.buffers[i].head, sizeof(BufferHead))) return false;
   }
-  if (!read_bytes(heads, header.arguments * sizeof(ArgumentHead))) return false;
+  if (!read_bytes(heads, header.arguments * sizeof *heads)) return false;
+  if (!read_bytes(state.tensors, header.tensors * sizeof *state.tensors)) return false;
+  if (!read_bytes(state.shared_arrays, header.shared_arrays * sizeof *state.shared_arrays)) {
+    return false;
+  }
+  limit_memory();
+  if (!read_pieces()) return false;
   for (unsigned i = 0; i < header.buffers; ++i) {
-    Buffer &buffer = state.buffers[i];
-    map_buffer(buffer);
-    if (!read_bytes(buffer.data, buffer.head.bytes)) return false;
+    if (!read_buffer(i)) return false;
   }
   protect_buffers();
   for (unsigned i = 0; i < header.arguments; ++i) state.arguments[i] = decode(heads[i]);
@@ -73,15 +119,21 @@ bool read_request() {
 
 void write_answer() {
   AnswerHead head = {MAGIC, 0, 0};
-  for (unsigned i = 0; i < state.header.buffers; ++i) {
-    const BufferHead &buffer = state.buffers[i].head;
-    if (buffer.writable) head.bytes += buffer.bytes;
-  }
   write_bytes(&head, sizeof head);
   for (unsigned i = 0; i < state.header.buffers; ++i) {
     const Buffer &buffer = state.buffers[i];
-    if (buffer.head.writable) write_bytes(buffer.data, buffer.head.bytes);
+    if (!buffer.head.writable) continue;
+    for (unsigned j = 0; j < buffer.head.pieces; ++j) {
+      const Piece &piece = state.pieces[i][j];
+      write_bytes(buffer.data + piece.offset, piece.bytes);
+    }
   }
+}
+
+void write_findings(bool ends) {
+  const AnswerHead head = {MAGIC, ends ? 3u : 2u, state.found * sizeof(Finding)};
+  write_bytes(&head, sizeof head);
+  write_bytes(state.findings, head.bytes);
 }
 
 void write_fault(const char *message, size_t length) {

@@ -6,7 +6,8 @@ import hashlib
 import tempfile
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ import numpy.typing as npt
 from gemmgen.errors import CallError
 from gemmgen.interface import INT_MAX, Interface, Param
 from gemmgen.sim import process, toolchain
+from gemmgen.sim.failures import KernelFault
+from gemmgen.sim.layout import shared_arrays
+from gemmgen.sim.report import Context, TensorShape, read_findings
 
 Array = npt.NDArray[np.float32]
 Argument = Array | int | float
@@ -22,15 +26,25 @@ Argument = Array | int | float
 CACHED_KERNELS = 64
 RUN_SECONDS = 60
 
+SENT_WHOLE = 2**28
+"""Bytes; of larger memory only the tensors' own rows go to the kernel."""
+
 
 class CompiledKernel:
     """A kernel that this machine can run.  ``interface`` says with which arguments."""
 
-    def __init__(self, text: str, interface: Interface, *, ucontext: bool = False):
+    def __init__(
+        self, text: str, interface: Interface, *, checked: bool = False, ucontext: bool = False
+    ):
         self.interface = interface
+        self.checked = checked
+        self._text = text
         directory = tempfile.TemporaryDirectory(prefix="gemmgen-")
-        program = toolchain.build(text, interface, Path(directory.name), ucontext=ucontext)
-        self._process = process.Process(program)
+        self._program = toolchain.build(
+            text, interface, Path(directory.name), checked=checked, ucontext=ucontext
+        )
+        self._arrays = shared_arrays(text, self._program) if checked else ()
+        self._process = process.Process(self._program)
         self._finalize = weakref.finalize(self, _release, self._process, directory)
 
     def run(
@@ -39,23 +53,42 @@ class CompiledKernel:
         *,
         order: str = "ascending",
         seed: int = 0,
-        seconds: int = RUN_SECONDS,
+        seconds: float = RUN_SECONDS,
+        unreadable: Collection[str] = (),
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
 
         A tensor is a float32 array that has the shape of its indices; the whole memory that it is
         a view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
         ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending``
-        or ``shuffled`` (by ``seed``, anew in each interval).
+        or ``shuffled`` (by ``seed``, anew in each interval).  A checked kernel may not read the
+        tensors named in ``unreadable`` where it has not written them: C, where beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
-        stopped (the arrays are then unchanged), KernelTimeout after ``seconds``.
+        stopped or a checked run finds something (its ``findings`` say what; the arrays are
+        unchanged), KernelTimeout after ``seconds``.
         """
         if order not in process.ORDERS:
             raise CallError(f"order is one of {', '.join(process.ORDERS)}, not {order!r}")
-        launch = _launch(self.interface, arguments, order, seed)
-        if launch.grid:
-            self._process.launch(launch, seconds)
+        launch = _launch(self.interface, arguments, order, seed, frozenset(unreadable))
+        if not launch.grid:
+            return
+        if self.checked:
+            arrays = tuple((array.offset, array.bytes) for array in self._arrays)
+            launch = replace(launch, arrays=arrays)
+        else:
+            launch = replace(launch, tensors=())
+        records = self._process.launch(launch, seconds)
+        if records:
+            findings = read_findings(records, self._context(launch))
+            raise KernelFault("\n".join(finding.text() for finding in findings), findings)
+
+    def _context(self, launch: process.Launch) -> Context:
+        shapes = (TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
+        file = f"{self.interface.name}.cu"
+        return Context(
+            self._text, file, self._program, launch.block[0], tuple(shapes), self._arrays
+        )
 
     def close(self) -> None:
         """Ends the kernel's process and removes its program."""
@@ -65,15 +98,24 @@ class CompiledKernel:
 _cache: OrderedDict[str, CompiledKernel] = OrderedDict()
 
 
-def compile_kernel(text: str, interface: Interface, *, ucontext: bool = False) -> CompiledKernel:
+def compile_kernel(
+    text: str, interface: Interface, *, checked: bool = False, ucontext: bool = False
+) -> CompiledKernel:
     """Compiles the kernel between the fixed comment lines of ``text``, unless it has been before.
+
+    ``checked`` has each of its accesses looked at while it runs, several times as slowly: a race of
+    two threads between two barriers, an element of a tensor that two threads write, an access that
+    is not wholly on a tensor's elements (the padding between rows is outside) or within a shared
+    array, a read of shared memory that the block has not written, a wide access at an address that
+    is no multiple of its size, an index outside its array's type, and ints that overflow.  ``run``
+    then raises KernelFault with the ``findings``, each with its lines and their directives.
 
     ``ucontext`` takes the portable fibers in place of those for this processor.  Raises
     CompileFailure where g++ refuses the text or warns, CannotCheck where there is no g++.
     """
-    key = hashlib.sha256(repr((text, interface, ucontext)).encode()).hexdigest()
+    key = hashlib.sha256(repr((text, interface, checked, ucontext)).encode()).hexdigest()
     if key not in _cache:
-        _cache[key] = CompiledKernel(text, interface, ucontext=ucontext)
+        _cache[key] = CompiledKernel(text, interface, checked=checked, ucontext=ucontext)
         if len(_cache) > CACHED_KERNELS:
             _cache.popitem(last=False)
     _cache.move_to_end(key)
@@ -86,7 +128,11 @@ def _release(running: process.Process, directory: tempfile.TemporaryDirectory[st
 
 
 def _launch(
-    interface: Interface, arguments: Mapping[str, Argument], order: str, seed: int
+    interface: Interface,
+    arguments: Mapping[str, Argument],
+    order: str,
+    seed: int,
+    unreadable: frozenset[str],
 ) -> process.Launch:
     names = [param.name for param in interface.params]
     for name in (*names, *arguments):
@@ -107,7 +153,8 @@ def _launch(
     grid = interface.grid(values)
     if grid > INT_MAX:
         raise CallError(f"{interface.name} would need {grid} blocks, more than {INT_MAX}")
-    return process.Launch(grid, interface.block, packing.buffers(), packed, order, seed)
+    tensors = packing.tensors(unreadable)
+    return process.Launch(grid, interface.block, packing.buffers(), packed, order, seed, tensors)
 
 
 def _checked_int(param: Param, value: int | float) -> int:
@@ -125,6 +172,7 @@ class _Packing:
         self._roots: list[Array] = []
         self._names: list[str] = []
         self._written: set[int] = set()
+        self._tensors: list[tuple[Param, Array, process.Pointer]] = []
 
     def pack(self, param: Param, value: Argument) -> int | float | process.Pointer:
         if param.kind != "tensor":
@@ -142,13 +190,42 @@ class _Packing:
             self._names.append(param.name)
         if param.written:
             self._written.add(index)
-        return process.Pointer(index, _address(value) - _address(root))
+        pointer = process.Pointer(index, _address(value) - _address(root))
+        self._tensors.append((param, value, pointer))
+        return pointer
 
     def buffers(self) -> tuple[process.Buffer, ...]:
         return tuple(
-            process.Buffer(name, _bytes(root), _address(root), i in self._written)
+            process.Buffer(name, _bytes(root), _address(root), i in self._written, self._pieces(i))
             for i, (name, root) in enumerate(zip(self._names, self._roots, strict=True))
         )
+
+    def tensors(self, unreadable: frozenset[str]) -> tuple[process.Tensor, ...]:
+        return tuple(
+            process.Tensor(
+                param.name,
+                pointer,
+                array.shape,
+                _strides(array),
+                param.read and param.name not in unreadable,
+            )
+            for param, array, pointer in self._tensors
+        )
+
+    def _pieces(self, buffer: int) -> tuple[tuple[int, int], ...]:
+        """All of a buffer; of one that is too large to send, the rows of its tensors."""
+        whole = self._roots[buffer].nbytes
+        if whole <= SENT_WHOLE:
+            return ((0, whole),)
+        pieces: list[tuple[int, int]] = []
+        for _, array, pointer in self._tensors:
+            if pointer.buffer != buffer or not array.size:
+                continue
+            row = array.shape[-1] * array.itemsize
+            for index in np.ndindex(array.shape[:-1]):
+                steps = zip(index, array.strides, strict=False)
+                pieces.append((pointer.offset + sum(i * step for i, step in steps), row))
+        return tuple(pieces)
 
     def _check_tensor(self, param: Param, array: Array) -> None:
         name = param.name
@@ -170,6 +247,15 @@ class _Packing:
                 raise CallError(
                     f"{name} has rows {stride} elements apart, but {self._pitch[name]} is {pitch}"
                 )
+
+
+def _strides(array: Array) -> tuple[int, ...]:
+    """In bytes, none of them 0: a dimension of one element has any."""
+    strides = [array.itemsize]
+    for i in range(array.ndim - 1, 0, -1):
+        least = strides[0] * max(array.shape[i], 1)
+        strides.insert(0, array.strides[i - 1] if array.shape[i - 1] > 1 else least)
+    return tuple(max(stride, array.itemsize) for stride in strides)
 
 
 def _address(array: Array) -> int:

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
+#include <sys/time.h>
 
 GgIndex threadIdx, blockIdx, blockDim, gridDim;
 
@@ -12,8 +12,6 @@ namespace gg {
 State state;
 
 namespace {
-
-constexpr rlim_t MEMORY_LIMIT = rlim_t{16} << 30;
 
 unsigned order[MAX_THREADS];
 uint64_t random_state;
@@ -40,6 +38,7 @@ void arrange_threads() {
 
 void set_thread(unsigned thread) {
   state.thread = thread;
+  state.stack = stack_of(thread);
   threadIdx = {thread % blockDim.x, thread / blockDim.x, 0};
 }
 
@@ -48,28 +47,29 @@ void run_thread() {
   state.line[state.thread] = 0;
 }
 
+Access waits(unsigned thread) {
+  return {0, static_cast<uint32_t>(state.line[thread]), blockIdx.x, thread, 0};
+}
+
 // All threads have stopped, each at a barrier or at the end of the kernel.
 void check_barrier() {
   for (unsigned thread = 1; thread < state.threads; ++thread) {
-    const int first = state.line[0], line = state.line[thread];
-    if (line == first) continue;
-    const unsigned waits = line == 0 ? 0 : thread, other = line == 0 ? thread : 0;
-    if (state.line[other] == 0) {
-      fault("divergent barrier in block %u: thread (%u, %u) waits at line %d, "
-            "but thread (%u, %u) has left the kernel",
-            blockIdx.x, waits % blockDim.x, waits / blockDim.x, state.line[waits],
-            other % blockDim.x, other / blockDim.x);
-    }
-    fault("divergent barrier in block %u: thread (0, 0) waits at line %d, "
-          "but thread (%u, %u) waits at line %d",
-          blockIdx.x, first, thread % blockDim.x, thread / blockDim.x, line);
+    if (state.line[thread] == state.line[0]) continue;
+    Finding finding = {};
+    finding.kind = DIVERGENT;
+    const bool first_waits = state.line[0] != 0;
+    finding.access = waits(first_waits ? 0 : thread);
+    finding.other = waits(first_waits ? thread : 0);
+    report_last(finding);
   }
 }
 
 void run_block() {
   poison_shared();
+  state.block_interval = state.interval + 1;
   for (unsigned thread = 0; thread < state.threads; ++thread) start_fiber(thread, run_thread);
   do {
+    ++state.interval;
     arrange_threads();
     for (unsigned i = 0; i < state.threads; ++i) {
       set_thread(order[i]);
@@ -87,10 +87,19 @@ void launch() {
   gridDim = {header.grid, 1, 1};
   random_state = header.seed;
   reserve_fibers(state.threads);
+  state.launch_interval = state.interval + 1;
   for (unsigned i = 0; i < header.grid; ++i) {
     blockIdx = {header.order == 1 ? header.grid - 1 - i : i, 0, 0};
     run_block();
   }
+}
+
+// Ends the process by SIGALRM after so long; never where it is 0.
+void set_alarm(uint32_t milliseconds) {
+  itimerval timer = {};
+  timer.it_value.tv_sec = milliseconds / 1000;
+  timer.it_value.tv_usec = milliseconds % 1000 * 1000;
+  setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
 }  // namespace
@@ -102,17 +111,21 @@ extern "C" void gg_barrier(int line) {
 }
 
 int main() {
-  const rlimit memory = {gg::MEMORY_LIMIT, gg::MEMORY_LIMIT}, none = {0, 0};
-  setrlimit(RLIMIT_AS, &memory);
+  const rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   gg::install_fault_handlers();
+  gg::find_shared();
   while (gg::read_request()) {
-    alarm(gg::state.header.seconds);
+    gg::set_alarm(gg::state.header.milliseconds);
     gg::launch();
-    alarm(0);
-    gg::check_bands();
-    gg::write_answer();
+    gg::set_alarm(0);
+    if (gg::state.found != 0) {
+      gg::write_findings(false);
+    } else {
+      gg::check_bands();
+      gg::write_answer();
+    }
     gg::unmap_buffers();
   }
 }

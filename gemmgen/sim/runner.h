@@ -4,10 +4,13 @@
 //   fibers.cpp  one fiber for each thread of a block
 //   memory.cpp  buffers between guard pages, shared memory
 //   request.cpp what is asked on standard input and answered on standard output
-//   faults.cpp  what ends a run: a report, then exit
+//   faults.cpp  what is found wrong, and what ends a run
 //
-// The kernel's own object meets these through host.h alone, so it may be compiled with
-// instrumentation whose callbacks are one more file here; they read `state`.
+// The kernel's own object meets these through host.h alone.  A checked build compiles it with
+// instrumentation, whose callbacks are two more files here; they read `state` and report findings.
+//
+//   accesses.cpp  each load and store: bounds, alignment, races, what was never written
+//   arithmetic.cpp  each index of an array and each operation on integers
 #pragma once
 
 #include <cstddef>
@@ -20,21 +23,29 @@ extern GgIndex threadIdx, blockIdx, blockDim, gridDim;
 
 namespace gg {
 
-// The layouts of Header, BufferHead and ArgumentHead are known to gemmgen/sim/process.py.
+// The layouts from here to Finding are known to gemmgen/sim/process.py and findings.py.
 struct Header {
   uint32_t magic;
   uint32_t order;  // 0 ascending, 1 descending, 2 shuffled anew in each barrier interval
   uint64_t seed;
   uint32_t grid, block_x, block_y;
-  uint32_t seconds;
+  uint32_t milliseconds;
   uint32_t buffers, arguments;
+  uint32_t tensors, shared_arrays;  // none where the kernel is not a checked build
 };
 
 struct BufferHead {
   uint64_t bytes;
   uint32_t residue;  // the address modulo 256
   uint32_t writable;
+  uint32_t pieces;
+  uint32_t unused;
   char name[64];
+};
+
+// Bytes of a buffer that are sent, and sent back; what lies between them is zero.
+struct Piece {
+  uint64_t offset, bytes;
 };
 
 struct ArgumentHead {
@@ -43,8 +54,46 @@ struct ArgumentHead {
   uint64_t value;  // the bits of a number, or a byte offset into the buffer
 };
 
-constexpr uint32_t MAGIC = 0x67676d31;
+constexpr unsigned MAX_RANK = 6;
+
+// What a kernel may touch of a buffer: `shape` elements whose neighbours along each dimension are
+// `strides` bytes apart, the last dimension contiguous.
+struct Tensor {
+  uint32_t buffer, rank;
+  uint32_t readable;  // 0: what it holds before the launch means nothing
+  uint32_t element;   // bytes
+  uint64_t offset;    // bytes into the buffer
+  uint64_t shape[MAX_RANK], strides[MAX_RANK];
+};
+
+struct SharedArray {
+  uint64_t offset, bytes;  // in the segment of shared memory
+};
+
+enum Kind : uint32_t { RACE, TWO_OWNERS, BOUNDS, UNWRITTEN, MISALIGNED, DIVERGENT, ARITHMETIC };
+enum Target : uint32_t { NOTHING, TENSOR, SHARED };
+
+struct Access {
+  uint64_t pc;    // the address behind the call that reports the access
+  uint32_t line;  // of the text; where it is 0, pc tells it
+  uint32_t block, thread;
+  uint32_t write;
+};
+
+struct Finding {
+  Kind kind;
+  Target target;
+  uint32_t index;      // of the tensor or the shared array
+  uint32_t bytes;      // accessed
+  int64_t offset;      // bytes from the target's first
+  Access access;       // what is wrong
+  Access other;        // and what it conflicts with, in a race, of two owners, at a barrier
+  char detail[96];
+};
+
+constexpr uint32_t MAGIC = 0x67676d32;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
+constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
 
 // [mapping, data) and [data + bytes, mapping_end) are poisoned; at either end are GUARD_BYTES that
 // cannot be accessed.
@@ -57,17 +106,29 @@ struct Buffer {
 struct State {
   Header header;
   Buffer buffers[MAX_BUFFERS];
+  const Piece *pieces[MAX_BUFFERS];
   GgArgument arguments[MAX_ARGUMENTS];
+  Tensor tensors[MAX_ARGUMENTS];
+  SharedArray shared_arrays[MAX_SHARED_ARRAYS];
+  Finding findings[MAX_FINDINGS];
+  unsigned found;
   unsigned threads;       // of a block
   unsigned thread;        // that runs now: x + y * block_x
   int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 when it left the kernel
   bool running;           // the kernel's code, not the runner's
+  unsigned char *stack;   // of that thread
+  unsigned char *shared;  // the segment of shared memory
+  size_t shared_bytes;
+  // Barrier intervals are numbered from 1 while the process lives; these are the running one, and
+  // the first of the running block and of the launch.
+  uint32_t interval, block_interval, launch_interval;
 };
 extern State state;
 
 // request.cpp
 bool read_request();
 void write_answer();
+void write_findings(bool ends);
 [[noreturn]] void write_fault(const char *message, size_t length);
 
 // memory.cpp
@@ -76,9 +137,12 @@ void map_buffer(Buffer &buffer);
 void protect_buffers();
 void check_bands();
 void unmap_buffers();
+void find_shared();
 void poison_shared();
 
 // fibers.cpp
+constexpr size_t STACK_BYTES = 64 * 1024;
+unsigned char *stack_of(unsigned index);
 void reserve_fibers(unsigned count);
 void start_fiber(unsigned index, void (*entry)());
 void resume_fiber(unsigned index);  // until the fiber suspends, or its entry returns
@@ -87,6 +151,8 @@ bool is_fiber_guard(const unsigned char *address);
 
 // faults.cpp
 void install_fault_handlers();
+void report(const Finding &finding);                   // unless it is known by its two places
+[[noreturn]] void report_last(const Finding &finding);  // the run cannot go on
 [[noreturn]] void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace gg

@@ -23,7 +23,8 @@ COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
 _RUNNER = ("runner", "fibers", "memory", "faults", "request")
-_RUNNER_FLAGS = ("-std=c++17", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+_CHECKS = ("accesses", "arithmetic")
+_RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
 _KERNEL_FLAGS = (
     "-std=c++17",
@@ -40,6 +41,14 @@ _KERNEL_FLAGS = (
     "-fcf-protection=none",
 )
 
+# Each access and each index becomes a callback, and says from which line it comes.
+_CHECKED_FLAGS = (
+    "-fsanitize=thread",
+    "-fsanitize=bounds-strict,signed-integer-overflow,integer-divide-by-zero,shift",
+    "-g1",
+    "-gdwarf-4",  # in which binutils find the file that #line names
+)
+
 # A kernel's text compiles without these.  -Wdouble-promotion: f32 text computes nothing in double.
 # -Wmaybe-uninitialized guesses, and #pragma unroll is CUDA's.
 _WARNINGS = (
@@ -54,7 +63,14 @@ _WARNINGS = (
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
-def build(text: str, interface: Interface, directory: Path, *, ucontext: bool = False) -> Path:
+def build(
+    text: str,
+    interface: Interface,
+    directory: Path,
+    *,
+    checked: bool = False,
+    ucontext: bool = False,
+) -> Path:
     """Compiles ``text`` in ``directory`` into a program that answers requests; returns its path.
 
     Raises CompileFailure where g++ refuses the text or warns, CannotCheck where g++ is missing.
@@ -64,11 +80,13 @@ def build(text: str, interface: Interface, directory: Path, *, ucontext: bool = 
     program = directory / "kernel"
     runner = _runner_objects(ucontext)
     kernel_object = directory / "kernel.o"
-    flags = (*_KERNEL_FLAGS, *_fma_flag(), *_WARNINGS)
+    checks = _CHECKED_FLAGS if checked else ()
+    flags = (*_KERNEL_FLAGS, *_fma_flag(), *checks, *_WARNINGS)
     header = f"-I{resources.files('gemmgen.sim')}"
     _gxx(*flags, header, "-c", str(unit), "-o", str(kernel_object))
-    objects = (str(kernel_object), *map(str, runner))
-    _gxx(*objects, "-nodefaultlibs", "-lm", "-lc", "-lgcc", "-o", str(program))
+    names = (*_RUNNER, *(_CHECKS if checked else ()))
+    objects = (str(kernel_object), *(str(runner / f"{name}.o") for name in names))
+    _gxx(*objects, "-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc", "-o", str(program))
     return program
 
 
@@ -115,15 +133,16 @@ def _c_value(param: Param, index: int) -> str:
 
 
 @functools.cache
-def _runner_objects(ucontext: bool) -> tuple[Path, ...]:
-    """The runner, compiled once in this process; ``ucontext`` takes the portable fibers."""
+def _runner_objects(ucontext: bool) -> Path:
+    """A folder with the runner, compiled once in this process; ``ucontext`` takes the portable
+    fibers."""
     temporary = tempfile.TemporaryDirectory(prefix="gemmgen-")
     atexit.register(temporary.cleanup)
     directory = Path(temporary.name)
     flags = (*_RUNNER_FLAGS, *(["-DGG_UCONTEXT"] if ucontext else []))
-    sources = [str(resources.files("gemmgen.sim") / f"{name}.cpp") for name in _RUNNER]
+    sources = [str(resources.files("gemmgen.sim") / f"{name}.cpp") for name in (*_RUNNER, *_CHECKS)]
     _gxx(*flags, "-c", *sources, directory=directory)
-    return tuple(directory / f"{name}.o" for name in _RUNNER)
+    return directory
 
 
 @functools.cache

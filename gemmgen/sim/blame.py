@@ -1,0 +1,65 @@
+"""From a line of emitted text back to the directive that it comes from."""
+
+from __future__ import annotations
+
+import re
+
+_CITATION = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)$")
+_CONTRACTION = re.compile(r"for \(int (?:tile_)?k\b")
+
+
+def blame(text: str, line: int) -> str:
+    """The directives that the comment over ``line`` (from 1) cites, such as ``double_buffer A B``.
+
+    A comment speaks for what follows it at its own depth, up to an empty line or the loops over k,
+    and for everything within.  Code under no comment is the block tile's: what the comment over
+    ``tile_m`` cites, or the ``gemm`` line where nothing is tiled.
+    """
+    lines = text.split("\n")
+    at = line - 1
+    if not 0 <= at < len(lines):
+        return ""
+    depth = _depth(lines[at])
+    passed = _CONTRACTION.match(lines[at].strip()) is not None
+    for i in range(at - 1, -1, -1):
+        above = lines[i].strip()
+        if not above:
+            passed = True
+        elif _depth(lines[i]) > depth or above.startswith("#"):
+            continue
+        elif _depth(lines[i]) < depth:
+            depth = _depth(lines[i])
+            passed = _CONTRACTION.match(above) is not None
+        elif _CONTRACTION.match(above):
+            passed = True
+        if above.startswith("//") and not passed and _depth(lines[i]) == depth:
+            cited = _citation(lines, i)
+            if cited:
+                return cited
+    return _fallback(lines)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _citation(lines: list[str], last: int) -> str:
+    """What stands in brackets at the end of the comment whose last line is ``last``."""
+    first = last
+    while first and lines[first - 1].strip().startswith("//"):
+        first -= 1
+    comment = " ".join(lines[i].strip().removeprefix("//").strip() for i in range(first, last + 1))
+    found = _CITATION.search(comment)
+    return found[1] if found else ""
+
+
+def _fallback(lines: list[str]) -> str:
+    for i, line in enumerate(lines):
+        if "the block's tile of C" in line and line.strip().startswith("// "):
+            cited = _citation(lines, i)
+            if cited:
+                return cited
+    for line in lines:
+        if re.match(r"//\s+gemm\s", line):
+            return " ".join(line.removeprefix("//").split())
+    return ""

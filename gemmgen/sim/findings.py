@@ -1,0 +1,110 @@
+"""What a checked run finds wrong with a kernel's text, and how it says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "race",
+    "two owners",
+    "out of bounds",
+    "never written",
+    "misaligned",
+    "divergent barrier",
+    "arithmetic",
+]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A thread at a line of the text.
+
+    ``thread`` is (x, y) in block ``block``.  ``line`` counts from 1 in the emitted file, ``text``
+    is what stands there, and ``directive`` is what the nearest comment of that code cites
+    (``double_buffer A B``); they are 0 and empty where the place is not known.
+    """
+
+    block: int
+    thread: tuple[int, int]
+    write: bool
+    line: int
+    text: str
+    directive: str
+
+    def at(self) -> str:
+        if not self.line:
+            return "an unknown line"
+        origin = f" ({self.directive})" if self.directive else ""
+        return f"line {self.line} `{self.text}`{origin}"
+
+    def who(self) -> str:
+        return f"thread ({self.thread[0]}, {self.thread[1]})"
+
+    def does(self) -> str:
+        return "writes" if self.write else "reads"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake of a kernel.
+
+    ``name`` is the tensor's or the shared array's, ``index`` the element's (row, column; as many
+    as the array has), outside the shape where the access is; both are empty where the mistake
+    concerns none.  ``bytes`` is the size of the access.  ``other`` is the access that it conflicts
+    with, in a race, of two owners, at a divergent barrier.
+    """
+
+    kind: Kind
+    name: str
+    index: tuple[int, ...]
+    bytes: int
+    access: Access
+    other: Access | None
+    detail: str
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The lines that it concerns."""
+        return tuple(access.line for access in self._accesses() if access.line)
+
+    @property
+    def directives(self) -> tuple[str, ...]:
+        """What the comments above those lines cite."""
+        return tuple(access.directive for access in self._accesses() if access.directive)
+
+    @property
+    def element(self) -> str:
+        """``A_shared[0, 3, 5]`` or ``C[3, 5]``."""
+        return f"{self.name}[{', '.join(map(str, self.index))}]" if self.index else self.name
+
+    def text(self) -> str:
+        """A sentence for a person."""
+        access, other = self.access, self.other
+        if self.kind == "divergent barrier" and other is not None:
+            return _divergence(access, other)
+        where = f"in block {access.block}, at {access.at()}"
+        if not self.name:
+            return f"{self.kind}: {self.detail}: {access.who()} {where}"
+        wide = f" by {self.bytes} bytes" if self.bytes > 4 else ""
+        extra = f" ({self.detail})" if self.detail else ""
+        sentence = (
+            f"{self.kind}: {access.who()} {access.does()} {self.element}{wide}{extra} {where}"
+        )
+        if other is None:
+            return sentence
+        block = f" of block {other.block}" if other.block != access.block else ""
+        barrier = ", with no barrier between" if self.kind == "race" and not block else ""
+        return f"{sentence}; {other.who()}{block} {other.does()} it{barrier}, at {other.at()}"
+
+    def _accesses(self) -> tuple[Access, ...]:
+        return (self.access,) if self.other is None else (self.access, self.other)
+
+
+def _divergence(waits: Access, other: Access) -> str:
+    does = f"waits at line {other.line}" if other.line else "has left the kernel"
+    origin = f" ({waits.directive})" if waits.directive else ""
+    return (
+        f"divergent barrier in block {waits.block}: {waits.who()} waits at line {waits.line}, "
+        f"but {other.who()} {does}{origin}"
+    )

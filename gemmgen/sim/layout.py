@@ -1,0 +1,124 @@
+"""The shared arrays of a kernel: where they lie, and their shapes."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ELEMENT_BYTES = 4
+
+_CONSTANTS = re.compile(r"constexpr int ([^;]+);")
+_SIZES = r"((?:\s*\[[^\]]*\])+)"
+_STATIC = re.compile(rf"__shared__[^;=]*?\bfloat (\w+){_SIZES};")
+_DYNAMIC = re.compile(
+    rf"float\(\*const (\w+)\){_SIZES} =\s*reinterpret_cast<[^>]*>\(\s*(\w+)\s*(?:\+([^;]*))?\);"
+)
+_SYMBOL = re.compile(r"\s*\d+: ([0-9a-f]+)\s+(\d+) TLS .*?(?:_ZZ\d+\w+?E\d+)?(\w+)$", re.MULTILINE)
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: int.__add__,
+    ast.Sub: int.__sub__,
+    ast.Mult: int.__mul__,
+    ast.Div: int.__floordiv__,
+    ast.Mod: int.__mod__,
+}
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """``offset`` and ``bytes`` are in the segment of shared memory; ``shape`` is empty where the
+    text does not tell it."""
+
+    name: str
+    offset: int
+    bytes: int
+    shape: tuple[int, ...]
+
+    def index(self, offset: int) -> tuple[int, ...]:
+        """The element that begins ``offset`` bytes into the array."""
+        return unravel(offset // ELEMENT_BYTES, self.shape)
+
+
+def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index of the ``flat``-th element; the first dimension is as long as need be."""
+    index: list[int] = []
+    for size in reversed(shape[1:]):
+        flat, within = divmod(flat, size)
+        index.append(within)
+    return (flat, *reversed(index))
+
+
+def shared_arrays(text: str, program: Path) -> tuple[SharedArray, ...]:
+    """The arrays of ``text``, at the places where ``program`` has them."""
+    constants = _constants(text)
+    static = {found[1]: _shape(found[2], constants) for found in _STATIC.finditer(text)}
+    listed = subprocess.run(
+        ["readelf", "--syms", "--wide", str(program)], capture_output=True, text=True
+    )
+    arrays: list[SharedArray] = []
+    for place, size, name in _SYMBOL.findall(listed.stdout):
+        whole = SharedArray(name, int(place, 16), int(size), static.get(name, ()))
+        arrays += _within(whole, text, constants) or [whole]
+    return tuple(arrays)
+
+
+def _within(whole: SharedArray, text: str, constants: Mapping[str, int]) -> list[SharedArray]:
+    """The arrays that the text lays into dynamic shared memory, one behind another."""
+    begins: list[tuple[int, str, tuple[int, ...]]] = []
+    sizes = dict(constants)
+    for name, tail, base, behind in _DYNAMIC.findall(text):
+        shape = _shape(tail, constants)
+        sizes[f"sizeof_{name}"] = math.prod(shape) * ELEMENT_BYTES
+        expression = re.sub(r"sizeof\((\w+)\[0\]\)", r"sizeof_\1", behind)
+        start = _evaluate(expression, sizes) if behind else 0
+        if base != whole.name or start is None or not shape:
+            return []
+        begins.append((start, name, shape))
+    arrays: list[SharedArray] = []
+    for i, (start, name, shape) in enumerate(begins):
+        end = begins[i + 1][0] if i + 1 < len(begins) else whole.bytes
+        if not 0 <= start < end <= whole.bytes:
+            return []
+        stages = (end - start) // (math.prod(shape) * ELEMENT_BYTES)
+        arrays.append(SharedArray(name, whole.offset + start, end - start, (stages, *shape)))
+    return arrays
+
+
+def _constants(text: str) -> dict[str, int]:
+    known: dict[str, int] = {}
+    for found in _CONSTANTS.finditer(text):
+        for definition in found[1].split(","):
+            name, _, expression = definition.partition("=")
+            value = _evaluate(expression, known)
+            if value is not None:
+                known[name.strip()] = value
+    return known
+
+
+def _shape(sizes: str, constants: Mapping[str, int]) -> tuple[int, ...]:
+    """``[2][BK][BM + 4]`` -> (2, 8, 132); empty where a size is not understood."""
+    values = [_evaluate(size, constants) for size in re.findall(r"\[([^\]]*)\]", sizes)]
+    return tuple(value for value in values if value) if all(values) else ()
+
+
+def _evaluate(expression: str, names: Mapping[str, int]) -> int | None:
+    """An expression of ints and names, in C and Python alike; None where it is another."""
+    try:
+        return _value(ast.parse(expression.strip(), mode="eval").body, names)
+    except (SyntaxError, KeyError, ZeroDivisionError):
+        return None
+
+
+def _value(node: ast.expr, names: Mapping[str, int]) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.Name):
+        return names[node.id]
+    if isinstance(node, ast.BinOp):
+        apply = _OPERATORS[type(node.op)]
+        return apply(_value(node.left, names), _value(node.right, names))
+    raise KeyError(ast.dump(node))

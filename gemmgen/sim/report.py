@@ -1,0 +1,168 @@
+"""A checked run's records, as the runner sends them, to findings in the words of the text."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmgen.sim.blame import blame
+from gemmgen.sim.findings import Access, Finding, Kind
+from gemmgen.sim.layout import SharedArray
+
+_KINDS: tuple[Kind, ...] = (
+    "race",
+    "two owners",
+    "out of bounds",
+    "never written",
+    "misaligned",
+    "divergent barrier",
+    "arithmetic",
+)
+_ACCESS = struct.Struct("=Q4I")
+_FINDING = struct.Struct("=4Iq")
+_DETAIL_BYTES = 96
+RECORD_BYTES = _FINDING.size + 2 * _ACCESS.size + _DETAIL_BYTES
+_TENSOR, _SHARED = 1, 2
+
+
+@dataclass(frozen=True)
+class TensorShape:
+    """What a launch says of a tensor; ``strides`` count bytes."""
+
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def index(self, offset: int) -> tuple[int, ...]:
+        """The element that begins ``offset`` bytes behind the first; outside the shape where the
+        offset is."""
+        index: list[int] = []
+        for stride in self.strides:
+            at, offset = divmod(offset, max(stride, 1))
+            index.append(at)
+        return tuple(index)
+
+    def text(self) -> str:
+        """``A is 127 x 40, 44 apart``"""
+        apart = [stride // self.strides[-1] for stride in self.strides[:-1]]
+        rows = f", rows {apart[-1]} elements apart" if apart else ""
+        return f"{self.name} has {' x '.join(map(str, self.shape))} elements{rows}"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the records are about: the kernel's text and program, and the launch."""
+
+    text: str
+    file: str
+    program: Path
+    threads_x: int
+    tensors: tuple[TensorShape, ...]
+    arrays: tuple[SharedArray, ...]
+
+
+def read_findings(records: bytes, context: Context) -> tuple[Finding, ...]:
+    """The findings of a run, in its order."""
+    starts = range(0, len(records), RECORD_BYTES)
+    raw = [_unpack(records[start : start + RECORD_BYTES]) for start in starts]
+    places = [a.pc for record in raw for a in (record.access, record.other) if a.pc]
+    lines = _lines_of(places, context)
+    return tuple(_finding(record, context, lines) for record in raw)
+
+
+@dataclass(frozen=True)
+class _RawAccess:
+    pc: int
+    line: int
+    block: int
+    thread: int
+    write: int
+
+
+@dataclass(frozen=True)
+class _Record:
+    """One ``Finding`` of runner.h."""
+
+    kind: int
+    target: int
+    number: int
+    bytes: int
+    offset: int
+    access: _RawAccess
+    other: _RawAccess
+    detail: str
+
+
+def _unpack(packed: bytes) -> _Record:
+    first = _FINDING.size
+    second = first + _ACCESS.size
+    end = second + _ACCESS.size
+    access = _RawAccess(*_ACCESS.unpack(packed[first:second]))
+    other = _RawAccess(*_ACCESS.unpack(packed[second:end]))
+    detail = packed[end:].partition(b"\0")[0].decode("utf-8", "replace")
+    kind, target, number, size, offset = _FINDING.unpack(packed[:first])
+    return _Record(kind, target, number, size, offset, access, other, detail)
+
+
+def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Finding:
+    kind = _KINDS[record.kind]
+    conflict = kind in ("race", "two owners", "divergent barrier")
+    name, detail = "", record.detail
+    index: tuple[int, ...] = ()
+    if record.target == _TENSOR and record.number < len(context.tensors):
+        tensor = context.tensors[record.number]
+        name, index = tensor.name, tensor.index(record.offset)
+        detail = tensor.text() if kind == "out of bounds" else ""
+    elif record.target == _SHARED and record.number < len(context.arrays):
+        array = context.arrays[record.number]
+        name, index = array.name, array.index(record.offset)
+    elif record.target == _SHARED:
+        name, index = _nearest_array(record.offset, context.arrays)
+        detail = "it is not wholly within the array"
+    return Finding(
+        kind,
+        name,
+        index,
+        record.bytes,
+        _access(record.access, context, lines),
+        _access(record.other, context, lines) if conflict else None,
+        detail,
+    )
+
+
+def _nearest_array(offset: int, arrays: tuple[SharedArray, ...]) -> tuple[str, tuple[int, ...]]:
+    before = [array for array in arrays if array.offset <= offset]
+    if not before:
+        return "shared memory", ()
+    nearest = max(before, key=lambda array: array.offset)
+    return nearest.name, nearest.index(offset - nearest.offset)
+
+
+def _access(raw: _RawAccess, context: Context, lines: Mapping[int, int]) -> Access:
+    line = raw.line or lines.get(raw.pc, 0)
+    y, x = divmod(raw.thread, context.threads_x)
+    text = context.text.split("\n")[line - 1].strip() if line else ""
+    return Access(raw.block, (x, y), bool(raw.write), line, text, blame(context.text, line))
+
+
+def _lines_of(places: list[int], context: Context) -> dict[int, int]:
+    """The line of the text in which each call returns to its place, by the debug information."""
+    unique = sorted(set(places))
+    if not unique:
+        return {}
+    asked = [hex(place - 1) for place in unique]
+    command = ["addr2line", "--inlines", "--addresses", f"--exe={context.program}", *asked]
+    answer = subprocess.run(command, capture_output=True, text=True).stdout
+    lines: dict[int, int] = {}
+    place = 0
+    for line in answer.splitlines():
+        if line.startswith("0x"):
+            place = int(line, 16) + 1
+            continue
+        path, _, number = line.partition(" ")[0].rpartition(":")
+        if Path(path).name == context.file and number.isdigit() and place not in lines:
+            lines[place] = int(number)
+    return lines
