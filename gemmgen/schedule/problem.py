@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmgen.errors import Mistakes, Refusal
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
 from gemmgen.schedule.raw import RawOperand, Word
-from gemmgen.schedule.reserved import LETTER, NAME, language_word, taken
+from gemmgen.schedule.reserved import LETTER, NAME, VARIABLES, language_word, taken
 from gemmgen.schedule.roles import extent, ld_name
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.source import Span, shown
@@ -175,9 +175,19 @@ def _listed(parts: list[str]) -> str:
 
 def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
     names = taken(gemm)
+    for letter in (letter for access in accesses for letter in access.indices or ()):
+        for name in (letter.text, extent(letter.text)):
+            if not names[name].startswith(("a letter", "the extent", "a tensor")):
+                raise Refusal(
+                    f"`{letter.text}` can't be a letter here: {name} is {names[name]}",
+                    at=letter.span,
+                    hint="any other small name will do, such as `i`",
+                )
     for access in accesses:
         name = access.tensor.text
         what = names[name]
+        if name in VARIABLES:
+            what = "the beginning of the emitted text's variables along a letter"
         if what == "a tensor":
             continue
         for letter in {letter.text for other in accesses for letter in other.indices or ()}:

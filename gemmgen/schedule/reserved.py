@@ -97,9 +97,10 @@ def taken(gemm: Gemm) -> dict[str, str]:
     accesses = (gemm.c, gemm.a, gemm.b)
     names = {access.tensor: "a tensor" for access in accesses}
     for letter in roles(gemm):
-        capital = extent(letter)
         names[letter] = f"a letter of {', '.join(access.tensor for access in accesses)}"
-        names[capital] = f"the extent of the letter {letter}"
+        names[extent(letter)] = f"the extent of the letter {letter}"
+    for letter in roles(gemm):  # what follows from a letter may be the name of another one
+        capital = extent(letter)
         names |= {f"{first}_{letter}": f"a variable along {letter}" for first in VARIABLES}
         for first, what in CONSTANTS.items():
             names[first + capital] = f"the emitted text's name for the {what} along {letter}"
