@@ -34,6 +34,11 @@ def folder() -> Path:
     raise UsageError("this installation of gemmgen has no examples")
 
 
+def ladder() -> tuple[str, ...]:
+    """The examples that are rungs of the ladder, bottom to top."""
+    return tuple(name for name in LADDER if name in names())
+
+
 def names() -> tuple[str, ...]:
     """The ladder's examples in its order, then the others by name: ``versions/v1``."""
     root = folder()

@@ -88,20 +88,22 @@ class Caller:
         if key not in self._sums:
             m, n, k = case.shape
             made = _MAKERS.get(case.data, reference.normal)(m, n, k, m + n + k)
-            if case.data == "NaN in A" and k:
+            if case.data == "NaN in A":
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
-            if case.data == "infinity in B" and k:
+            if case.data == "infinity in B":
                 made = Inputs(made.a, _marked(made.b, np.inf), made.c)
             self._sums[key] = made, reference.sequential(made.a, made.b)
         return self._sums[key]
 
     def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, F32]:
-        """Every tensor with rows and columns in the order of its roles; a C that is not to be read
-        is NaN."""
+        """Every tensor with rows and columns in the order of its roles.
+
+        A C that must not be read is poison.
+        """
         problem = self.problem
         c = inputs.c
         if hides_c(problem) and scalars["beta"] == 0.0:
-            c = np.full_like(c, np.nan)
+            c = reference.poison(c.size).reshape(c.shape)
         found = {problem.a.name: inputs.a, problem.b.name: inputs.b, problem.c.name: c}
         m, n, _ = case.shape
         for at, param in enumerate(self.emitted.interface.params):
@@ -143,8 +145,10 @@ def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
 
 
 def _marked(values: F32, mark: float) -> F32:
-    """``values`` with ``mark`` in the middle."""
+    """``values`` with ``mark`` in the middle, if there is one."""
     rows, columns = values.shape
+    if not values.size:
+        return values
     return reference.placed(values, rows // 2, columns // 2, mark)
 
 

@@ -85,10 +85,11 @@ def reference_of(emitted: Emitted) -> Reference | None:
 
 
 def _sums(a: F32, b: F32) -> F32:
-    """A (M, K) times B (K, N); large ones through float64."""
+    """A (M, K) times B (K, N); large ones through float64, on the GPU."""
     if a.shape[0] * a.shape[1] * b.shape[1] <= SEQUENTIAL:
         return reference.sequential(a, b)
-    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+    on_gpu = device.cupy().asarray
+    return (on_gpu(a).astype("float64") @ on_gpu(b).astype("float64")).get().astype(np.float32)
 
 
 def _in_roles(problem: Problem, emitted: Emitted, name: str, values: F32) -> F32:

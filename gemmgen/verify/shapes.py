@@ -8,7 +8,7 @@ from gemmgen.errors import UsageError
 from gemmgen.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.pipeline import Emitted, rewrite
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Assume, Schedule
 from gemmgen.schedule.roles import extent, ld_name, roles, tensors
 from gemmgen.verify.outcome import Shape
 
@@ -89,12 +89,19 @@ def solve(emitted: Emitted, extents: Mapping[str, int], pad: int) -> dict[str, i
 
 def constraints(emitted: Emitted) -> Iterator[Requirement]:
     """The kernel's requirements of numbers, and the schedule's assumptions."""
-    yield from (r for r in emitted.interface.requirements if not isinstance(r, Aligned))
+    required = [r for r in emitted.interface.requirements if not isinstance(r, Aligned)]
+    yield from required
     for assume in emitted.schedule.assumes:
-        if assume.divisor is not None:
-            yield MultipleOf(assume.name, assume.divisor)
-        elif assume.equals is not None:
-            yield Equal(assume.name, assume.equals)
+        rule = _rule(assume)
+        if rule not in required:
+            yield rule
+
+
+def _rule(assume: Assume) -> Requirement:
+    if assume.divisor is not None:
+        return MultipleOf(assume.name, assume.divisor)
+    assert assume.equals is not None
+    return Equal(assume.name, assume.equals)
 
 
 def alignment(interface: Interface, tensor: str) -> int:

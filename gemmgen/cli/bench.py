@@ -1,0 +1,55 @@
+"""``gemmgen bench``: kernels timed beside cuBLAS."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from gemmgen.cli import measure, options
+from gemmgen.cli.files import put
+from gemmgen.pipeline import compile_schedule
+
+if TYPE_CHECKING:
+    from gemmgen.gpu.bench import Row
+
+SHAPES: tuple[options.Shape, ...] = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096))
+_NARROW = 110
+
+
+@click.command("bench")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@options.shapes
+@options.arch
+@options.settings
+@options.as_json
+def command(
+    files: Sequence[str],
+    shapes: Sequence[options.Shape],
+    arch: str | None,
+    settings: Sequence[options.Setting],
+    as_json: bool,
+) -> None:
+    """Time the kernel of each FILE beside cuBLAS, interleaved, and check what they computed.
+
+    Without --shape at 1024, 2048 and 4096 cubed.  Medians and quartiles of launches on warm
+    memory; differences under 1% are a tie.
+    """
+    kernels = [compile_schedule(options.load(path, settings, arch)) for path in files]
+    rows = measure.measure(measure.named(files, kernels), shapes or SHAPES)
+    put(measure.json_text(rows) if as_json else _table(rows))
+    click.get_current_context().exit(measure.exit_code(rows))
+
+
+def _table(rows: Sequence[Row]) -> str:
+    from rich.console import Console
+
+    from gemmgen.gpu.bench import table
+
+    text = io.StringIO()
+    width = max(_NARROW, shutil.get_terminal_size((_NARROW, 24)).columns)
+    Console(file=text, width=width).print(table(rows))
+    return text.getvalue()

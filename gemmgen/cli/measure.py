@@ -1,0 +1,75 @@
+"""Kernels on the GPU beside cuBLAS: what ``bench`` and ``ladder`` share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmgen.cli.options import Shape
+from gemmgen.cli.progress import progress
+from gemmgen.errors import CannotCheck
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.roles import extent, roles
+
+if TYPE_CHECKING:
+    from gemmgen.gpu.bench import Row
+
+Kernels = Mapping[str, Emitted]
+"""Kernels by the names of their rows."""
+
+
+def named(paths: Iterable[str], kernels: Iterable[Emitted]) -> dict[str, Emitted]:
+    """Kernels by the stems of their files; whole paths where two stems are the same."""
+    found = list(zip(paths, kernels, strict=True))
+    stems = [Path(path).stem for path, _ in found]
+    plain = len(set(stems)) == len(stems)
+    return {stem if plain else path: k for stem, (path, k) in zip(stems, found, strict=True)}
+
+
+def measure(kernels: Kernels, shapes: Sequence[Shape]) -> tuple[Row, ...]:
+    """A row per kernel and shape, and of cuBLAS; ``CannotCheck`` where there is no GPU."""
+    from gemmgen.gpu import device
+
+    missing = device.missing()
+    if missing is not None:
+        raise CannotCheck(missing)
+    from gemmgen.gpu.bench import Entry, bench
+    from gemmgen.gpu.launch import Kernel
+    from gemmgen.verify.gpu import reference_of
+
+    rows: list[Row] = []
+    for letters, group in _by_letters(kernels).items():
+        entries = [Entry(n, Kernel.of(k), reference_of(k)) for n, k in group.items()]
+        sizes = [dict(zip(letters, shape, strict=True)) for shape in shapes]
+        with progress("timing") as tick:
+            rows += bench(entries, sizes, progress=tick)
+    return tuple(rows)
+
+
+def _by_letters(kernels: Kernels) -> dict[tuple[str, ...], dict[str, Emitted]]:
+    """Kernels by the names of their extents (rows, columns, terms), which a shape is given by."""
+    groups: dict[tuple[str, ...], dict[str, Emitted]] = {}
+    for name, kernel in kernels.items():
+        letters = tuple(extent(letter) for letter in roles(kernel.schedule.gemm))
+        groups.setdefault(letters, {})[name] = kernel
+    return groups
+
+
+def exit_code(rows: Sequence[Row]) -> int:
+    """1 where a result was wrong, 2 where a kernel can't be called with a shape, else 0."""
+    if any(row.ms is not None and not row.checked for row in rows):
+        return 1
+    return 2 if any(row.ms is None for row in rows) else 0
+
+
+def json_text(rows: Sequence[Row], **more: Mapping[str, object]) -> str:
+    """``rows`` as JSON; ``more`` gives further fields by the name of the row."""
+    from gemmgen.gpu.bench import as_json
+
+    found = as_json(rows)
+    for row in found:
+        for name, values in more.items():
+            row[name] = values.get(str(row["name"]))
+    return json.dumps(found, indent=2) + "\n"

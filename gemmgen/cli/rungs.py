@@ -1,0 +1,91 @@
+"""The rungs of a ladder: schedules with what is known of each without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from gemmgen import examples
+from gemmgen.cli import options
+from gemmgen.cli.measure import named
+from gemmgen.errors import ScheduleError
+from gemmgen.ir.edit import copies
+from gemmgen.ir.nodes import Program, Space
+from gemmgen.pipeline import Emitted, compile_schedule, rewrite
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.text import format_directive
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A kernel of a ladder.
+
+    ``reads`` is the formula of its global reads, in elements; ``documents`` the share of cuBLAS, in
+    percent, that the documents give for it.
+    """
+
+    name: str
+    kernel: Emitted
+    reads: str
+    documents: int | None = None
+
+
+def built_in() -> tuple[Rung, ...]:
+    """The examples, in ladder order."""
+    return tuple(
+        replace(rung, documents=examples.PERCENTAGES.get(rung.name))
+        for rung in from_files([str(examples.path_of(name)) for name in examples.ladder()])
+    )
+
+
+def from_files(paths: Sequence[str]) -> tuple[Rung, ...]:
+    """One rung per file."""
+    kernels = [compile_schedule(options.load(path)) for path in paths]
+    return tuple(_rung(name, kernel) for name, kernel in named(paths, kernels).items())
+
+
+def prefixes(path: str) -> tuple[Rung, ...]:
+    """The naive kernel, then one directive more each time.
+
+    Those that are illegal without a later one are left out.
+    """
+    found: list[Rung] = []
+    for name, schedule in _prefixes(options.load(path)):
+        try:
+            found.append(_rung(name, compile_schedule(schedule)))
+        except ScheduleError:
+            continue
+    return tuple(found)
+
+
+def _prefixes(whole: Schedule) -> Iterator[tuple[str, Schedule]]:
+    bare = replace(whole, directives=(), epilogue=None, requires=())
+    yield "naive", bare
+    for count, directive in enumerate(whole.directives, 1):
+        yield f"+ {format_directive(directive)}", replace(bare, directives=whole.directives[:count])
+    if whole.epilogue is not None:
+        yield "+ fuse_epilogue", replace(whole, requires=())
+
+
+def _rung(name: str, kernel: Emitted) -> Rung:
+    return Rung(name, kernel, reads_of(rewrite(kernel.schedule)[-1].program))
+
+
+def reads_of(program: Program) -> str:
+    """Elements of A and B read from global memory, as a formula: ``MNK(1/128 + 1/128)``.
+
+    A tile in shared memory is read once for the block's columns (of A) or rows (of B), an operand
+    without one once for the thread's.
+    """
+    problem, kernel = program.problem, program.main
+    shared = {b.name for b in kernel.buffers if b.space is Space.SHARED}
+    staged = {copy.src for copy in copies(kernel) if copy.dst in shared}
+
+    def times(tensor: str, letter: str) -> str:
+        uses = (
+            kernel.work.size(letter) if tensor in staged else kernel.spread.axis(letter).registers
+        )
+        return "1" if uses == 1 else f"1/{uses}"
+
+    of_b, of_a = times(problem.b.name, problem.m), times(problem.a.name, problem.n)
+    return "2MNK" if of_a == of_b == "1" else f"MNK({of_b} + {of_a})"

@@ -1,0 +1,140 @@
+"""``gemmgen bench`` and ``ladder``, on rows that no GPU has measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from gemmgen import examples
+from gemmgen.cli import measure, rungs
+from gemmgen.cli.options import Shape
+from gemmgen.gpu import device
+from gemmgen.gpu.bench import Row
+from gemmgen.pipeline import Emitted
+
+from .running import EXAMPLES, gemmgen
+
+FILES = [str(EXAMPLES / f"{name}.sched") for name in ("naive", "tiled")]
+MARKS = "# Title\n\n<!-- ladder -->\nold\n<!-- /ladder -->\n\nEnd.\n"
+
+
+def row(name: str, shape: Shape, ms: float | None = 2.0, note: str = "") -> Row:
+    named = tuple(zip("MNK", shape, strict=True))
+    right = ms is not None and not note
+    return Row(name, named, ms, ms, ms, 8.5, 0.5, "slower", 0.1, right, "NVIDIA H200", note)
+
+
+def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Shape]) -> tuple[Row, ...]:
+    names = ("cuBLAS A[m,k] B[k,n] C[m,n]", *kernels)
+    return tuple(row(name, shape) for shape in shapes for name in names)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(measure, "measure", rows)
+
+
+def test_without_a_gpu_nothing_is_timed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(device, "missing", lambda: "there is no GPU here")
+    for command in (["bench", *FILES], ["ladder"], ["ladder", "--json"]):
+        result = gemmgen(*command)
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert result.stderr == "gemmgen: there is no GPU here\n"
+
+
+@pytest.mark.usefixtures("measured")
+def test_ladder_has_a_line_per_example_and_the_documents_percentages():
+    lines = gemmgen("ladder", "--size", "512", "--size", "1024").stdout.splitlines()
+    assert lines[0] == "NVIDIA H200"
+    assert lines[1].split("  ")[0] == "kernel" and lines[1].endswith("documents")
+    assert [line.split()[0] for line in lines[2:]] == [*examples.ladder(), "cuBLAS"]
+    assert lines[3].split() == ["naive", "50.0%", "50.0%", "2.000", "8.5", "2MNK", "10%"]
+    assert "MNK(1/32 + 1/32)" in lines[4] and lines[9].endswith("89%")
+
+
+@pytest.mark.usefixtures("measured")
+def test_ladder_of_files_has_no_column_of_the_documents():
+    text = gemmgen("ladder", *FILES, "--size", "64").stdout
+    assert "documents" not in text and "\ntiled " in text
+
+
+@pytest.mark.usefixtures("measured")
+def test_markdown_stands_between_its_marks():
+    text = gemmgen("ladder", *FILES, "--size", "64", "--markdown").stdout
+    assert text.startswith("<!-- ladder -->\n| kernel | of cuBLAS, 64 | ms, 64 | TFLOP/s |")
+    assert "\n| naive | 50.0% | 2.000 | 8.5 | 2MNK |\n" in text
+    assert "on an NVIDIA H200, 20" in text and text.endswith("\n<!-- /ladder -->\n")
+
+
+@pytest.mark.usefixtures("measured")
+def test_update_replaces_the_table_alone(tmp_path: Path):
+    readme = tmp_path / "README.md"
+    readme.write_text(MARKS)
+    for _ in range(2):
+        result = gemmgen("ladder", *FILES, "--size", "64", "--update", readme)
+        assert result.exit_code == 0 and "\nnaive " in result.stdout
+        text = readme.read_text()
+        assert text.startswith("# Title\n\n<!-- ladder -->\n| kernel |")
+        assert text.endswith("\n<!-- /ladder -->\n\nEnd.\n") and text.count("| naive |") == 1
+
+
+@pytest.mark.parametrize("text", ["no marks", "<!-- /ladder --><!-- ladder -->", MARKS + MARKS])
+def test_update_wants_one_place_before_it_measures(tmp_path: Path, text: str):
+    readme = tmp_path / "README.md"
+    readme.write_text(text)
+    result = gemmgen("ladder", "--update", readme)
+    assert result.exit_code == 2 and "has no place for the table" in result.stderr
+    assert readme.read_text() == text
+
+
+@pytest.mark.usefixtures("measured")
+def test_json_has_reads_and_percentages():
+    found = json.loads(gemmgen("ladder", "--size", "64", "--json").stdout)
+    (naive,) = [entry for entry in found if entry["name"] == "naive"]
+    assert naive["shape"] == {"M": 64, "N": 64, "K": 64}
+    assert (naive["reads"], naive["documents"], naive["share"]) == ("2MNK", 10, 0.5)
+
+
+def test_prefixes_add_one_directive_each_time():
+    found = {rung.name: rung.reads for rung in rungs.prefixes(str(EXAMPLES / "vectorized.sched"))}
+    assert next(iter(found)) == "naive" and list(found)[-1] == "+ fuse_epilogue"
+    assert found["+ register_block m=8 n=8"] == "MNK(1/128 + 1/128)"
+    assert not any(name.startswith("+ tile") for name in found)  # 16,384 threads
+
+
+def test_reads_are_counted_by_formula():
+    kernels = {rung.name: rung.reads for rung in rungs.built_in()}
+    assert kernels["uncoalesced"] == kernels["naive"] == "2MNK"
+    assert kernels["tiled"] == "MNK(1/32 + 1/32)"
+    assert kernels["warp_tiled"] == "MNK(1/128 + 1/256)"
+
+
+@pytest.mark.usefixtures("measured")
+def test_bench_prints_a_table_and_json():
+    text = gemmgen("bench", *FILES, "--shape", "64x32x16").stdout
+    assert "naive" in text and "64x32x16" in text and "0.500" in text
+    found = json.loads(gemmgen("bench", *FILES, "--shape", "64", "--json").stdout)
+    assert [entry["name"] for entry in found][1:] == ["naive", "tiled"]
+
+
+def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
+    shape = (64, 64, 64)
+    monkeypatch.setattr(measure, "measure", lambda k, s: (row("naive", shape, note="C[0, 0] = 1"),))
+    result = gemmgen("ladder", FILES[0], "--size", "64")
+    assert result.exit_code == 1 and " wrong " in result.stdout
+    assert result.stderr == "naive, 64: C[0, 0] = 1\n"
+
+
+def test_a_shape_that_is_refused_is_a_wrong_input(monkeypatch: pytest.MonkeyPatch):
+    shape = (64, 64, 64)
+    monkeypatch.setattr(measure, "measure", lambda k, s: (row("naive", shape, None, "M % 128"),))
+    assert gemmgen("ladder", FILES[0], "--size", "64").exit_code == 2
+
+
+def test_files_of_one_name_are_told_apart():
+    kernels = [rung.kernel for rung in rungs.from_files(FILES)]
+    assert list(measure.named(["a/x.sched", "b/y.sched"], kernels)) == ["x", "y"]
+    assert list(measure.named(["a/x.sched", "b/x.sched"], kernels)) == ["a/x.sched", "b/x.sched"]

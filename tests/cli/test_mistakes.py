@@ -1,0 +1,128 @@
+"""Every mistake of a user is a sentence, exit code 2, and nothing written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .running import EXAMPLES, ROOT, fresh, gemmgen
+
+NAIVE = str(EXAMPLES / "naive.sched")
+
+USAGE = [
+    (["emit"], "emit needs a schedule"),
+    (["emit", NAIVE, "--schedule", NAIVE], "give one of them"),
+    (["emit", "missing.sched"], "missing.sched: no such file"),
+    (["emit", "missing/x.sched"], "no such file"),
+    (["emit", "a\nb.sched"], "no such file"),
+    (["emit", "x" * 300 + ".sched"], "can't be read"),
+    (["emit", str(EXAMPLES)], "is a folder"),
+    (["emit", "/dev/zero"], "more than 256 KiB"),
+    (["emit", sys.executable], "is no UTF-8"),
+    (["emit", NAIVE, "-o", "missing/out.cu"], "there is no folder"),
+    (["emit", NAIVE, "-o", str(EXAMPLES)], "is a folder"),
+    (["emit", NAIVE, "-o", "/dev/null"], "is no regular file"),
+    (["emit", NAIVE, "-o", NAIVE], "is the schedule itself"),
+    (["emit", NAIVE, "-o", ""], "is a folder"),
+    (["emit", NAIVE, "-o", "a\0b"], "can't be written"),
+    (["emit", NAIVE, "-o", "x" * 300], "can't be written"),
+    (["emit", NAIVE, "--arch", "sm_13"], "'sm_13' is not one of"),
+    (["emit", NAIVE, "--format", "exe"], "'exe' is not one of"),
+    (["emit", NAIVE, "--set", "tile.m"], "KEY=VALUE"),
+    (["emit", NAIVE, "--set", "tile.m=4"], "this file has no set"),
+    (["emit", NAIVE, "--set", "t=4", "--set", "t=8"], "given twice"),
+    (["emit", NAIVE, "--shape", "12", "--shape", "ax2"], "a shape is MxNxK"),
+    (["emit", NAIVE, "--shape", "9999999999"], "at most 2147483647"),
+    (["emit", NAIVE, "--shape=-1"], "a shape is MxNxK"),
+    (["emit", NAIVE, "--check", "missing.cu"], "missing.cu: no such file"),
+    (["emit", NAIVE, "--check", str(EXAMPLES)], "can't be read"),
+    (["emit", NAIVE, "--check", "x", "-o", "y"], "writes nothing"),
+    (["emit", NAIVE, NAIVE], "unexpected extra argument"),
+    (["emit", NAIVE, "--fast"], "No such option"),
+    (["emti", NAIVE], "No such command"),
+    (["check"], "Missing argument"),
+    (["check", "missing.sched"], "no such file"),
+    (["fmt", "missing.sched"], "no such file"),
+    (["fmt", str(EXAMPLES)], "is a folder"),
+    (["help", "cache_read"], "did you mean `cache_shared`?"),
+    (["help", "tensor_core"], "fused multiply-adds for now"),
+    (["help", "xyzzy"], "there are bind, tile"),
+    (["example", "vectorised"], "did you mean vectorized?"),
+    (["example", "../../etc/passwd"], "there is no example"),
+    (["show", NAIVE, "--pass", "tile"], "tile is no pass of this schedule"),
+    (["verify", "missing.sched"], "no such file"),
+    (["verify", NAIVE, "--require", "C9"], "'C9' is not one of"),
+    (["verify", NAIVE, "--shape", "1x2"], "a shape is MxNxK"),
+    (["ladder", NAIVE, "--size", "0"], "0 is not in the range"),
+    (["ladder", "missing.sched"], "no such file"),
+    (["ladder", "--prefixes"], "--prefixes takes one schedule"),
+    (["ladder", "--update", "missing.md"], "missing.md"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), USAGE, ids=lambda v: None if v == "" else str(v)[:60]
+)
+def test_a_mistake_is_one_sentence(arguments: list[str], told: str, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = gemmgen(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert told in result.stderr and "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_mistakes_of_a_file_are_told_with_their_places():
+    text = "tile m=100 n=64 k=0\nvectorise A width=3\n"
+    result = gemmgen("emit", "-", input=text)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert "<stdin>:1:" in result.stderr and "<stdin>:2:" in result.stderr
+    assert "did you mean `vectorize`?" in result.stderr
+
+
+def test_check_goes_on_behind_a_wrong_file(tmp_path: Path):
+    wrong = tmp_path / "wrong.sched"
+    wrong.write_text("tile m=\n")
+    result = gemmgen("check", wrong, NAIVE)
+    assert result.exit_code == 2
+    assert result.stdout.startswith(f"{NAIVE}: ok")
+    assert f"{wrong}:1:" in result.stderr
+
+
+def test_check_counts_a_search_space():
+    result = gemmgen("check", "-", input="tile m={16, 32} n={16, 32, 64} k=8\n")
+    assert result.stdout == "<stdin>: ok   a search space of 6 schedules: tile.m, tile.n\n"
+    settled = gemmgen("check", "-", "--set", "tile.m=16", input="tile m={16, 32} n=32 k=8\n")
+    assert "512 threads" in settled.stdout
+
+
+def test_an_output_that_cannot_be_written_is_told():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gemmgen", "emit", NAIVE],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"gemmgen: standard output can't be written: No space left on device\n"
+
+
+def test_closed_standard_input_is_told():
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec {sys.executable} -m gemmgen emit - <&-"],
+        capture_output=True,
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stderr[:8]) == (2, b"gemmgen:")
+
+
+def test_a_fresh_process_has_the_same_exit_codes():
+    assert fresh("emit", NAIVE).returncode == 0
+    assert fresh("emit", "missing.sched").returncode == 2
+    assert fresh("emit", "-", input=b"\xff\xfe").returncode == 2

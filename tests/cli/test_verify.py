@@ -1,0 +1,68 @@
+"""``gemmgen verify`` and ``show``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gemmgen.verify import gpu, run
+from gemmgen.verify.outcome import failed, passed, skipped
+
+from .running import EXAMPLES, gemmgen
+
+NAIVE = EXAMPLES / "naive.sched"
+
+
+def test_verify_prints_a_line_per_layer():
+    result = gemmgen("verify", NAIVE, "--shape", "5x7x3")
+    assert result.exit_code == 0 and result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[0] == str(NAIVE) and len(lines) == 1 + len(run.LAYERS)
+    assert lines[3].startswith("  C2  passed   ")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "options", "code"),
+    [
+        (passed("G2", "7 cases"), ["--require", "G2"], 0),
+        (skipped("G2", "no GPU"), [], 0),
+        (skipped("G2", "no GPU"), ["--require", "G2"], 3),
+        (failed("G2", "C[0, 0]"), [], 1),
+    ],
+)
+def test_exit_codes(outcome, options, code, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gpu, "check", lambda subject: outcome)
+    assert gemmgen("verify", NAIVE, "--shape", "2x3x5", *options).exit_code == code
+
+
+def test_json_holds_figures_and_reasons(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gpu, "check", lambda subject: skipped("G2", "no GPU"))
+    result = gemmgen("verify", NAIVE, "--shape", "2x3x5", "--json")
+    (found,) = json.loads(result.stdout)
+    layers = {layer["layer"]: layer for layer in found["layers"]}
+    assert found["file"] == str(NAIVE) and list(layers) == list(run.LAYERS)
+    assert layers["G2"]["reason"] == "no GPU" and layers["C1"]["status"] == "passed"
+
+
+def test_a_mistake_in_one_file_comes_before_all_work():
+    result = gemmgen("verify", NAIVE, "-", input="tile m=\n")
+    assert (result.exit_code, result.stdout) == (2, "") and "<stdin>:1:" in result.stderr
+
+
+def test_show_prints_the_program_after_each_pass():
+    text = gemmgen("show", EXAMPLES / "tiled.sched").stdout
+    assert [line for line in text.splitlines() if line.startswith("==")] == [
+        "== gemm",
+        "== tile",
+        "== cache_shared",
+    ]
+    one = gemmgen("show", EXAMPLES / "tiled.sched", "--pass", "tile").stdout
+    assert one in text and one.startswith("== tile\nprogram C[m, n] = A[m, k] * B[k, n]\n")
+
+
+def test_show_diff_prints_what_a_pass_changed():
+    text = gemmgen("show", EXAMPLES / "coalesced.sched", "--pass", "pad", "--diff").stdout
+    assert text.startswith("--- cache_shared\n+++ pad\n")
+    changed = [line for line in text.splitlines()[2:] if line[0] in "+-"]
+    assert len(changed) == 2 and " pad=1" in changed[1]

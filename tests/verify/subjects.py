@@ -1,0 +1,43 @@
+"""Kernels to prove, and to break."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.pipeline import compile_schedule
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.sim.toolchain import BEGIN
+from gemmgen.source import Source
+from gemmgen.verify.outcome import Shape, Subject
+
+NAIVE = "gemm C[m, n] = A[m, k] * B[k, n]\n"
+TILED = "tile m=16 n=16 k=8\ncache_shared A[k, m] B\npad A by=1\n"
+DOUBLE = f"{TILED}double_buffer A B\n"
+LADDER = """\
+tile            m=64 n=32 k=8
+cache_shared    A[k, m] B
+register_block  m=4 n=4
+vectorize       A B C width=4
+pad             A by=4
+double_buffer   A B
+"""
+
+
+def subject(schedule: str, *shapes: Shape) -> Subject:
+    return Subject(compile_schedule(parse_schedule(Source(schedule))), shapes)
+
+
+def mutant(schedule: str, before: str, after: str) -> Subject:
+    """The kernel of ``schedule`` with the first ``before`` in it replaced."""
+    right = subject(schedule)
+    header, begin, kernel = right.emitted.text.partition(BEGIN)
+    assert before in kernel, f"the emitted text has no {before!r} any more: mend this test"
+    text = header + begin + kernel.replace(before, after, 1)
+    return Subject(replace(right.emitted, text=text))
+
+
+def without_the_last_barrier(schedule: str) -> Subject:
+    right = subject(schedule)
+    first, barrier, last = right.emitted.text.rpartition("__syncthreads();")
+    assert barrier
+    return Subject(replace(right.emitted, text=first + last))
