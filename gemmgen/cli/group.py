@@ -22,6 +22,8 @@ COMMANDS = {
     "verify": "Prove kernels right by every means this machine has.",
     "bench": "Time kernels beside cuBLAS.",
     "ladder": "Time a ladder of schedules, as a table.",
+    "explain": "Count a schedule's memory accesses, and say what bounds it.",
+    "diff": "Compare two schedules: statements, text and explain's figures.",
     "help": "Explain the statements of the schedule language.",
     "example": "List the examples, or print one.",
 }

@@ -1,0 +1,217 @@
+"""Everything that can be told of a schedule at a shape on a GPU, without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from gemmgen.analyze.arguments import Shape, arguments_of
+from gemmgen.analyze.count import Counts, Launch, count_launch
+from gemmgen.analyze.formulas import Formula, formulas_of, total
+from gemmgen.analyze.gpus import Gpu
+from gemmgen.analyze.pads import PadChoice, pad_choices
+from gemmgen.analyze.resources import (
+    Occupancy,
+    Resources,
+    Waves,
+    occupancy_of,
+    resources_of,
+    waves_of,
+)
+from gemmgen.analyze.roofline import SECTOR_BYTES, Roofline, Work, matrix_bytes, roofline_of
+from gemmgen.errors import UsageError
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.lowered import Leave, LoweredKernel
+from gemmgen.ir.nodes import Program
+from gemmgen.pipeline import Emitted, compile_schedule, make_concrete, rewrite
+from gemmgen.schedule.model import Schedule
+from gemmgen.target import WARP
+
+Values = Mapping[str, int | float]
+MOST_A_CLOCK = 64
+"""Elements for a warp's threads that an SM's shared memory delivers at the most: 16 bytes each from
+few places take 2 clocks."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A schedule compiled, with all that analysing it needs."""
+
+    emitted: Emitted
+    program: Program
+    lowered: LoweredKernel
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All accesses of one buffer in one direction; ``widths`` are those that occur, in elements."""
+
+    buffer: str
+    write: bool
+    widths: tuple[int, ...]
+    counts: Counts
+
+    @property
+    def name(self) -> str:
+        return f"{self.buffer} {'write' if self.write else 'read'}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``launch`` has the counts site by site, ``traffic`` buffer by buffer.
+
+    ``joined``: the compiler made wide reads of shared memory out of the text's narrow ones, which
+    are what is counted; the roofline then takes the least that the wide ones can take.
+    """
+
+    kernel: Kernel
+    shape: Shape
+    gpu: Gpu
+    beta: float
+    launch: Launch
+    traffic: tuple[Traffic, ...]
+    formulas: tuple[Formula, ...]
+    pads: tuple[PadChoice, ...]
+    resources: Resources
+    occupancy: Occupancy
+    waves: Waves
+    roofline: Roofline
+    fmas: int
+    joined: bool
+
+    @property
+    def attainable(self) -> float:
+        """Operations a second below the roofline, with the idle places of the last wave."""
+        return self.roofline.attainable * self.waves.efficiency
+
+
+def compile_kernel(schedule: Schedule) -> Kernel:
+    """Raises ``ScheduleError`` for a mistake in the schedule."""
+    emitted = compile_schedule(schedule)
+    program = rewrite(schedule)[-1].program
+    (lowered,) = make_concrete(program).kernels
+    return Kernel(emitted, program, lowered)
+
+
+def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) -> Explanation:
+    """Counts are exact; C is read only where ``beta`` is not 0 or the epilogue reads it anyway.
+
+    Raises ``UsageError`` for a shape that the kernel does not take, or a GPU that it does not fit.
+    """
+    kernel = compile_kernel(schedule)
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
+    launch = count_launch(kernel.lowered, values)
+    resources = resources_of(kernel.emitted, gpu)
+    occupancy = occupancy_of(resources, gpu)
+    if not occupancy.blocks:
+        raise UsageError(f"a block does not fit on an SM of {gpu.name}: {occupancy.limiter}")
+    blocks = kernel.lowered.interface.grid(_extents(kernel, values))
+    fmas = _multiply_adds(kernel, values, blocks)
+    joined = _joins(launch, resources)
+    return Explanation(
+        kernel,
+        shape,
+        gpu,
+        beta,
+        launch,
+        traffic_of(launch),
+        formulas_of(kernel.program, launch, shape),
+        pad_choices(kernel.program, kernel.lowered, values),
+        resources,
+        occupancy,
+        waves_of(blocks, occupancy, gpu),
+        roofline_of(_work(kernel, values, launch, fmas, shape, joined), gpu),
+        fmas,
+        joined,
+    )
+
+
+def traffic_of(launch: Launch) -> tuple[Traffic, ...]:
+    """Global memory before shared, each in the order in which a kernel comes to it."""
+    keys = dict.fromkeys((site.space, site.buffer, site.write) for site in launch)
+    found: list[Traffic] = []
+    for _, buffer, write in sorted(keys, key=lambda key: key[0]):
+        sites = [s for s in launch if s.buffer == buffer and s.write == write]
+        widths = tuple(sorted({s.width for s in sites if launch[s].requests}, reverse=True))
+        counts = total(launch, (buffer,), write=write)
+        if counts.requests:
+            found.append(Traffic(buffer, write, widths, counts))
+    return tuple(found)
+
+
+def _extents(kernel: Kernel, values: Values) -> dict[str, int]:
+    return {name: int(values[name]) for name, _ in kernel.lowered.interface.tiles}
+
+
+def _multiply_adds(kernel: Kernel, values: Values, blocks: int) -> int:
+    """Of all threads: a tile that juts out of C is computed as a whole, and so are its k tiles."""
+    problem, interface = kernel.program.problem, kernel.lowered.interface
+    terms = int(values[problem.k.upper()])
+    if any(isinstance(node, Leave) for node in kernel.lowered.body):
+        return terms * prod(_extents(kernel, values).values())
+    pipeline = pipeline_of(kernel.program.main)
+    if pipeline is not None:
+        terms = -(-terms // pipeline.step) * pipeline.step
+    return blocks * prod(size for _, size in interface.tiles) * terms
+
+
+def _joins(launch: Launch, resources: Resources) -> bool:
+    """Does the compiled code read shared memory wider than any statement of the text?"""
+    widths = [s.width for s in launch if s.space == "shared" and not s.write]
+    wide = any(name.startswith("ld.shared.v") for name, _ in resources.instructions)
+    return wide and max(widths, default=1) == 1
+
+
+def _joined(counts: Counts) -> Counts:
+    """The least that reads of 16 bytes can take for as many elements."""
+    elements = counts.elements
+    return Counts(elements, elements // (4 * WARP), clocks=elements // MOST_A_CLOCK)
+
+
+def _work(
+    kernel: Kernel, values: Values, launch: Launch, fmas: int, shape: Shape, joined: bool
+) -> Work:
+    m, n, k = shape
+    shared = Counts()
+    for site, counts in launch.items():
+        if site.space == "shared":
+            wide = joined and not site.write
+            shared += _joined(counts) if wide else counts
+    return Work(
+        2 * m * n * k,
+        fmas,
+        _compulsory(kernel, values, launch),
+        _through_l2(kernel, launch, shape),
+        shared,
+        sum((c for s, c in launch.items() if s.space == "global"), Counts()),
+    )
+
+
+def _compulsory(kernel: Kernel, values: Values, launch: Launch) -> int:
+    """Bytes of the matrices, each read or written once."""
+    found = 0
+    for param in kernel.lowered.interface.params:
+        if param.kind == "tensor":
+            directions = {
+                s.write for s, c in launch.items() if s.buffer == param.name and c.requests
+            }
+            sizes = (int(values[letter.upper()]) for letter in param.indices)
+            found += len(directions) * matrix_bytes(*sizes)
+    return found
+
+
+def _through_l2(kernel: Kernel, launch: Launch, shape: Shape) -> int:
+    """Sectors that are staged in shared memory, and those of C; what threads read directly, L1 can
+    hold: a block gets it once."""
+    problem, main = kernel.program.problem, kernel.program.main
+    found = sum(
+        SECTOR_BYTES * total(launch, (problem.c.name,), write=write).sectors
+        for write in (False, True)
+    )
+    for operand, other in ((problem.a, problem.n), (problem.b, problem.m)):
+        if main.has(f"{operand.name}_shared"):
+            found += SECTOR_BYTES * total(launch, (operand.name,), write=False).sectors
+        else:
+            found += matrix_bytes(*shape) // main.work.size(other)
+    return found

@@ -1,0 +1,113 @@
+"""An explanation as plain values: for scripts (``--json``), and to be compared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from gemmgen.analyze.count import Counts
+from gemmgen.analyze.explain import Explanation
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def as_json(e: Explanation) -> dict[str, Json]:
+    """All of an explanation; bytes, elements and seconds throughout."""
+    m, n, k = e.shape
+    return {
+        "schedule": e.kernel.emitted.name,
+        "shape": {"rows": m, "columns": n, "terms": k},
+        "gpu": e.gpu.name,
+        "beta": e.beta,
+        "flops": e.roofline.flops,
+        "multiply_adds": e.fmas,
+        "joined_shared_reads": e.joined,
+        "formulas": [
+            {"name": f.name, "counted": f.counted, "formula": f.text, "value": f.value}
+            for f in e.formulas
+        ],
+        "traffic": [
+            {"buffer": t.buffer, "write": t.write, "widths": list(t.widths), **_counts(t.counts)}
+            for t in e.traffic
+        ],
+        "sites": [
+            {
+                "buffer": s.buffer,
+                "space": s.space,
+                "write": s.write,
+                "width": s.width,
+                "note": s.note,
+                "directives": list(s.origins),
+                **_counts(counts),
+            }
+            for s, counts in e.launch.items()
+        ],
+        "pads": [
+            {"buffer": p.buffer, "width": p.width, "now": asdict(p.now), "best": asdict(p.best)}
+            for p in e.pads
+        ],
+        "resources": {
+            "threads": e.resources.threads,
+            "shared": e.resources.shared,
+            "registers": e.resources.registers,
+            "spills": e.resources.spills,
+            "unknown": e.resources.unknown,
+            "instructions": dict(e.resources.instructions),
+        },
+        "occupancy": {
+            "blocks": e.occupancy.blocks,
+            "warps": e.occupancy.warps,
+            "share": e.occupancy.share,
+            "limiter": e.occupancy.limiter,
+            "limits": dict(e.occupancy.limits),
+        },
+        "waves": {
+            "blocks": e.waves.blocks,
+            "per_wave": e.waves.per_wave,
+            "count": e.waves.count,
+            "last_fill": e.waves.last_fill,
+            "efficiency": e.waves.efficiency,
+        },
+        "roofline": {
+            "intensity": e.roofline.intensity,
+            "ridge": e.roofline.ridge,
+            "peak_flops": e.roofline.peak,
+            "bounds": [asdict(bound) for bound in e.roofline.bounds],
+            "binding": e.roofline.binding.name,
+            "attainable_flops": e.roofline.attainable,
+            "attainable_flops_with_waves": e.attainable,
+        },
+    }
+
+
+def _counts(counts: Counts) -> dict[str, Json]:
+    return asdict(counts)
+
+
+def as_figures(e: Explanation) -> dict[str, str]:
+    """What two schedules are compared by: a name and a readable figure, in the report's order."""
+    found = {"threads a block": f"{e.resources.threads:,}"}
+    found["shared bytes a block"] = f"{e.resources.shared:,}"
+    if e.resources.registers is not None:
+        found["registers a thread"] = f"{e.resources.registers}"
+        found["bytes of spills"] = f"{e.resources.spills:,}"
+    found["blocks"] = f"{e.waves.blocks:,}"
+    found["blocks an SM"] = f"{e.occupancy.blocks} ({e.occupancy.limiter})"
+    found["occupancy"] = f"{e.occupancy.share:.0%}"
+    found["waves"] = f"{e.waves.count} (last {e.waves.last_fill:.0%} full)"
+    for f in e.formulas:
+        found[f.name] = f"{f.counted:,}"
+    for t in e.traffic:
+        c = t.counts
+        if c.phases:
+            found[f"{t.name}: wavefronts"] = f"{c.wavefronts:,}"
+            found[f"{t.name}: conflicts"] = f"{c.ways}-way" if c.conflicts else "none"
+        else:
+            found[f"{t.name}: sectors"] = f"{c.sectors:,}"
+            found[f"{t.name}: sectors/request"] = f"{c.sectors_per_request:.2f}"
+    roofline = e.roofline
+    for bound in roofline.bounds:
+        found[f"least time for {bound.name}"] = f"{bound.seconds * 1e6:,.1f} us"
+    found["bound by"] = roofline.binding.name
+    found["attainable"] = f"{roofline.attainable / 1e12:.1f} TFLOP/s"
+    found["attainable, whole waves"] = f"{e.attainable / 1e12:.1f} TFLOP/s"
+    return found

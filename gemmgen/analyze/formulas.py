@@ -1,0 +1,77 @@
+"""The textbook's figures beside the counted ones.
+
+Without tiles every product reads its two factors from global memory: 2MNK.  With tiles of BM x BN
+in shared memory a block reads (BM + BN) elements for BM * BN products: MNK(1/BM + 1/BN).  With TM x
+TN elements a thread the same holds between shared memory and registers: MNK(1/TM + 1/TN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from gemmgen.analyze.arguments import Shape
+from gemmgen.analyze.count import Counts, Launch
+from gemmgen.ir import names
+from gemmgen.ir.nodes import Program
+
+
+@dataclass(frozen=True)
+class Formula:
+    """``counted`` elements beside ``value``, what ``text`` comes to at the shape."""
+
+    name: str
+    counted: int
+    text: str
+    value: float
+
+    @property
+    def ratio(self) -> float:
+        return self.counted / self.value if self.value else 0.0
+
+
+def formulas_of(program: Program, launch: Launch, shape: Shape) -> tuple[Formula, ...]:
+    """Of the reads of A and B, hop by hop, and of the writes of C."""
+    problem = program.problem
+    operands = (problem.b.name, problem.a.name)
+    m, n, k = (letter.upper() for letter in (problem.m, problem.n, problem.k))
+    products = float(prod(shape))
+    reads = total(launch, operands, write=False).elements
+    naive = Formula("global reads of A and B", reads, f"2{m}{n}{k}", 2 * products)
+    found = [naive]
+    sharing = [_sharing(program, operand) for operand in operands]
+    if any(value > 1 for _, value in sharing):
+        found.append(_formula("global reads of A and B", reads, f"{m}{n}{k}", products, sharing))
+    tiles = [name for name in operands if program.main.has(f"{name}_shared")]
+    if tiles:
+        counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
+        sharing = [_sharing(program, name, shared=False) for name in tiles]
+        found.append(_formula("shared reads", counted, f"{m}{n}{k}", products, sharing))
+    writes = total(launch, (problem.c.name,), write=True).elements
+    return (*found, Formula("global writes of C", writes, f"{m}{n}", float(shape[0] * shape[1])))
+
+
+def total(launch: Launch, buffers: Iterable[str], *, write: bool) -> Counts:
+    """The counts of all sites of these buffers, in one direction."""
+    wanted = tuple(buffers)
+    found = (c for site, c in launch.items() if site.buffer in wanted and site.write == write)
+    return sum(found, Counts())
+
+
+def _sharing(program: Program, operand: str, *, shared: bool = True) -> tuple[str, int]:
+    """For how many products an element is read once: the extent, by its name, of the tile that
+    shares it, along the letter that the operand does not have."""
+    problem, kernel = program.problem, program.main
+    letter = problem.n if operand == problem.a.name else problem.m
+    if shared and kernel.has(f"{operand}_shared"):
+        return names.block(letter).name, kernel.work.size(letter)
+    return names.registers(letter).name, kernel.spread.axis(letter).registers
+
+
+def _formula(
+    name: str, counted: int, mnk: str, products: float, sharing: list[tuple[str, int]]
+) -> Formula:
+    terms = [f"1/{extent}" if value > 1 else "1" for extent, value in sharing]
+    text = f"{mnk}({' + '.join(terms)})"
+    return Formula(name, counted, text, products * sum(1 / value for _, value in sharing))

@@ -1,0 +1,60 @@
+"""GPUs as data: what bounds a kernel on each of them.
+
+Per SM: NVIDIA, CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" and
+"Arithmetic Instructions" (FP32 lanes).  SMs, clocks and memory bandwidth: NVIDIA's data sheets and
+architecture white papers of each GPU; the clock is the boost clock.  L2: the A100's 5,120 bytes a
+clock are its white paper's; that of an NVIDIA H200 is measured (reads), and stands for the H100,
+which has the same die; others are not published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+REGISTERS = 65536
+"""32-bit registers of an SM, on all of these GPUs."""
+SCHEDULERS = 4
+"""Of an SM; each issues one instruction of a warp a clock."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """``shared``: bytes an SM's blocks may have together, of which each block takes ``reserved``
+    for the system.  ``memory`` and ``l2``: bytes a second; None where it is not known."""
+
+    name: str
+    arch: str
+    sms: int
+    clock: float
+    lanes: int
+    shared: int
+    threads: int
+    blocks: int
+    memory: float
+    l2: float | None
+    reserved: int = 1024
+
+    @property
+    def flops(self) -> float:
+        """FP32 operations a second: a multiply-add is two."""
+        return 2 * self.sms * self.lanes * self.clock
+
+
+KIB = 1024
+
+GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        Gpu("H200", "sm_90", 132, 1.98e9, 128, 228 * KIB, 2048, 32, 4.8e12, 7.5e12),
+        Gpu("H100", "sm_90", 132, 1.98e9, 128, 228 * KIB, 2048, 32, 3.35e12, 7.5e12),
+        Gpu("A100", "sm_80", 108, 1.41e9, 64, 164 * KIB, 2048, 32, 1.555e12, 5120 * 1.41e9),
+        Gpu("A100-80GB", "sm_80", 108, 1.41e9, 64, 164 * KIB, 2048, 32, 2.039e12, 5120 * 1.41e9),
+        Gpu("L40S", "sm_89", 142, 2.52e9, 128, 100 * KIB, 1536, 24, 0.864e12, None),
+        Gpu("RTX4090", "sm_89", 128, 2.52e9, 128, 100 * KIB, 1536, 24, 1.008e12, None),
+        Gpu("RTX5090", "sm_120", 170, 2.407e9, 128, 100 * KIB, 1536, 24, 1.792e12, None),
+        Gpu("RTX3090", "sm_86", 82, 1.695e9, 128, 100 * KIB, 1536, 16, 0.936e12, None),
+        Gpu("RTX3080", "sm_86", 68, 1.71e9, 128, 100 * KIB, 1536, 16, 0.76e12, None),
+        Gpu("T4", "sm_75", 40, 1.59e9, 64, 64 * KIB, 1024, 16, 0.32e12, None, reserved=0),
+    )
+}
+DEFAULT = "H200"

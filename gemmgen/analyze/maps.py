@@ -1,0 +1,205 @@
+"""Pictures of which thread touches what: a request of a warp, sector by sector, bank by bank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmgen.analyze import measure
+from gemmgen.analyze.arguments import arguments_of
+from gemmgen.analyze.count import first_elements
+from gemmgen.analyze.explain import Kernel, Shape, Values
+from gemmgen.analyze.sites import Site
+from gemmgen.analyze.walk import Walk
+from gemmgen.errors import UsageError
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.evaluate import Ints
+from gemmgen.ir.memory import Index, Lanes, Mask
+
+HOPS = ("global", "shared")
+NOBODY = -1
+STEPS = 4
+"""k tiles of the block that are looked at."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The threads of a warp (0 to 31, ``NOBODY``) that touch the elements of one row."""
+
+    label: str
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One request: ``columns`` name what the cells of the ``rows`` stand for."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """An access of one warp: the first element of each of its 32 threads, -1 for none."""
+
+    site: Site
+    warp: int
+    first: Ints
+
+
+def pictures(kernel: Kernel, shape: Shape, what: str) -> tuple[Picture, ...]:
+    """``what``: ``A.shared``, ``B.global``, ...; of each direction the costliest request of block 0
+    in its first steps."""
+    buffer, hop = _buffer(kernel, what)
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
+    cost = _wavefronts if hop == "shared" else _sectors
+    draw = _banks if hop == "shared" else _elements
+    found: list[Picture] = []
+    for write in (True, False):
+        requests = [r for r in _requests(kernel, values, buffer) if r.site.write == write]
+        if requests:
+            costs = cost(requests)
+            found.append(draw(kernel, values, requests[int(np.argmax(costs))]))
+    if not found:
+        raise UsageError(f"--map {what}: the kernel's first block does not touch it")
+    return tuple(found)
+
+
+def _buffer(kernel: Kernel, what: str) -> tuple[str, str]:
+    tensors = {p.name for p in kernel.lowered.interface.params if p.kind == "tensor"}
+    tiles = {array.name for array in kernel.lowered.shared}
+    known = [f"{name}.global" for name in sorted(tensors)]
+    known += [f"{name}.shared" for name in sorted(tensors) if f"{name}_shared" in tiles]
+    tensor, _, hop = what.partition(".")
+    if what not in known:
+        raise UsageError(f"--map {what}: this kernel has {', '.join(known)}")
+    return (f"{tensor}_shared" if hop == "shared" else tensor), hop
+
+
+def _requests(kernel: Kernel, values: Values, buffer: str) -> list[_Request]:
+    lanes = Lanes(0, 1, *kernel.lowered.interface.block)
+    found: list[_Request] = []
+
+    def see(site: Site, index: Index, mask: Mask) -> None:
+        if site.buffer == buffer:
+            for warp, first in enumerate(first_elements(lanes, index, mask)):
+                if (first >= 0).any():
+                    found.append(_Request(site, warp, first))
+
+    problem, pipeline = kernel.program.problem, pipeline_of(kernel.program.main)
+    name = problem.k.upper()
+    short = STEPS * (pipeline.step if pipeline else 1)
+    few = dict(values) | {name: min(int(values[name]), short)}
+    Walk(kernel.lowered, np.zeros(1, np.int64), few, see).run()
+    return found
+
+
+def _wavefronts(requests: list[_Request]) -> list[float]:
+    """Per phase, so that a conflict outweighs a wide access."""
+    told = [measure.shared(r.first[None], r.site.width) for r in requests]
+    return [float(t.wavefronts[0] / t.phases[0]) for t in told]
+
+
+def _sectors(requests: list[_Request]) -> list[float]:
+    return [float(measure.units(r.first[None], r.site.width, measure.SECTOR)[0]) for r in requests]
+
+
+def _touched(first: Ints, width: int) -> Iterator[tuple[int, int]]:
+    """Element and thread, of all threads of a request."""
+    for lane, start in enumerate(first.tolist()):
+        if start >= 0:
+            for e in range(width):
+                yield start + e, lane
+
+
+def _by_place(
+    first: Ints, width: int, place: Callable[[int], tuple[int, int]], columns: int
+) -> dict[int, list[int]]:
+    """Rows of cells; where several threads touch one element the first of them stands for all."""
+    rows: dict[int, list[int]] = {}
+    for element, lane in _touched(first, width):
+        row, column = place(element)
+        cells = rows.setdefault(row, [NOBODY] * columns)
+        if cells[column] == NOBODY:
+            cells[column] = lane
+    return dict(sorted(rows.items()))
+
+
+def _title(kernel: Kernel, request: _Request) -> str:
+    site = request.site
+    verb = "writes" if site.write else "reads"
+    wide = f", {site.width} elements a thread" if site.width > 1 else ""
+    note = f" ({site.note})" if site.note else ""
+    return f"warp {request.warp} of block 0 {verb} {site.buffer}{wide}{note}"
+
+
+def _elements(kernel: Kernel, values: Values, request: _Request) -> Picture:
+    """Global memory: a row for each sector."""
+    site = request.site
+    indices = next(p.indices for p in kernel.lowered.interface.params if p.name == site.buffer)
+    pitch = dict(kernel.lowered.interface.pitch).get(site.buffer)
+    size = measure.SECTOR
+    rows = _by_place(request.first, site.width, lambda e: divmod(e, size), size)
+
+    def label(sector: int) -> str:
+        at = sector * size
+        if pitch is None or len(indices) == 1:
+            return f"{site.buffer}[{at}]"
+        row, column = divmod(at, int(values[pitch]))
+        return f"{site.buffer}[{row}, {column}]"
+
+    drawn = tuple(Row(label(sector), tuple(cells)) for sector, cells in rows.items())
+    return Picture(
+        _title(kernel, request),
+        tuple(f"+{e}" for e in range(size)),
+        drawn,
+        (f"{len(drawn)} sectors of 32 bytes, one a row; the numbers are threads of the warp",),
+    )
+
+
+def _banks(kernel: Kernel, values: Values, request: _Request) -> Picture:
+    """Shared memory: phase by phase, a row for each wavefront."""
+    site, banks = request.site, measure.BANKS
+    parts = site.width
+    size = measure.WARP // parts
+    drawn: list[Row] = []
+    for phase in range(parts):
+        first = np.full(measure.WARP, NOBODY)
+        own = slice(phase * size, (phase + 1) * size)
+        first[own] = request.first[own]
+        columns: list[list[int]] = [[] for _ in range(banks)]
+        seen: set[int] = set()
+        for word, lane in _touched(first, site.width):
+            if word not in seen:
+                seen.add(word)
+                columns[word % banks].append(lane)
+        for front in range(max(map(len, columns))):
+            cells = tuple(c[front] if front < len(c) else NOBODY for c in columns)
+            label = f"phase {phase}" if front == 0 else f"  again ({front + 1})"
+            drawn.append(Row(label, cells))
+    told = measure.shared(request.first[None], site.width)
+    ways, fronts, phases = (int(x[0]) for x in (told.ways, told.wavefronts, told.phases))
+    verdict = "no bank conflict" if ways == 1 else f"a {ways}-way bank conflict"
+    return Picture(
+        _title(kernel, request),
+        tuple(str(bank) for bank in range(banks)),
+        tuple(drawn),
+        (
+            f"columns are banks, rows wavefronts: {fronts} for {phases} phase{'s' if phases > 1 else ''}, {verdict}; "
+            "of threads that share a word the first is shown",
+        ),
+    )
+
+
+def drawn(picture: Picture) -> str:
+    """The picture in characters."""
+    wide = max(len(row.label) for row in picture.rows)
+    lines = [picture.title, " " * wide + "".join(f"{c:>4}"[-3:] for c in picture.columns)]
+    for row in picture.rows:
+        cells = "".join("  ." if lane == NOBODY else f"{lane:>3}" for lane in row.lanes)
+        lines.append(f"{row.label:<{wide}}{cells}")
+    return "\n".join((*lines, *picture.notes)) + "\n"

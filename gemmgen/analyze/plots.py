@@ -1,0 +1,90 @@
+"""Pictures as PNG files, through matplotlib where it is installed."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import BinaryIO, Protocol, cast
+
+from gemmgen.analyze.explain import Explanation
+from gemmgen.analyze.maps import NOBODY, Picture
+from gemmgen.errors import CannotCheck
+
+INSTALL = "pip install matplotlib"
+
+
+class _Axes(Protocol):
+    def imshow(self, X: list[list[float]], **options: object) -> object: ...
+    def text(self, x: float, y: float, s: str, **options: object) -> object: ...
+    def set_xticks(self, ticks: Sequence[int], labels: Sequence[str], **o: object) -> object: ...
+    def set_yticks(self, ticks: Sequence[int], labels: Sequence[str], **o: object) -> object: ...
+    def set_title(self, label: str, **options: object) -> object: ...
+    def set_xlabel(self, label: str) -> object: ...
+    def set_ylabel(self, label: str) -> object: ...
+    def loglog(self, x: Sequence[float], y: Sequence[float], **options: object) -> object: ...
+    def axhline(self, y: float, **options: object) -> object: ...
+    def legend(self, **options: object) -> object: ...
+    def grid(self, visible: bool, **options: object) -> object: ...
+
+
+class _Figure(Protocol):
+    def add_subplot(self, rows: int, columns: int, index: int) -> _Axes: ...
+    def savefig(self, file: BinaryIO, **options: object) -> None: ...
+
+
+class _FigureType(Protocol):
+    def __call__(self, *, figsize: tuple[float, float], layout: str) -> _Figure: ...
+
+
+def _figure(width: float, height: float) -> _Figure:
+    """A figure that needs no screen."""
+    try:
+        module = importlib.import_module("matplotlib.figure")
+    except ImportError:
+        raise CannotCheck(f"--plot needs matplotlib, which is not installed: {INSTALL}") from None
+    return cast(_FigureType, module.Figure)(figsize=(width, height), layout="constrained")
+
+
+def plot_pictures(pictures: Sequence[Picture], file: BinaryIO) -> None:
+    """Each picture as a grid of cells, coloured by thread."""
+    heights = [1 + 0.3 * len(p.rows) for p in pictures]
+    width = max(3 + 0.35 * len(p.columns) for p in pictures)
+    figure = _figure(width, sum(heights) + 0.5)
+    for number, picture in enumerate(pictures, start=1):
+        axes = figure.add_subplot(len(pictures), 1, number)
+        cells = [[float("nan") if c == NOBODY else float(c) for c in r.lanes] for r in picture.rows]
+        axes.imshow(cells, cmap="turbo", vmin=0, vmax=31, aspect="auto", alpha=0.6)
+        for y, row in enumerate(picture.rows):
+            for x, lane in enumerate(row.lanes):
+                if lane != NOBODY:
+                    axes.text(x, y, str(lane), ha="center", va="center", fontsize=7)
+        axes.set_xticks(range(len(picture.columns)), picture.columns, fontsize=7)
+        axes.set_yticks(range(len(picture.rows)), [r.label for r in picture.rows], fontsize=7)
+        axes.set_title("\n".join((picture.title, *picture.notes)), fontsize=9)
+    figure.savefig(file, format="png", dpi=120)
+
+
+def plot_roofline(explanation: Explanation, file: BinaryIO) -> None:
+    """Memory's slope, the peak, every other bound as a line, and where this kernel can come."""
+    roofline = explanation.roofline
+    figure = _figure(8, 5.5)
+    axes = figure.add_subplot(1, 1, 1)
+    at = roofline.intensity
+    low, high = min(at, roofline.ridge) / 8, max(at, roofline.ridge) * 8
+    xs = [low, roofline.ridge, high]
+    ys = [roofline.peak / 1e12 * min(1.0, x / roofline.ridge) for x in xs]
+    axes.loglog(xs, ys, color="black", label="device memory and FP32 peak")
+    for number, bound in enumerate(roofline.bounds):
+        if bound.name != "device memory":
+            y = roofline.flops / bound.seconds / 1e12
+            style = {"linestyle": "--", "color": f"C{number}"}
+            axes.axhline(y, label=f"{bound.name}: {y:.1f}", **style)
+    top = roofline.attainable / 1e12
+    axes.loglog([at], [top], marker="o", color="red", label=f"attainable: {top:.1f} TFLOP/s")
+    m, n, k = explanation.shape
+    axes.set_title(f"{explanation.kernel.emitted.name} at {m} x {n} x {k}, {explanation.gpu.name}")
+    axes.set_xlabel("operations a byte of device memory")
+    axes.set_ylabel("TFLOP/s")
+    axes.grid(True, which="both", alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.savefig(file, format="png", dpi=120)

@@ -1,0 +1,188 @@
+"""An explanation in words and tables, as sections that any printer can lay out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.analyze.explain import Explanation, Traffic
+from gemmgen.analyze.pads import PadChoice
+
+JOINED = "counted as written; the compiler joined reads of neighbours into wide ones: see code"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table under a title; ``header`` may be empty.  ``notes`` are lines behind it."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def report(explanation: Explanation, name: str) -> tuple[Section, ...]:
+    """``name`` is what the schedule is called."""
+    shared = [t for t in explanation.traffic if t.counts.phases]
+    sections = [
+        _head(explanation, name),
+        _formulas(explanation),
+        _global([t for t in explanation.traffic if not t.counts.phases]),
+    ]
+    if shared:
+        sections += [_shared(shared, explanation.joined), _pads(explanation.pads)]
+    return (*sections, _resources(explanation), _roofline(explanation))
+
+
+def _head(e: Explanation, name: str) -> Section:
+    m, n, k = e.shape
+    x, y = e.kernel.lowered.interface.block
+    useful = m * n * k / e.fmas
+    rows = [
+        ("shape", f"{m} x {n} x {k}: C is {m} x {n}, {k} terms each; beta = {e.beta:g}"),
+        ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
+        ("launch", f"{e.waves.blocks:,} blocks of {x} x {y} threads"),
+    ]
+    if useful < 1:
+        rows.append(
+            ("ragged edges", f"{useful:.1%} of the multiply-adds are of C, the rest padding")
+        )
+    return Section(f"{name} on {e.gpu.name} ({e.gpu.arch})", (), tuple(rows))
+
+
+def _formulas(e: Explanation) -> Section:
+    rows = tuple(
+        (f.name, f"{f.counted:,}", f.text, f"{f.value:,.0f}", f"{f.ratio:.3f}") for f in e.formulas
+    )
+    return Section(
+        "elements, counted thread by thread", ("", "counted", "formula", "", "ratio"), rows
+    )
+
+
+def _widths(traffic: Traffic) -> str:
+    return "/".join(str(width) for width in traffic.widths)
+
+
+def _global(traffic: list[Traffic]) -> Section:
+    rows = tuple(
+        (
+            t.name,
+            _widths(t),
+            f"{t.counts.elements:,}",
+            f"{t.counts.requests:,}",
+            f"{t.counts.sectors:,}",
+            f"{t.counts.sectors_per_request:.2f}",
+            f"{t.counts.elements / t.counts.sectors:.2f}",
+        )
+        for t in traffic
+    )
+    header = ("", "width", "elements", "requests", "sectors", "sectors/request", "elements/sector")
+    note = "a request is one access of a warp; a sector is 32 bytes, 8 elements"
+    return Section("global memory", header, rows, (note,))
+
+
+def _shared(traffic: list[Traffic], joined: bool) -> Section:
+    rows = tuple(
+        (
+            t.name,
+            _widths(t),
+            f"{t.counts.elements:,}",
+            f"{t.counts.requests:,}",
+            f"{t.counts.wavefronts:,}",
+            f"{t.counts.wavefronts_per_request:.2f}",
+            "none" if not t.counts.conflicts else f"{t.counts.ways}-way",
+            f"{t.counts.wavefronts / t.counts.phases:.2f}",
+        )
+        for t in traffic
+    )
+    header = (
+        "",
+        "width",
+        "elements",
+        "requests",
+        "wavefronts",
+        "wavefronts/request",
+        "conflicts",
+        "wavefronts/phase",
+    )
+    notes = (
+        "phases: a warp's access of 4 bytes is one, of 8 two half warps, of 16 four quarter warps",
+        *((JOINED,) if joined else ()),
+    )
+    return Section("shared memory", header, rows, notes)
+
+
+def _pads(pads: tuple[PadChoice, ...]) -> Section:
+    rows = tuple(
+        (
+            p.buffer,
+            f"by={p.now.pad}",
+            f"{p.now.wavefronts / p.now.phases:.2f}",
+            f"by={p.best.pad}",
+            f"{p.best.wavefronts / p.best.phases:.2f}",
+            pad_verdict(p),
+        )
+        for p in pads
+    )
+    header = ("tile", "pad now", "wavefronts/phase", "best pad", "wavefronts/phase", "")
+    return Section("pads, over the tile's stores and reads", header, rows)
+
+
+def pad_verdict(choice: PadChoice) -> str:
+    """What the search for a pad came to, in words."""
+    told = f" that keeps rows {choice.width} elements wide" if choice.width > 1 else ""
+    if not choice.now.excess:
+        return "no conflicts"
+    if choice.best.excess == choice.now.excess:
+        return f"{choice.now.ways}-way conflicts, and no pad{told} does better"
+    if not choice.best.excess:
+        return f"pad by={choice.best.pad} removes the {choice.now.ways}-way conflicts"
+    return f"pad by={choice.best.pad} is the best{told}; {choice.best.ways}-way conflicts remain"
+
+
+def _resources(e: Explanation) -> Section:
+    used, occupancy, waves = e.resources, e.occupancy, e.waves
+    if used.registers is None:
+        registers = used.unknown
+    else:
+        registers = f"{used.registers} a thread, {used.spills} bytes of spills"
+    code = ", ".join(f"{count} {name}" for name, count in used.instructions)
+    limits = ", ".join(f"{name} {count}" for name, count in occupancy.limits)
+    rows = (
+        ("threads", f"{used.threads} a block"),
+        ("shared memory", f"{used.shared:,} bytes a block"),
+        ("registers", registers),
+        *((("code", code),) if code else ()),
+        (
+            "occupancy",
+            f"{occupancy.blocks} blocks an SM, limited by {occupancy.limiter} ({limits}); "
+            f"{occupancy.warps} of {occupancy.most_warps} warps, {occupancy.share:.0%}",
+        ),
+        (
+            "waves",
+            f"{waves.count} of {waves.per_wave} blocks; the last one is {waves.last_fill:.0%} "
+            f"full, all together {waves.efficiency:.0%}",
+        ),
+    )
+    return Section("resources", (), rows)
+
+
+def _roofline(e: Explanation) -> Section:
+    roofline = e.roofline
+    rows = tuple(
+        (
+            bound.name,
+            f"{bound.seconds * 1e6:,.1f} us",
+            f"{roofline.flops / bound.seconds / 1e12:,.1f} TFLOP/s",
+            "binds" if bound is roofline.binding else "",
+            bound.how,
+        )
+        for bound in sorted(roofline.bounds, key=lambda b: -b.seconds)
+    )
+    notes = (
+        f"intensity: {roofline.intensity:,.1f} operations a byte of device memory; above "
+        f"{roofline.ridge:.1f} memory does not bound",
+        f"attainable: {roofline.attainable / 1e12:.1f} TFLOP/s by {roofline.binding.name}, "
+        f"{roofline.attainable / roofline.peak:.0%} of {roofline.peak / 1e12:.1f}; "
+        f"{e.attainable / 1e12:.1f} with the idle places of the last wave",
+    )
+    return Section("roofline", ("least time for", "", "at most", "", ""), rows, notes)

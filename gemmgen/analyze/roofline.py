@@ -1,0 +1,112 @@
+"""What bounds a kernel: the least time that each part of the GPU needs for its share of the work.
+
+Each bound is a floor of the time, so their greatest gives a ceiling of TFLOP/s; latency comes on
+top.  Work at ragged edges counts as the kernel does it, idle places of the last wave do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from gemmgen.analyze.count import Counts
+from gemmgen.analyze.gpus import SCHEDULERS, Gpu
+from gemmgen.analyze.measure import ELEMENT_BYTES, WARP
+
+SECTOR_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included.
+
+    ``compulsory`` and ``through_l2``: bytes between device memory and L2, where every matrix
+    element comes once, and between L2 and the SMs.
+    """
+
+    flops: int
+    fmas: int
+    compulsory: int
+    through_l2: int
+    shared: Counts
+    globals: Counts
+
+
+@dataclass(frozen=True)
+class Bound:
+    """``seconds`` at the least, because of ``what``: ``how`` it is reckoned."""
+
+    name: str
+    seconds: float
+    how: str
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """``flops`` useful operations within ``bounds``; ``intensity``: operations for each byte of
+    device memory; ``ridge``: the intensity from which on memory no longer bounds."""
+
+    flops: int
+    intensity: float
+    ridge: float
+    peak: float
+    bounds: tuple[Bound, ...]
+
+    @property
+    def binding(self) -> Bound:
+        return max(self.bounds, key=lambda bound: bound.seconds)
+
+    @property
+    def attainable(self) -> float:
+        """Operations a second."""
+        return self.flops / self.binding.seconds
+
+
+def roofline_of(work: Work, gpu: Gpu) -> Roofline:
+    per_second = gpu.sms * gpu.clock
+    fmas = work.fmas / WARP
+    memory = work.shared.requests + work.globals.requests
+    ports = work.shared.clocks + work.globals.lines
+    bounds = [
+        Bound(
+            "FP32 lanes",
+            fmas * WARP / gpu.lanes / per_second,
+            f"{_short(work.fmas)} multiply-adds, {gpu.lanes} a clock and SM",
+        ),
+        Bound(
+            "issue slots",
+            (fmas + memory) / SCHEDULERS / per_second,
+            f"{_short(fmas)} multiply-adds and {_short(memory)} memory requests of warps, "
+            f"{SCHEDULERS} a clock and SM",
+        ),
+        Bound(
+            "shared memory and L1",
+            ports / per_second,
+            f"{_short(work.shared.clocks)} clocks of shared memory, "
+            f"{_short(work.globals.lines)} lines of L1, one a clock and SM",
+        ),
+    ]
+    if gpu.l2 is not None:
+        how = f"{_bytes(work.through_l2)} at {_bytes(gpu.l2)}/s"
+        bounds.append(Bound("L2", work.through_l2 / gpu.l2, how))
+    how = f"{_bytes(work.compulsory)}, each matrix once, at {_bytes(gpu.memory)}/s"
+    bounds.append(Bound("device memory", work.compulsory / gpu.memory, how))
+    return Roofline(
+        work.flops, work.flops / work.compulsory, gpu.flops / gpu.memory, gpu.flops, tuple(bounds)
+    )
+
+
+def matrix_bytes(*shape: int) -> int:
+    return ELEMENT_BYTES * prod(shape)
+
+
+def _short(number: float) -> str:
+    """``2.15e9``."""
+    return f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
+
+
+def _bytes(number: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.0f} B"

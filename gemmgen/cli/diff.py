@@ -1,0 +1,78 @@
+"""``gemmgen diff``: what changes from one schedule to another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from gemmgen.analyze.difference import Change, figures_changed, statements_changed
+from gemmgen.analyze.explain import explain
+from gemmgen.analyze.figures import as_json as values
+from gemmgen.analyze.gpus import GPUS
+from gemmgen.analyze.report import Section
+from gemmgen.cli import explain as explaining
+from gemmgen.cli import options
+from gemmgen.cli.difference import unified
+from gemmgen.cli.files import name_of, put
+from gemmgen.cli.sections import show
+
+
+@click.command("diff")
+@click.argument("before")
+@click.argument("after")
+@explaining.shape
+@explaining.gpu
+@explaining.beta
+@options.arch
+@options.settings
+@options.as_json
+@click.option("--no-text", is_flag=True, help="Leave out the difference of the kernels' texts.")
+def command(
+    before: str,
+    after: str,
+    shape: options.Shape,
+    gpu: str,
+    beta: float,
+    arch: str | None,
+    settings: Sequence[options.Setting],
+    as_json: bool,
+    no_text: bool,
+) -> None:
+    """Compare the schedules BEFORE and AFTER: statements, emitted text, and explain's figures."""
+    schedules = [options.load(path, settings, arch) for path in (before, after)]
+    old, new = (explain(schedule, shape, GPUS[gpu], beta=beta) for schedule in schedules)
+    statements = statements_changed(*schedules)
+    figures = figures_changed(old, new)
+    texts = old.kernel.emitted.text, new.kernel.emitted.text
+    difference = unified(texts[0], texts[1], name_of(before), name_of(after))
+    if as_json:
+        told = {
+            "statements": [asdict(change) for change in statements],
+            "text": click.unstyle(difference),
+            "before": values(old),
+            "after": values(new),
+        }
+        put(json.dumps(told, indent=2) + "\n")
+        return
+    header = ("", name_of(before), name_of(after))
+    show((_statements(statements, header),))
+    if difference and not no_text:
+        put("\n" + difference)
+    put("\n")
+    m, n, k = shape
+    show((_figures(figures, header, f"figures at {m} x {n} x {k} on {gpu}"),))
+
+
+def _statements(changes: Sequence[Change], header: tuple[str, ...]) -> Section:
+    if not changes:
+        return Section("statements", (), (("the same",),))
+    return Section("statements", header, tuple((c.name, c.before, c.after) for c in changes))
+
+
+def _figures(changes: Sequence[Change], header: tuple[str, ...], title: str) -> Section:
+    rows = tuple((c.name, c.before, c.after) for c in changes if c.before != c.after)
+    same = ", ".join(c.name for c in changes if c.before == c.after)
+    return Section(title, header, rows, (f"the same: {same}",) if same else ())

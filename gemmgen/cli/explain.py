@@ -1,0 +1,93 @@
+"""``gemmgen explain``: what a schedule costs, counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from io import BytesIO
+
+import click
+
+from gemmgen.analyze.gpus import DEFAULT, GPUS
+from gemmgen.cli import options
+from gemmgen.cli.files import name_of, put, writable, write_file
+from gemmgen.errors import UsageError
+
+shape = click.option(
+    "--shape",
+    type=options.shape,
+    default="4096",
+    metavar="MxNxK",
+    help="Rows x columns x terms; 4096 of each where it is left out.",
+)
+gpu = click.option("--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, show_default=True)
+beta = click.option(
+    "--beta", type=float, default=0.0, help="1: C is read too; 0 where it is left out."
+)
+
+
+@click.command("explain")
+@click.argument("file")
+@shape
+@gpu
+@beta
+@options.arch
+@options.settings
+@options.as_json
+@click.option(
+    "--map",
+    "what",
+    metavar="A.shared",
+    help="Draw which thread touches what: A.global, A.shared, C.global, ...",
+)
+@click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
+def command(
+    file: str,
+    shape: options.Shape,
+    gpu: str,
+    beta: float,
+    arch: str | None,
+    settings: Sequence[options.Setting],
+    as_json: bool,
+    what: str | None,
+    plot: str | None,
+) -> None:
+    """Count the memory accesses of the schedule FILE, and say what bounds it on a GPU.
+
+    Counts are exact at any shape; nothing needs a GPU.  Formulas stand beside them.
+    """
+    if what is not None and as_json:
+        raise UsageError("--map draws a picture, --json prints figures: take one of them")
+    if plot is not None:
+        writable(plot, file)
+    schedule = options.load(file, settings, arch)
+    if what is not None:
+        from gemmgen.analyze.explain import compile_kernel
+        from gemmgen.analyze.maps import drawn, pictures
+
+        found = pictures(compile_kernel(schedule), shape, what)
+        if plot is None:
+            put("\n".join(drawn(picture) for picture in found))
+        else:
+            from gemmgen.analyze.plots import plot_pictures
+
+            image = BytesIO()
+            plot_pictures(found, image)
+            write_file(plot, image.getvalue(), file)
+        return
+    from gemmgen.analyze.explain import explain
+    from gemmgen.analyze.figures import as_json as values
+    from gemmgen.analyze.report import report
+    from gemmgen.cli.sections import show
+
+    explanation = explain(schedule, shape, GPUS[gpu], beta=beta)
+    if plot is not None:
+        from gemmgen.analyze.plots import plot_roofline
+
+        image = BytesIO()
+        plot_roofline(explanation, image)
+        write_file(plot, image.getvalue(), file)
+    if as_json:
+        put(json.dumps(values(explanation), indent=2) + "\n")
+    else:
+        show(report(explanation, name_of(file)))
