@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import gcd
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
 
 from gemmgen.errors import Mistake, ScheduleError
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.nodes import Buffer, Program, Space
+from gemmgen.ir.nodes import AxisSpread, Buffer, Program, Space
 from gemmgen.schedule.model import Require, Schedule
+from gemmgen.schedule.roles import roles
 from gemmgen.source import Span
 from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
+
+LARGEST = 4096
+"""The largest side of a tile that ``tile`` takes."""
 
 
 def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) -> None:
     """Threads, shared memory and registers within the target's, and within the ``require``
     lines."""
+    registers = tuple(_registers(schedule, program))
     mistakes = (
-        *_threads(schedule, program, kernel),
+        # A micro-tile that must change changes the threads too.
+        *(registers or _threads(schedule, program, kernel)),
         *_shared(schedule, program, kernel),
-        *_registers(schedule, program),
         *_required(schedule, kernel),
     )
     if mistakes:
@@ -41,22 +48,62 @@ def _place(schedule: Schedule, *names: str) -> Span | None:
 
 
 def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
-    spread = program.main.spread
-    count = " x ".join(str(a.threads) for a in spread.axes)
+    axes = program.main.spread.axes
+    if 0 < kernel.threads <= MAX_THREADS and kernel.threads % WARP == 0:
+        return
+    count = f"{' x '.join(str(a.threads) for a in axes)} = {kernel.threads} threads"
+    if any(a.registers > 1 for a in axes):
+        shares = (f"{a.extent} / {a.registers}" for a in axes)
+        count = f"({') x ('.join(shares)}) = {count}"
+    notes = [f"{count}; a block has at most {MAX_THREADS}"]
+    message = "the tile needs too many threads"
+    if kernel.threads <= MAX_THREADS:
+        notes = [f"{count}; {kernel.threads} % {WARP} = {kernel.threads % WARP}"]
+        message = "a block's threads must fill whole warps"
+    if _place(schedule, "tile") is None:
+        sizes = " ".join(f"{a.letter}={a.extent}" for a in axes)
+        notes.insert(0, f"there is no tile line, which means tile {sizes}")
     place = _place(schedule, "register_block", "tile")
-    note = f"{count} = {kernel.threads} threads; a block has at most {MAX_THREADS}"
-    if kernel.threads > MAX_THREADS:
-        if any(d.name == "register_block" for d in schedule.directives):
-            hint = "a larger register_block, or a smaller tile"
-        else:
-            shares = (f"{a.letter}={gcd(a.extent, 8)}" for a in spread.axes)
-            hint = f"register_block {' '.join(shares)} gives each thread more to do"
-        yield Mistake("the tile needs too many threads", place, hint, (note,))
-    elif kernel.threads % WARP:
-        note = f"{count} = {kernel.threads} threads; {kernel.threads} % {WARP} = "
-        note += str(kernel.threads % WARP)
-        hint = f"tile and register_block sizes whose quotients multiply to a multiple of {WARP}"
-        yield Mistake("a block's threads must fill whole warps", place, hint, (note,))
+    hint = _larger_share(schedule, axes) or _nearest_tile(schedule, program)
+    yield Mistake(message, place, hint, tuple(notes))
+
+
+def _larger_share(schedule: Schedule, axes: tuple[AxisSpread, ...]) -> str | None:
+    """The ``register_block`` that makes whole warps, where the threads are too many."""
+    if prod(a.threads for a in axes) <= MAX_THREADS or _place(schedule, "warp_tile"):
+        return None
+    for sizes in product((8, 4, 16), repeat=2):
+        pairs = tuple(zip(axes, sizes, strict=True))
+        threads = prod(a.extent // size for a, size in pairs)
+        divides = all(a.extent % size + size % a.width == 0 for a, size in pairs)
+        if divides and threads <= MAX_THREADS and threads % WARP == 0:
+            share = " ".join(f"{a.letter}={size}" for a, size in pairs)
+            return f"register_block {share} gives each thread more to do: {threads} threads"
+    return None
+
+
+def _nearest_tile(schedule: Schedule, program: Program) -> str:
+    """The ``tile`` nearest to the one there is whose threads fill whole warps of one block."""
+    by_warp = _place(schedule, "warp_tile") is not None
+    first, second = program.main.spread.axes
+    steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
+    lanes = first.lanes * second.lanes if by_warp else 1
+    most = MAX_THREADS // lanes
+    found = (
+        (a * steps[0], b * steps[1], a * b * lanes)
+        for a in range(1, most + 1)
+        for b in range(1, most // a + 1)
+        if a * b * lanes % WARP == 0 and a * steps[0] <= LARGEST and b * steps[1] <= LARGEST
+    )
+
+    def distance(sizes: tuple[int, int, int]) -> float:
+        one, other, _ = sizes
+        return abs(one / first.extent - 1) + abs(other / second.extent - 1)
+
+    one, other, threads = min(found, key=distance)
+    pipeline = pipeline_of(program.main)
+    step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
+    return f"tile {first.letter}={one} {second.letter}={other}{step}, which has {threads} threads"
 
 
 def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
@@ -67,10 +114,11 @@ def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iter
     place = _place(schedule, "double_buffer", "cache_shared")
     if all(b.layout.stages == 1 for b in tiles):
         place = _place(schedule, "cache_shared")
+    hint = _fitting_step(schedule, program, tiles)
     yield Mistake(
         f"the tiles do not fit in the shared memory of {target.name}",
         place,
-        "a smaller tile" + (", or fewer stages" if any(b.layout.stages > 1 for b in tiles) else ""),
+        hint + (", or fewer stages" if any(b.layout.stages > 1 for b in tiles) else ""),
         (
             *(_bytes(b) for b in tiles),
             f"{used:,} bytes needed, {target.shared:,} allowed per block",
@@ -78,12 +126,28 @@ def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iter
     )
 
 
+def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> str:
+    """The ``tile`` with the longest step along the contracted letter that fits."""
+    m, n, k = roles(schedule.gemm)
+    sizes = dict(program.main.work.tile)
+    for step in (1 << power for power in range(11, 1, -1)):
+        used = sum(_total(tile, {k: step}) for tile in tiles)
+        if step < tiles[0].extent(k) and used <= TARGETS[schedule.target].shared:
+            return f"tile {m}={sizes[m]} {n}={sizes[n]} {k}={step} needs {used:,} bytes"
+    return "a smaller tile"
+
+
+def _total(tile: Buffer, changed: Mapping[str, int]) -> int:
+    """Bytes of a tile in shared memory, with other extents along some letters."""
+    rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.layout.order)
+    return tile.layout.stages * rows * (columns + tile.layout.pad) * 4
+
+
 def _bytes(tile: Buffer) -> str:
     sizes = [tile.extent(letter) for letter in tile.layout.order]
     row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
     stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
-    total = tile.layout.stages * sizes[0] * (sizes[-1] + tile.layout.pad) * 4
-    return f"{tile.name}: {stages}{sizes[0]} x {row} x 4 bytes = {total:,}"
+    return f"{tile.name}: {stages}{sizes[0]} x {row} x 4 bytes = {_total(tile, {}):,}"
 
 
 def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:

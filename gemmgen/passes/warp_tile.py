@@ -106,13 +106,17 @@ class WarpTile:
             )
 
     def _fitting(self, tile: dict[str, int], registers: dict[str, int]) -> str:
-        """The warp tiles that 32 threads fill and that divide ``tile``, as a hint."""
+        """The warp tiles that 32 threads fill and that divide ``tile``, or a tile for one."""
         (m, _), (n, _) = self.sizes
         a, b = registers[m], registers[n]
         for lanes_m, lanes_n in LANES:
             if not tile[m] % (a * lanes_m) + tile[n] % (b * lanes_n):
                 return f"warp_tile {m}={a * lanes_m} {n}={b * lanes_n}: 32 threads of {a} x {b}"
+        sizes = dict(self.sizes)
+        if sizes[m] % a + sizes[n] % b or sizes[m] * sizes[n] != 32 * a * b:
+            sizes = {m: 8 * a, n: 4 * b}
+        rows, columns = (-(-tile[x] // sizes[x]) * sizes[x] for x in (m, n))
         return (
-            f"a tile that warps of 32 x {a} x {b} = {32 * a * b} elements divide, "
-            f"such as {m}={8 * a} {n}={4 * b}"
+            f"no warp of 32 threads of {a} x {b} divides this tile; tile {m}={rows} {n}={columns} "
+            f"with warp_tile {m}={sizes[m]} {n}={sizes[n]} does"
         )

@@ -111,6 +111,6 @@ def _read(statement: Statement, contents: Contents, mistakes: Mistakes) -> None:
 def _empty() -> Mistake:
     return Mistake(
         "the schedule is empty",
-        None,
+        Span(0, 0),
         "the line `gemm C[m, n] = A[m, k] * B[k, n]` alone is the naive kernel",
     )

@@ -101,7 +101,8 @@ def _check_size(reader: Reader, tree: Tree[Token]) -> None:
         raise Refusal(
             f"the expression is nested {depth} deep, at most {DEEPEST} are taken",
             at=span,
-            hint="a long sum nests to the left: bracket its halves, (a + b) + (c + d)",
+            hint="bracket a long sum in parts of 32 terms, (a + b) + (c + d); "
+            "drop signs and functions that change nothing",
         )
 
 

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import cast
-from unicodedata import normalize
+from unicodedata import category, decimal, normalize
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
@@ -35,6 +37,9 @@ _HINTS = {
     ("directive", ","): "operands and arguments stand apart by spaces: `vectorize A B width=4`",
     ("directive", ":"): "an argument is written `name=value`",
     ("directive", "-"): "a name has letters, digits and `_` alone",
+    ("directive", "/"): "numbers are written out: 64, not 128/2",
+    ("directive", "^"): "numbers are written out: 64, not 2^6",
+    ("directive", "*"): "numbers are written out: 64, not 2*32",
     ("name", "-"): "a name has letters, digits and `_` alone",
     ("assume", "="): "write `==`, as in `assume lda == K`",
     ("require", "="): "write `==`, as in `require spills == 0`",
@@ -50,6 +55,29 @@ _HINTS = {
     ("epilogue", "&"): "write `&&` or `and`",
     ("epilogue", "|"): "write `||` or `or`",
 }
+_EVERYWHERE = {
+    "\\": "an open bracket continues a line, a backslash does not",
+    '"': "names and numbers stand without quotes",
+    "'": "names and numbers stand without quotes",
+    ";": "a statement ends with its line",
+}
+_EMPTY = re.compile(r"([A-Za-z_]\w*)[ \t]*=\s*[A-Za-z_]\w*\s*$")
+"""An argument without a value, as it stands before the next one's ``=``."""
+_LOOKALIKES = {
+    "\u00d7": "*",
+    "\u00b7": "*",
+    "\u22c5": "*",
+    "\u2217": "*",
+    "\u2264": "<=",
+    "\u2265": ">=",
+    "\u2260": "!=",
+    "\u2212": "-",
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+    "\u2014": "-",
+}
+"""What a word processor or a formula leaves, and what is meant."""
 _TERMINALS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -127,13 +155,21 @@ def _refusal(statement: Statement, wrong: _Syntax) -> Refusal:
         place = Span(end - 1, end)
         return Refusal("the statement ends too early", at=place, hint=hint, notes=notes)
     start = statement.start + len(statement.word) + wrong.offset
-    hint = _HINTS.get((form, wrong.text), hint)
+    hint = _HINTS.get((form, wrong.text)) or _EVERYWHERE.get(wrong.text, hint)
+    if form == "name" and statement.word == "kernel" and hint == f"write it like `{example}`":
+        hint = f"a name is one word of letters, digits and `_`: `{example}`"
+    empty = _EMPTY.search(statement.rest[: wrong.offset])
+    if form == "directive" and wrong.text == "=" and empty:
+        name = empty.group(1)
+        start = statement.start + len(statement.word) + empty.start(1)
+        place = Span(start, start + len(name))
+        return Refusal(f"{shown(name)} has no value", at=place, hint=f"write it as `{name}=...`")
     if form == "epilogue" and wrong.text in {"<", "<=", ">", ">=", "==", "!="}:
         hint = "comparisons don't chain: write a < b && b < c"
     if wrong.text in {")", "]", "}"} and "$END" in wrong.accepts:
         hint = "no bracket is open here"
     elif not wrong.text.isascii():
-        hint = _plain(wrong.text) or hint
+        hint = _plain(statement.text[start - statement.start :]) or hint
     place = Span(start, start + len(wrong.text))
     return Refusal(_unexpected(wrong.text), at=place, hint=hint, notes=notes)
 
@@ -146,11 +182,32 @@ def _unexpected(text: str) -> str:
 
 
 def _plain(text: str) -> str | None:
-    """The hint for a character that looks like one of the language's."""
-    plain = normalize("NFKC", text)
-    if text.isspace() or plain.isspace():
+    """The hint for characters at the beginning of ``text`` that look like the language's."""
+    first = text[0]
+    plain = normalize("NFKC", first)
+    if first.isspace() or plain.isspace():
         return "it looks like a space and is none; write a space"
-    return f"write `{plain}`" if plain.isascii() and plain.isprintable() else None
+    if first in "\u2018\u2019\u201c\u201d":
+        return _EVERYWHERE['"']
+    if category(first) in {"Cf", "Mn", "Me"}:
+        return "it does not show, and means nothing here; delete it"
+    run = "".join(takewhile(lambda c: not c.isascii() and _ascii(c), text))
+    if run:
+        return f"write `{''.join(map(_ascii, run))}`"
+    if first.isalpha():
+        return "words are written in the letters a to z; this is another one, however it looks"
+    return None
+
+
+def _ascii(character: str) -> str:
+    """The character of the language that this one looks like, or ""."""
+    if character in _LOOKALIKES:
+        return _LOOKALIKES[character]
+    plain = normalize("NFKC", character)
+    if plain.isascii() and plain.isprintable():
+        return plain
+    value = decimal(character, None)
+    return "" if value is None else str(value)
 
 
 def _expected(accepts: frozenset[str]) -> tuple[str, ...]:

@@ -76,24 +76,33 @@ def check_name(word: Word, kind: str) -> None:
 
 
 def _check_letter(letter: Word, specs: Iterable[DirectiveSpec]) -> None:
-    name = shown(letter.text)
+    name, small = shown(letter.text), letter.text.lower()
+    other = "any other small name will do, such as `i`"
     if not LETTER.fullmatch(letter.text):
+        why = "letters are small, their capitals are the extents"
+        if letter.text.startswith("_"):
+            why = "it begins with `_`, and letters begin with a to z"
+        elif len(letter.text) > 16:
+            why = f"it has {len(letter.text)} characters, at most 16 are taken"
+        plain = LETTER.fullmatch(small) and not _kept(small, specs)
         raise Refusal(
-            f"`{name}` can't be a letter: letters are small, their capitals are the extents",
+            f"`{name}` can't be a letter: {why}",
             at=letter.span,
-            hint=f"write `{name.lower()}`, as in `{_EXAMPLE}`",
+            hint=f"write `{small}`, as in `{_EXAMPLE}`" if plain else other,
         )
-    why = language_word(letter.text)
+    kept = _kept(letter.text, specs)
+    if kept:
+        raise Refusal(f"`{name}` can't be a letter: it is {kept}", at=letter.span, hint=other)
+
+
+def _kept(letter: str, specs: Iterable[DirectiveSpec]) -> str | None:
+    """What else a letter's name means."""
     for spec in specs:
         words = [a.name for a in spec.arguments]
-        if letter.text in words and any(word.startswith("<") for word in words):
-            why = f"an argument of {spec.name}"
-    if why or language_word(extent(letter.text)):
-        raise Refusal(
-            f"`{name}` can't be a letter: it is {why or 'a macro when capital'}",
-            at=letter.span,
-            hint="any other small name will do, such as `i`",
-        )
+        if letter in words and any(word.startswith("<") for word in words):
+            return f"an argument of {spec.name}"
+    macro = "a macro when capital" if language_word(extent(letter)) else None
+    return language_word(letter) or macro
 
 
 def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from gemmgen.errors import Mistakes, Refusal
 from gemmgen.source import Source, Span, shown
@@ -11,8 +12,10 @@ from gemmgen.source import Source, Span, shown
 MOST_BYTES = 256 * 1024
 MOST_STATEMENTS = 1000
 DEEPEST = 64
+NUL = "\0"
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PIECE = re.compile(r"[()\[\]{}#]")
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _CLOSED_BY = {opening: closing for closing, opening in _CLOSES.items()}
@@ -71,12 +74,17 @@ def _check_text(source: Source) -> None:
             at=None,
             hint="a schedule is some ten lines; is this the right file?",
         )
-    nul = source.text.find("\0")
-    if nul >= 0:
+    control = _CONTROL.search(source.text)
+    if control:
+        name = f"U+{ord(control.group()):04X}"
         raise Refusal(
-            "a NUL character stands here",
-            at=Span(nul, nul + 1),
-            hint="a schedule is plain UTF-8 text; is this the right file, and not UTF-16?",
+            f"a control character stands here, {'NUL' if control.group() == NUL else name}",
+            at=Span(control.start(), control.end()),
+            hint=(
+                "a schedule is plain UTF-8 text; is this the right file, and not UTF-16?"
+                if control.group() == NUL
+                else "delete it; a schedule is plain text"
+            ),
         )
 
 
@@ -168,8 +176,11 @@ class _Splitter:
 
 def no_word(statement: Statement) -> Refusal:
     """The refusal of a statement that begins with no name."""
+    first = statement.text.split(maxsplit=1)[0]
+    meant = _WORD.match(normalize("NFKC", first))
+    hint = "one statement a line, such as `tile m=128 n=128 k=8`"
     return Refusal(
         f"a statement begins with a word, not with `{shown(statement.text[:1])}`",
         at=statement.word_span,
-        hint="one statement a line, such as `tile m=128 n=128 k=8`",
+        hint=f"write `{meant.group()}` in plain letters" if meant else hint,
     )
