@@ -51,6 +51,16 @@ def hides_c(problem: Problem) -> bool:
     return reads(problem.epilogue, c) and not reads_unscaled(problem.epilogue, c)
 
 
+def is_continuous(problem: Problem) -> bool:
+    """Does C change little where the sums do?"""
+    return not any(
+        isinstance(e, Select)
+        or (isinstance(e, Binary) and e.op in COMPARE)
+        or (isinstance(e, Call) and e.function == "round")
+        for e in walk(problem.epilogue)
+    )
+
+
 def is_exact(problem: Problem) -> bool:
     """Does the kernel give the same bits with every library?"""
     return not any(_calls_library(e) for e in walk(_spelt(problem)[1]))

@@ -149,3 +149,12 @@ def test_exit_codes_need_c1_and_c2():
     assert exit_code(good, ("G2",)) == 3
     assert exit_code(good[:1]) == 3
     assert exit_code((*good, failed("C3", "spills")), ("G2",)) == 1
+
+
+def test_epilogues_that_jump_meet_large_shapes_on_integers_alone():
+    text = NAIVE + "fuse_epilogue round(acc / 3)\n"
+    kinds = {case.data for case in gpu.cases_of(subject(text, (512, 512, 512)))}
+    assert kinds == {"integers"}
+    assert len({case.data for case in gpu.cases_of(subject(text, (64, 64, 64)))}) > 2
+    smooth = NAIVE + "fuse_epilogue relu(acc)\n"
+    assert len({case.data for case in gpu.cases_of(subject(smooth, (512, 512, 512)))}) > 2
