@@ -25,7 +25,7 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
     registers = tuple(_registers(schedule, program))
     mistakes = (
         # A micro-tile that must change changes the threads too.
-        *(registers or _threads(schedule, program, kernel)),
+        *(registers or tuple(_threads(schedule, program, kernel))),
         *_shared(schedule, program, kernel),
         *_required(schedule, kernel),
     )
@@ -64,21 +64,21 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
         sizes = " ".join(f"{a.letter}={a.extent}" for a in axes)
         notes.insert(0, f"there is no tile line, which means tile {sizes}")
     place = _place(schedule, "register_block", "tile")
-    hint = _larger_share(schedule, axes) or _nearest_tile(schedule, program)
+    hint = _nearest_tile(schedule, program)
+    share = _share(axes) if kernel.threads > MAX_THREADS else None
+    if share and _place(schedule, "warp_tile") is None:
+        hint = f"{share} gives each thread more to do"
     yield Mistake(message, place, hint, tuple(notes))
 
 
-def _larger_share(schedule: Schedule, axes: tuple[AxisSpread, ...]) -> str | None:
-    """The ``register_block`` that makes whole warps, where the threads are too many."""
-    if prod(a.threads for a in axes) <= MAX_THREADS or _place(schedule, "warp_tile"):
-        return None
+def _share(axes: tuple[AxisSpread, ...]) -> str | None:
+    """A ``register_block`` whose threads fill whole warps of one block, if there is one."""
     for sizes in product((8, 4, 16), repeat=2):
         pairs = tuple(zip(axes, sizes, strict=True))
         threads = prod(a.extent // size for a, size in pairs)
-        divides = all(a.extent % size + size % a.width == 0 for a, size in pairs)
+        divides = not any(a.extent % size for a, size in pairs)
         if divides and threads <= MAX_THREADS and threads % WARP == 0:
-            share = " ".join(f"{a.letter}={size}" for a, size in pairs)
-            return f"register_block {share} gives each thread more to do: {threads} threads"
+            return "register_block " + " ".join(f"{a.letter}={size}" for a, size in pairs)
     return None
 
 
@@ -159,7 +159,7 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
         yield Mistake(
             "a thread's micro-tile does not fit in its registers",
             _place(schedule, "register_block", "tile"),
-            "a smaller register_block, such as 8 x 8 or 8 x 16",
+            _share(program.main.spread.axes) or "a smaller register_block, such as 8 x 8",
             (
                 " + ".join(f"{count} ({name})" for name, count in counts)
                 + f" + {OVERHEAD} for addresses = {total + OVERHEAD}; "

@@ -12,6 +12,7 @@ into registers, and stored late, after the arithmetic, so that the loads' latenc
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -50,7 +51,7 @@ def _buffer(kernel: Kernel, fact: Fact) -> Kernel:
     register = fact.operand.hop == "register"
     name = f"{fact.operand.tensor}_{'frag' if register else 'shared'}"
     if not kernel.has(name):
-        raise _no_buffer(fact, register)
+        raise _no_buffer(kernel, fact, register)
     if register and fact.value != 2:
         raise Refusal(
             f"fragments are read one step ahead: stages={fact.value} has no use for the rest",
@@ -65,13 +66,14 @@ def _buffer(kernel: Kernel, fact: Fact) -> Kernel:
     return edit_buffer(kernel, name, multiply)
 
 
-def _no_buffer(fact: Fact, register: bool) -> Refusal:
+def _no_buffer(kernel: Kernel, fact: Fact, register: bool) -> Refusal:
     tensor = fact.operand.tensor
     if register:
+        shares = " ".join(f"{a.letter}={gcd(a.extent, 8)}" for a in kernel.spread.axes)
         return Refusal(
             f"double_buffer {tensor}.register: there are no fragments of {tensor}",
             at=fact.operand.span,
-            hint="add a register_block, which reads fragments",
+            hint=f"add register_block {shares}, which reads fragments",
         )
     return Refusal(
         f"double_buffer {tensor}: {tensor} is not in shared memory",

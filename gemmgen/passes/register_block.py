@@ -155,9 +155,15 @@ class RegisterBlock:
                 f"interleave={piece} does not divide the micro-tile along {letter}",
                 at=self.said.place("interleave"),
                 notes=(f"{size} % {piece} = {size % piece}",),
-                hint=f"interleave={_largest_divisor(gcd(*dict(self.sizes).values()), piece)}",
+                hint=self._fitting_pieces(letter, size, piece),
             )
         return replace(axis, lanes=axis.lanes // size, pieces=size // piece, width=piece)
+
+    def _fitting_pieces(self, letter: str, size: int, piece: int) -> str:
+        """Pieces that divide the micro-tile; or, for wide pieces, a micro-tile of whole ones."""
+        fitting = f"interleave={_largest_divisor(gcd(*dict(self.sizes).values()), piece)}"
+        whole = -(-size // piece) * piece
+        return f"{letter}={whole}, or {fitting}" if piece in (2, 4) and whole <= 64 else fitting
 
 
 def _order(word: str) -> FmaOrder:

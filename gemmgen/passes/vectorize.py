@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
-from gemmgen.ir.edit import copies, edit_main, edit_operations
+from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Fact, Said
@@ -74,7 +74,7 @@ def _widen(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
         return _widen_store(kernel, problem, fact)
     hops = [copy for copy in copies(kernel) if _hop(kernel, copy, problem, fact) in _wanted(fact)]
     if not hops:
-        raise _nothing_to_widen(problem, fact)
+        raise _nothing_to_widen(kernel, problem, fact)
     for hop in hops:
         _check_hop(kernel, hop, problem, fact)
 
@@ -98,7 +98,7 @@ def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> str | None
     return "shared" if copy.src == f"{tensor}_shared" else None
 
 
-def _nothing_to_widen(problem: Problem, fact: Fact) -> Refusal:
+def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: Fact) -> Refusal:
     tensor, hop = fact.operand.tensor, fact.operand.hop
     if hop == "shared":
         return Refusal(
@@ -107,11 +107,12 @@ def _nothing_to_widen(problem: Problem, fact: Fact) -> Refusal:
             hint=f"needs cache_shared {tensor} and a register_block; "
             f"or vectorize {tensor}.global width={fact.value}",
         )
+    sizes = " ".join(f"{a.letter}={a.extent}" for a in kernel.spread.axes)
+    tile = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=8 and "
     return Refusal(
         f"{tensor} is read element by element where it is used: there is no copy to widen",
         at=fact.operand.span,
-        hint=f"stage it first: tile {problem.m}=.. {problem.n}=.. {problem.k}=.. and "
-        f"cache_shared {tensor}",
+        hint=f"stage it first: {tile}cache_shared {tensor}",
     )
 
 

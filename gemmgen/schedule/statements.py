@@ -76,9 +76,9 @@ def _check_text(source: Source) -> None:
         )
     control = _CONTROL.search(source.text)
     if control:
-        name = f"U+{ord(control.group()):04X}"
+        name = "NUL" if control.group() == NUL else f"U+{ord(control.group()):04X}"
         raise Refusal(
-            f"a control character stands here, {'NUL' if control.group() == NUL else name}",
+            f"the control character {name} stands here",
             at=Span(control.start(), control.end()),
             hint=(
                 "a schedule is plain UTF-8 text; is this the right file, and not UTF-16?"
