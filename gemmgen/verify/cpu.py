@@ -9,7 +9,7 @@ from gemmgen.errors import CannotCheck
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.verify.calls import Caller, Case, Data, Order
-from gemmgen.verify.outcome import Outcome, Shape, Subject, failed, passed, skipped
+from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed, skipped
 from gemmgen.verify.shapes import default_shapes
 
 LAYER = "C2"
@@ -47,7 +47,8 @@ def check(subject: Subject) -> Outcome:
             count += 1
     finally:
         kernel.close()
-    return passed(LAYER, f"{count} runs of the text at {len(shapes)} shapes{_left(subject)}")
+    at = counted(len(shapes), "shape")
+    return passed(LAYER, f"{counted(count, 'run')} of the text at {at}{_left(subject)}")
 
 
 def _small(subject: Subject) -> tuple[Shape, ...]:

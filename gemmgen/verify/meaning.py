@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmgen.ir.meaning import same_meaning
 from gemmgen.pipeline import Step, make_concrete, rewrite
-from gemmgen.verify.outcome import Outcome, Shape, Subject, failed, passed
+from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed
 from gemmgen.verify.shapes import fit, tile_of
 
 LAYER = "C1"
@@ -21,7 +21,7 @@ def check(subject: Subject) -> Outcome:
         if complaint is not None:
             return failed(LAYER, f"after {step.directive}: {complaint}")
     names = ", ".join(step.directive for step in steps)
-    return passed(LAYER, f"after each of {names}, at {len(shapes)} shapes")
+    return passed(LAYER, f"after each of {names}, at {counted(len(shapes), 'shape')}")
 
 
 def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
