@@ -50,12 +50,16 @@ def writable(path: str, *inputs: str) -> Path:
     name = shown_path(path)
     try:
         target = Path(path).resolve()
-        if target.is_dir():
+        if target.is_dir() or path.endswith("/"):
             raise UsageError(f"{name} is a folder; name a file in it")
+        if Path(path).is_symlink() and target.parent != Path(path).parent.resolve():
+            raise UsageError(f"{name} is a link out of its folder; name {shown_path(str(target))}")
         if not target.parent.is_dir():
             raise UsageError(f"{name} can't be written: there is no folder {target.parent}")
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             raise UsageError(f"{name} is no regular file; leave -o out for standard output")
+        if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
+            raise UsageError(f"{name} can't be written: it is read-only")
         for other in inputs:
             if other != "-" and target.exists() and target.samefile(other):
                 raise UsageError(f"{name} is the schedule itself; choose another output")

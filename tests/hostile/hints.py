@@ -1,0 +1,106 @@
+"""Hints taken by the word: what a user would write who does as the first mistake's hint says."""
+
+from __future__ import annotations
+
+import re
+
+from gemmgen.errors import Mistake
+
+_NUMBER = r"[0-9]+"
+_STATEMENT = re.compile(
+    r"(?:tile|warp_tile|register_block)(?: [a-z_]+=[0-9]+)+|cache_shared [A-Z]\b(?:\[\w+, \w+\])?"
+)
+_SPAN_BECOMES = (
+    re.compile(r"^did you mean `?([A-Za-z_.]+)`?\?"),
+    re.compile(r"^write it as ([0-9]+)$"),
+    re.compile(r"^write `(.+)` in plain letters$"),
+    re.compile(r"^a (?:whole|decimal) number from ([0-9]+) to "),
+    re.compile(r"^write ([0-9.]+)$"),
+)
+_ARGUMENT = re.compile(r"^(?:a divisor of [0-9]+: )?([a-z_]+)=([0-9]+)\b")
+_RENAMED = re.compile(r"^any other (?:small )?name will do, such as `(\w+)`$")
+_SMALL = re.compile(r"^write `([a-z]\w*)`, as in ")
+_MEANT = re.compile(r"^write `(\S+)`$")
+_WHOLE = re.compile(r"^did you mean `(gemm .*)`\?$")
+_CHOSEN = re.compile(r", or write (\w+) in place of the set$")
+_CLOSED = re.compile(r"^close it with `(.)`$")
+
+
+def followed(text: str, mistake: Mistake) -> str | None:
+    """``text`` with the hint of ``mistake`` taken; None where that takes judgement."""
+    hint, span = mistake.hint, mistake.span
+    assert span is not None
+    before, there, after = text[: span.start], text[span.start : span.end], text[span.end :]
+    for pattern in _SPAN_BECOMES:
+        if found := pattern.search(hint):
+            return before + found.group(1) + after
+    if found := _MEANT.search(hint):
+        if there.isascii():
+            return before + found.group(1) + after
+        return before + found.group(1) + re.sub(r"^[^\x00-\x7f]+", "", after)
+    if found := (_RENAMED.search(hint) or _SMALL.search(hint)):
+        return re.sub(rf"\b{re.escape(there.split('[')[0])}\b", found.group(1), text)
+    if found := _WHOLE.search(hint):
+        return _line(text, span.start, found.group(1))
+    if found := _CHOSEN.search(hint):
+        return before + found.group(1) + after
+    if found := _CLOSED.search(hint):
+        end = re.compile(r"[ ]*(#|$)", re.MULTILINE).search(text, span.start)
+        assert end is not None
+        return f"{text[:end.start()]}{found.group(1)} {text[end.start():]}"
+    if "delete it" in hint:
+        return before + after
+    if hint.endswith("write a space"):
+        return f"{before} {after}"
+    if hint.startswith(("leave the line out", "remove the line")):
+        return _line(text, span.start, "")
+    if hint.startswith("keep one") or "leave the pad out" in hint:
+        start, end = _bounds(text, span.start)
+        several = len(re.findall(r"\b[A-Z]\b|\b[a-z]+=", text[start:end])) > 2
+        return before + after if several else _line(text, span.start, "")
+    if found := _ARGUMENT.search(hint):
+        name, value = found.groups()
+        start, end = _bounds(text, span.start)
+        line = re.sub(rf"\b{name}={_NUMBER}", f"{name}={value}", text[start:end])
+        return text[:start] + line + text[end:]
+    if hint.startswith("write it like"):
+        return None
+    statements = _STATEMENT.findall(hint.replace("register_block with ", "register_block "))
+    for statement in statements:
+        text = _stated(text, statement)
+    return text if statements else None
+
+
+def _bounds(text: str, offset: int) -> tuple[int, int]:
+    """Where the line of ``offset`` begins and ends."""
+    end = text.find("\n", offset)
+    return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end
+
+
+def _line(text: str, offset: int, line: str) -> str:
+    start, end = _bounds(text, offset)
+    return text[:start] + line + text[end:]
+
+
+def _stated(text: str, statement: str) -> str:
+    """``text`` with ``statement`` in place of that of the same word, or at its end.
+
+    A tensor more in shared memory is a line more.  Arguments that a hint leaves out stay.
+    """
+    word, *arguments = statement.split(" ")
+    found = re.search(rf"^{word}\b.*$", text, re.MULTILINE)
+    if found is None:
+        return f"{text.rstrip()}\n{statement}\n"
+    line = found.group()
+    if word == "cache_shared":
+        tensor = arguments[0][0]
+        operand = re.compile(rf"\b{tensor}\b(\[[^]]*\])?|$")
+        line = operand.sub(f" {' '.join(arguments)}", line, count=1)
+        return text[: found.start()] + line + text[found.end() :]
+    for argument in arguments:
+        name = argument.split("=")[0]
+        if re.search(rf"\b{name}=", line):
+            line = re.sub(rf"\b{name}=\w+", argument, line)
+        else:
+            line = f"{line} {argument}"
+    return text[: found.start()] + line + text[found.end() :]

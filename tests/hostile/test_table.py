@@ -1,0 +1,194 @@
+"""The bad-input table through the command line: each row a located error with a way out."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, process_time
+
+import pytest
+from click.testing import CliRunner
+
+from gemmgen.cli import main
+from gemmgen.errors import Mistake, ScheduleError
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
+
+from .hints import followed
+from .rows import ROWS, Row
+from .running import FILE, emit, refused
+
+ROOT = Path(__file__).parents[2]
+MEMORY = 300 << 20
+SECONDS = 2.0
+ROUNDS = 10
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.encode("ascii", "replace").decode())
+def test_row(row: Row, folder: Path) -> None:
+    start = process_time()
+    result = emit(row.data, folder)
+    assert process_time() - start < SECONDS
+    if row.said is None:
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+        assert (folder / "out.cu").stat().st_size > 1000
+        return
+    place = refused(result, folder)
+    assert row.place in (None, place)
+    for fragment in row.said:
+        assert fragment in result.stderr
+
+
+def test_no_row_stands_twice() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+JUDGEMENT = (
+    "write it like",
+    "the directives are",
+    "one statement a line",
+    "a schedule is plain UTF-8",
+    "the line `gemm",
+    "numbers are written",
+    "a name ",
+    "names and numbers",
+    "do a part of it",
+    "take a part of the expression",
+    "bracket a long sum",
+    "words are written in",
+    "an open bracket continues",
+    "an epilogue's arithmetic",
+    "indices stand in square",
+    "change the tile, or the requirement",
+    "write `where(condition",
+    "use it, as in",
+    "it takes ",
+)
+"""What a hint may leave to its reader, who alone knows what was meant."""
+
+
+def _is_judgement(mistake: Mistake) -> bool:
+    hint = mistake.hint
+    if "is not in this version" in mistake.message:
+        return True
+    return hint.startswith(JUDGEMENT) or " takes " in hint or hint.endswith("=...`")
+
+
+def test_hints_can_be_followed_to_the_end() -> None:
+    """Whoever does what the first hint says, again and again, has a kernel after a few rounds."""
+    arrived = 0
+    for row in ROWS:
+        try:
+            text = Source(row.data.decode()).cleaned().text
+        except UnicodeDecodeError:
+            continue
+        said: list[str] = []
+        for _ in range(ROUNDS):
+            try:
+                compile_source(Source(text))
+                arrived += row.said is not None
+                break
+            except ScheduleError as error:
+                first = error.mistakes[0]
+                changed = followed(error.source.text, first)
+            said.append(f"{first.message}; {first.hint}")
+            if changed is None or changed == text:
+                assert _is_judgement(first), f"{row.name}: {said}"
+                break
+            text = changed
+        else:
+            raise AssertionError(f"{row.name}: {said}")
+    assert arrived >= 200
+
+
+WAYS = ("check", "show", "emit", "fmt")
+
+
+@pytest.mark.parametrize("command", WAYS)
+def test_every_command_that_reads_a_schedule_refuses_alike(command: str, folder: Path) -> None:
+    for data in (b"", b"tille m=8\n", b"tile m=8\0", b"\xff\xfe", b"pad A by=(4\n"):
+        (folder / FILE).write_bytes(data)
+        result = CliRunner().invoke(main, [command, FILE])
+        if command == "fmt" and not data:
+            continue
+        assert result.exit_code == 2 and result.stdout == ""
+        assert result.stderr.startswith(f"{FILE}:1:")
+        assert (folder / FILE).read_bytes() == data
+
+
+SAMPLE = (
+    "empty",
+    "Latin-1",
+    "1,000 names",
+    "depth 200",
+    "tile m=10^5000",
+    "a large naive tile in shared memory",
+    "33 threads",
+    "kernel called 300 characters",
+    "a list of mistakes",
+    "a file of 100 MB",
+    "standard input of 100 MB",
+    "a file of one long line",
+)
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits are set and measured as on Linux")
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_process_of_its_own_needs_little(name: str, folder: Path) -> None:
+    path = folder / FILE
+    made = {
+        "a file of 100 MB": b"tile m=8 n=32  # and so on\n",
+        "standard input of 100 MB": b"tile m=8 n=32\n",
+        "a list of mistakes": b"oops\n" * 900,
+        "a file of one long line": b"fuse_epilogue acc" + b" + acc" * 40_000,
+    }
+    data = made.get(name) or next(row.data for row in ROWS if row.name == name)
+    path.write_bytes(data)
+    if "100 MB" in name:
+        with path.open("r+b") as file:
+            file.truncate(100 << 20)
+    piped = name.startswith("standard input")
+    arguments = ["emit", "-" if piped else FILE, "-o", "out.cu"]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), monotonic()
+    with path.open("rb") as source:
+        done = subprocess.run(
+            [sys.executable, "-m", "gemmgen", *arguments],
+            stdin=source if piped else subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            timeout=60,
+            preexec_fn=_limited,
+        )
+    wall, after = monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    # Beside other tests on a busy machine the clock tells of them too.
+    assert min(wall, spent) < SECONDS
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "error: " in done.stderr or "more than 256 KiB" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(os.listdir(folder)) == [FILE]
+
+
+def test_a_large_file_is_not_read_to_its_end(folder: Path) -> None:
+    with (folder / FILE).open("wb") as file:
+        file.truncate(100 << 20)
+    result = CliRunner().invoke(main, ["emit", FILE])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"gemmgen: {FILE} has more than 256 KiB; a schedule is some ten lines\n"
+    )
