@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -59,7 +60,7 @@ class LauncherView:
 
 @dataclass(frozen=True)
 class FileView:
-    what: str
+    what: list[str]
     schedule: list[str]
     launch: list[str]
     requires: list[str]
@@ -72,7 +73,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     """The CUDA C source of ``kernel``; ``what`` it computes and its canonical schedule head it."""
     interface = kernel.interface
     view = FileView(
-        what,
+        textwrap.wrap(what, WIDTH - 3),
         schedule.rstrip("\n").split("\n"),
         launch_lines(interface),
         requirement_lines(interface),
@@ -86,6 +87,9 @@ def fold(line: str) -> str:
     """A line of at most ``WIDTH`` columns, broken where an expression has a joint."""
     if len(line) <= WIDTH or line.lstrip().startswith("//"):
         return line
+    code, note, comment = line.partition("  // ")
+    if note:
+        return f"{line[: len(line) - len(line.lstrip())]}// {comment}\n{fold(code)}"
     ends = [m.end() for m in JOINTS.finditer(line) if m.end() <= WIDTH]
     if not ends:
         return line

@@ -16,9 +16,11 @@ GROUP = Var("GROUP")
 
 def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
     """The first lines of a kernel: from block and thread numbers to places in C."""
-    if context.leaves_early:
-        return (*_blocks(context), *_single(context))
     work, acc = context.kernel.work, context.kernel.buffer("acc")
+    if context.leaves_early:
+        body = (*_blocks(context), *_single(context))
+        origins = tuple(dict.fromkeys((*work.origins, *acc.origins)))
+        return (Block("the thread's element of C", origins, body),) if origins else body
     tiles = (*_blocks(context), *_tiles(context))
     threads = tuple(_threads(context, needs_tid))
     return (

@@ -20,6 +20,7 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
+    // the thread's element of C (bind x=m y=n)
     const int blocks_n = (N - 1) / BN + 1;
     const int m = (blockIdx.x / blocks_n) * BM + threadIdx.x;
     const int n = (blockIdx.x % blocks_n) * BN + threadIdx.y;

@@ -54,3 +54,9 @@ def test_the_text_gives_the_reference_in_every_bit(name: str) -> None:
     kernel = emitted(CASES[name].text)
     for call in CALLS:
         check(kernel, met(call, kernel.schedule), CASES[name].want)
+
+
+@pytest.mark.xfail(strict=True, reason="the interface has no M, so no caller can find C's shape")
+def test_extents_assumed_equal_are_one_parameter() -> None:
+    kernel = emitted("assume M == N\ntile m=16 n=16\n")
+    check(kernel, Call(33, 33, 5, 0.7, -1.0))

@@ -1,0 +1,48 @@
+// A caller of vectorized.cu, written from the comment at its top: C = relu(A B + bias) on the
+// legacy stream, once at a size of whole tiles and once at a ragged one.  Exit code 0: all right.
+#include <cstdio>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+cudaError_t launch_gemm(int M, int N, int K, const float *A, int lda, const float *B, int ldb,
+                        float *C, int ldc, const float *bias, cudaStream_t stream);
+
+static int round_up(int size) { return (size + 3) / 4 * 4; }
+
+static float *on_device(const std::vector<float> &values) {
+  float *there = nullptr;
+  if (cudaMalloc(&there, values.size() * sizeof(float)) != cudaSuccess) return nullptr;
+  cudaMemcpy(there, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice);
+  return there;
+}
+
+static bool is_right(int M, int N, int K) {
+  const int lda = round_up(K), ldb = round_up(N), ldc = round_up(N);
+  std::vector<float> A(M * lda), B(K * ldb), C(M * ldc, -1.0f), bias(N);
+  for (int i = 0; i < M * lda; ++i) A[i] = static_cast<float>(i % 7 - 3);
+  for (int i = 0; i < K * ldb; ++i) B[i] = static_cast<float>(i % 5 - 2);
+  for (int n = 0; n < N; ++n) bias[n] = static_cast<float>(n % 3);
+  float *a = on_device(A), *b = on_device(B), *c = on_device(C), *d = on_device(bias);
+  if (!a || !b || !c || !d) return false;
+  const cudaError_t error = launch_gemm(M, N, K, a, lda, b, ldb, c, ldc, d, nullptr);
+  cudaMemcpy(C.data(), c, C.size() * sizeof(float), cudaMemcpyDeviceToHost);
+  bool right = error == cudaSuccess;
+  for (int m = 0; m < M; ++m) {
+    for (int n = 0; n < N; ++n) {
+      float sum = bias[n];
+      for (int k = 0; k < K; ++k) sum += A[m * lda + k] * B[k * ldb + n];
+      right = right && C[m * ldc + n] == (sum < 0.0f ? 0.0f : sum);
+    }
+  }
+  // The next call breaks a requirement, so it must launch nothing and say so.
+  right = right && launch_gemm(M, N, K, a, lda + 1, b, ldb, c, ldc, d, nullptr) != cudaSuccess;
+  for (float *memory : {a, b, c, d}) cudaFree(memory);
+  return right;
+}
+
+int main() {
+  if (is_right(128, 256, 64) && is_right(131, 67, 33)) return 0;
+  std::puts("wrong");
+  return 1;
+}

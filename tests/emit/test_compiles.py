@@ -1,0 +1,123 @@
+"""The goldens compile without a warning, have callers, and give good machine code."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu import device, nvrtc, sass
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CALLERS = Path(__file__).parent / "callers"
+NAMES = tuple(sorted(path.stem for path in GOLDEN.glob("*.cu")))
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
+
+needs_nvrtc = pytest.mark.skipif(
+    nvrtc.available() is not None, reason=nvrtc.available() or "NVRTC is here"
+)
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+
+
+def text(name: str) -> str:
+    return (GOLDEN / f"{name}.cu").read_text(encoding="utf-8")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", NAMES)
+def test_nvrtc_compiles_it_without_a_warning(name: str, arch: str) -> None:
+    compiled = nvrtc.compile_text(text(name), arch)
+    # A few registers may spill where two blocks share a multiprocessor.  An array of sums or
+    # fragments that is indexed at run time would take hundreds of bytes of slow memory.
+    assert compiled.spills <= 64 and compiled.stack <= 64
+
+
+def nvcc(*arguments: str, folder: Path) -> None:
+    command = ["nvcc", "-std=c++17", "-arch=sm_80", "-Werror", "all-warnings"]
+    done = subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@needs_nvcc
+def test_nvcc_compiles_all_without_a_warning(tmp_path: Path) -> None:
+    """All goldens in one unit, each in a namespace, for one start of nvcc."""
+    units = [
+        f'#define gemm {name}_gemm\nnamespace {name} {{\n#include "{GOLDEN / name}.cu"\n}}\n'
+        "#undef gemm\n"
+        for name in NAMES
+    ]
+    (tmp_path / "all.cu").write_text("".join(units))
+    nvcc("-c", "-Xcompiler", "-Wall", "all.cu", "-o", "all.o", folder=tmp_path)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("name", sorted(path.stem for path in CALLERS.glob("*.cu")))
+def test_a_caller_is_written_from_the_comment_alone(name: str, tmp_path: Path) -> None:
+    nvcc(str(CALLERS / f"{name}.cu"), str(GOLDEN / f"{name}.cu"), "-o", name, folder=tmp_path)
+    missing = device.missing()
+    if missing is None:
+        subprocess.run([tmp_path / name], check=True)
+
+
+# Machine code.
+
+
+def _find_tool() -> str | None:
+    """None where machine code can be read; the wheel's nvdisasm counts."""
+    wheel = importlib.util.find_spec("nvidia")
+    for place in wheel.submodule_search_locations or () if wheel else ():
+        for folder in Path(place).glob("*/bin"):
+            os.environ["PATH"] += os.pathsep + str(folder)
+    try:
+        sass.tool()
+    except CannotCheck as missing:
+        return str(missing)
+    return nvrtc.available()
+
+
+WITHOUT_TOOL = _find_tool()
+needs_sass = pytest.mark.skipif(WITHOUT_TOOL is not None, reason=WITHOUT_TOOL or "nvdisasm is here")
+
+
+@functools.cache
+def code(name: str, arch: str) -> sass.Code:
+    return sass.disassemble(nvrtc.compile_text(text(name), arch).cubin)
+
+
+late_loads = pytest.mark.xfail(
+    strict=True, reason="ptxas moves the second load of a tile behind half of the arithmetic"
+)
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ("sm_80", "sm_90"))
+@pytest.mark.parametrize("name", (pytest.param("double_buffered", marks=late_loads), "vectorized"))
+def test_the_next_tile_is_loaded_before_the_arithmetic_and_stored_after(
+    name: str, arch: str
+) -> None:
+    loop = sass.main_loop(code(name, arch))
+    assert loop is not None
+    assert sass.count(loop, "LDG") and sass.count(loop, "STS") and sass.count(loop, "FFMA")
+    assert sass.overlap(loop) >= 0.8
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ("sm_75", "sm_80", "sm_90"))
+def test_the_vectorized_kernel_moves_16_bytes_at_a_time(arch: str) -> None:
+    instructions = code("vectorized", arch)
+    for opcode in ("LDG", "LDS", "STG", "STS"):
+        wide = [i for i in instructions if i.is_a(opcode) and ".128" in i.opcode]
+        assert wide, opcode
+
+
+@needs_sass
+def test_the_single_buffered_kernel_shows_that_the_check_can_fail() -> None:
+    loop = sass.main_loop(code("tiled", "sm_80"))
+    assert loop is not None and sass.overlap(loop) < 0.5

@@ -1,0 +1,163 @@
+"""What a reader of the emitted text may rely on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from passes.schedules import CASES, EXAMPLES
+from pipeline.running import Call, check, emitted
+
+from gemmgen.emit.document import BEGIN, END
+from gemmgen.errors import ScheduleError
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
+
+HANDWRITTEN = Path(__file__).parents[1] / "handwritten"
+TEMPLATES = Path(__file__).parents[2] / "gemmgen" / "emit" / "templates"
+
+WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    alignas char const constexpr else extern float for if int long reinterpret_cast return sizeof
+    static_assert static_cast unsigned void
+    __CUDACC_RTC__ __global__ __launch_bounds__ __restrict__ __shared__ __syncthreads
+    blockIdx threadIdx x y float2 float4 dim3 fmaf size_t
+    cudaErrorInvalidConfiguration cudaErrorInvalidValue cudaErrorMisalignedAddress cudaError_t
+    cudaFuncAttributeMaxDynamicSharedMemorySize cudaFuncSetAttribute cudaGetLastError
+    cudaStream_t cudaSuccess
+    """,
+    )
+)
+"""What the text takes from C++ and CUDA: no header, no function of its own."""
+
+DECLARATION = re.compile(
+    r"(?:\b(?:int|float|char|cudaStream_t|cudaError_t|long long)|\*const|\*__restrict__|\*)\s*(\w+)"
+)
+
+
+def code(text: str) -> str:
+    """The text without its comments, directives of the preprocessor and strings."""
+    bare = re.sub(r'//.*|^\s*#.*|"[^"]*"', "", text, flags=re.MULTILINE)
+    return re.sub(r"\b\d[\w.]*(e-\d+f?)?", "", bare)
+
+
+def names(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", code(text)))
+
+
+def kernel_part(text: str) -> str:
+    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
+
+
+def lines_of_code(text: str) -> int:
+    return sum(bool(line.strip()) for line in kernel_part(text).splitlines())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
+    kernel = emitted(CASES[name].text)
+    own = set(DECLARATION.findall(code(kernel.text)))
+    own |= set(re.findall(r"(\w+)(?:\[[^\]]*\])* = ", code(kernel.text)))
+    own |= set(re.findall(r", (\w+)\[", code(kernel.text)))
+    own |= {kernel.name, f"launch_{kernel.name}"}
+    assert names(kernel.text) - own - WORDS == set()
+    assert "#include" not in kernel.text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_tidy(name: str) -> None:
+    text = emitted(CASES[name].text).text
+    for line in text.split("\n"):
+        assert line == line.rstrip() and "\t" not in line
+        assert len(line) <= 100, line
+    assert text.isascii() and text.endswith("\n") and "\n\n\n" not in text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_names_no_constant_that_it_does_not_use(name: str) -> None:
+    text = code(kernel_part(emitted(CASES[name].text).text))
+    for constant in re.findall(r"\b([A-Z]\w*) = ", text.split("extern")[0]):
+        assert len(re.findall(rf"\b{constant}\b", text)) > 1, constant
+
+
+TOO_LONG = ("coalesced", "double_buffered", "fused", "register_blocked", "tiled", "vectorized")
+
+
+def _marked(name: str) -> object:
+    late = pytest.mark.xfail(strict=True, reason="more than 1.5 times the hand-written lines")
+    return pytest.param(name, marks=[late] if name in TOO_LONG else [])
+
+
+@pytest.mark.parametrize("name", [_marked(name) for name in sorted(set(EXAMPLES) - {"warp_tiled"})])
+def test_is_at_most_half_as_long_again_as_a_hand_would_write_it(name: str) -> None:
+    # The epilogue of `fused` is shorter than that of the hand-written kernel of its rung.
+    rung = {"fused": "register_blocked"}.get(name, name)
+    by_hand = (HANDWRITTEN / f"{rung}.cu").read_text(encoding="utf-8")
+    ours, theirs = lines_of_code(emitted(EXAMPLES[name].text).text), lines_of_code(by_hand)
+    assert ours <= 1.5 * theirs, f"{ours} lines to {theirs}: {ours / theirs:.2f}"
+
+
+def test_templates_decide_nothing() -> None:
+    paths = sorted(TEMPLATES.glob("*.j2"))
+    assert paths
+    for path in paths:
+        tags = re.findall(r"{%-?\s*(\w+)", path.read_text(encoding="utf-8"))
+        assert set(tags) <= {"for", "endfor"}, path.name
+
+
+def emitted_names() -> list[str]:
+    """Every name that a text of these schedules gives to something."""
+    found: set[str] = set()
+    for name, case in CASES.items():
+        if name != "other letters":
+            found |= names(emitted(case.text).text)
+    given = {"A", "B", "C", "m", "n", "k", "acc", "alpha", "beta", "x", "y"}
+    return sorted(found - given - {"bias", "residual", "row", "s", "ldresidual"})
+
+
+TAKEN = {
+    "the epilogue": "gemm C[m, n] = A[m, k] * B[k, n]\nfuse_epilogue acc + {}\n",
+    "a letter": "gemm C[{0}, n] = A[{0}, k] * B[k, n]\n",
+    "another letter": "gemm C[m, n] = A[m, {0}] * B[{0}, n]\n",
+    "a tensor": "gemm C[m, n] = A[m, k] * {}[k, n]\n",
+}
+
+
+@pytest.mark.parametrize("use", TAKEN)
+def test_the_names_it_uses_can_be_given_to_nothing_else(use: str) -> None:
+    """Either the schedule is refused, or the kernel is right all the same."""
+    free = 0
+    for name in emitted_names():
+        text = TAKEN[use].format(name)
+        try:
+            kernel = compile_source(Source(text))
+        except ScheduleError:
+            continue
+        check(kernel, Call(3, 35, 4, 0.7, -1.0))
+        free += 1
+    assert free <= 20
+
+
+@pytest.mark.parametrize("letter", ("bm", "tm", "reg_n", "tile_n", "next_k", "thread_m", "ldc"))
+def test_refuses_a_letter_that_takes_the_name_of_another_thing(letter: str) -> None:
+    for text in (
+        f"gemm C[m, n] = A[m, {letter}] * B[{letter}, n]\ntile m=32 n=32 {letter}=8\n",
+        f"gemm C[m, {letter}] = A[m, k] * B[k, {letter}]\ntile m=32 {letter}=32 k=8\n",
+    ):
+        try:
+            kernel = compile_source(Source(text))
+        except ScheduleError:
+            continue
+        check(kernel, Call(33, 35, 9, 0.7, -1.0))
+
+
+@pytest.mark.parametrize("letter", ("a_rather_long_16", "x", "e_"))
+def test_letters_of_any_length_do(letter: str) -> None:
+    text = (
+        f"gemm C[m, n] = A[m, {letter}] * B[{letter}, n]\ntile m=32 n=64 {letter}=8\n"
+        f"cache_shared A[{letter}, m] B\nregister_block m=4 n=8\ndouble_buffer A B stages=3\n"
+    )
+    check(emitted(text), Call(33, 70, 19, 0.7, -1.0, pad=1))

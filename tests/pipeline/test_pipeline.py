@@ -1,0 +1,70 @@
+"""The pipeline reads as a table of contents, and goes through the ladder in its order."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gemmgen.pipeline
+from gemmgen.emit.document import BEGIN, END
+from gemmgen.ir.text import parse_program, print_program
+from gemmgen.ir.verify import verify
+from gemmgen.passes.ladder import LADDER
+from gemmgen.pipeline import rewrite
+from pipeline.running import NAMES, emitted, example
+
+ORDER = ("gemm", *(rung.SPEC.name for rung in LADDER), "fuse_epilogue")
+
+
+def test_the_ladder_has_the_order_of_the_design() -> None:
+    assert ORDER == (
+        "gemm",
+        "bind",
+        "tile",
+        "cache_shared",
+        "warp_tile",
+        "register_block",
+        "vectorize",
+        "pad",
+        "double_buffer",
+        "raster",
+        "fuse_epilogue",
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_follow_the_ladder(name: str) -> None:
+    schedule = emitted(example(name)).schedule
+    steps = [step.directive for step in rewrite(schedule)]
+    assert steps == sorted(steps, key=ORDER.index)
+    said = {directive.name for directive in schedule.directives}
+    assert set(steps) == said | {"gemm"} | ({"fuse_epilogue"} if schedule.epilogue else set())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_step_is_well_formed_and_prints_and_parses(name: str) -> None:
+    for step in rewrite(emitted(example(name)).schedule):
+        verify(step.program)
+        assert parse_program(print_program(step.program)) == step.program
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_directive_is_cited_in_the_kernel(name: str) -> None:
+    kernel = emitted(example(name))
+    comments = " ".join(
+        line.strip().removeprefix("//").strip()
+        for line in kernel.text.split(BEGIN)[1].split(END)[0].splitlines()
+        if line.strip().startswith("//")
+    )
+    for step in rewrite(kernel.schedule)[1:]:
+        assert step.directive in comments, f"no comment cites {step.directive}"
+
+
+def test_the_pipeline_is_short() -> None:
+    path = Path(gemmgen.pipeline.__file__)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 100
+    assert all((f.end_lineno or 0) - f.lineno <= 25 for f in functions)
