@@ -189,7 +189,7 @@ def _banks(kernel: Kernel, values: Values, request: _Request) -> Picture:
         tuple(str(bank) for bank in range(banks)),
         tuple(drawn),
         (
-            f"columns are banks, rows wavefronts: {fronts} for {phases} phase{'s' if phases > 1 else ''}, {verdict}; "
+            f"columns are banks, rows wavefronts: {fronts} in {phases} phases, {verdict}; "
             "of threads that share a word the first is shown",
         ),
     )

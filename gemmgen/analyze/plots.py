@@ -28,7 +28,10 @@ class _Axes(Protocol):
 
 
 class _Figure(Protocol):
-    def add_subplot(self, rows: int, columns: int, index: int) -> _Axes: ...
+    def add_subplot(self) -> _Axes: ...
+    def subplots(
+        self, rows: int, columns: int, *, squeeze: bool, height_ratios: Sequence[float]
+    ) -> Sequence[Sequence[_Axes]]: ...
     def savefig(self, file: BinaryIO, **options: object) -> None: ...
 
 
@@ -50,8 +53,8 @@ def plot_pictures(pictures: Sequence[Picture], file: BinaryIO) -> None:
     heights = [1 + 0.3 * len(p.rows) for p in pictures]
     width = max(3 + 0.35 * len(p.columns) for p in pictures)
     figure = _figure(width, sum(heights) + 0.5)
-    for number, picture in enumerate(pictures, start=1):
-        axes = figure.add_subplot(len(pictures), 1, number)
+    grid = figure.subplots(len(pictures), 1, squeeze=False, height_ratios=heights)
+    for (axes,), picture in zip(grid, pictures, strict=True):
         cells = [[float("nan") if c == NOBODY else float(c) for c in r.lanes] for r in picture.rows]
         axes.imshow(cells, cmap="turbo", vmin=0, vmax=31, aspect="auto", alpha=0.6)
         for y, row in enumerate(picture.rows):
@@ -68,7 +71,7 @@ def plot_roofline(explanation: Explanation, file: BinaryIO) -> None:
     """Memory's slope, the peak, every other bound as a line, and where this kernel can come."""
     roofline = explanation.roofline
     figure = _figure(8, 5.5)
-    axes = figure.add_subplot(1, 1, 1)
+    axes = figure.add_subplot()
     at = roofline.intensity
     low, high = min(at, roofline.ridge) / 8, max(at, roofline.ridge) * 8
     xs = [low, roofline.ridge, high]

@@ -1,0 +1,105 @@
+"""The emitted text, compiled by g++ with every access of memory reported: counts from outside.
+
+Nothing of gemmgen.analyze is used here.  Threads run one after another, whole: addresses do not
+depend on values, so barriers have nothing to do.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from gemmgen.pipeline import Emitted
+
+HERE = Path(__file__).parent
+FLAGS = ("-std=c++17", "-O0", "-w", "-I", str(HERE))
+
+Counted = tuple[int, ...]
+"""elements, requests, sectors, lines, phases, wavefronts, ways"""
+
+
+def build_counter(folder: Path) -> Path:
+    """What all instrumented kernels share."""
+    made = folder / "counter.o"
+    source = str(HERE / "counter.cpp")
+    subprocess.run(
+        ["g++", "-std=c++17", "-O1", "-w", "-c", source, "-o", str(made)], check=True, timeout=60
+    )
+    return made
+
+
+def build(emitted: Emitted, counter: Path, folder: Path) -> Path:
+    """A program that takes the arguments of ``counts``."""
+    source, made = folder / "kernel.cpp", folder / "kernel"
+    source.write_text(f'#include "counter.h"\n#include <cstdlib>\n{_watched(emitted.text)}')
+    with source.open("a") as file:
+        file.write(_driver(emitted))
+    command = ["g++", *FLAGS, str(source), str(counter), "-o", str(made)]
+    subprocess.run(command, check=True, timeout=60)
+    return made
+
+
+def counts(
+    program: Path, emitted: Emitted, values: dict[str, int | float]
+) -> dict[tuple[str, bool], Counted]:
+    """Of each buffer and direction, over the whole launch."""
+    interface = emitted.interface
+    extents = {name: int(values[name]) for name, _ in interface.tiles}
+    arguments = [interface.grid(extents), *interface.block]
+    pitches = dict(interface.pitch)
+    for param in interface.params:
+        if param.kind == "tensor":
+            rows = [int(values[letter.upper()]) for letter in param.indices]
+            length = int(values[pitches[param.name]]) if len(rows) == 2 else 1
+            arguments.append(rows[0] * length)
+        else:
+            arguments.append(values[param.name])
+    command = [str(program), *map(str, arguments)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    found: dict[tuple[str, bool], Counted] = {}
+    for line in told.stdout.splitlines():
+        name, write, *numbers = line.split()
+        found[name, write == "1"] = tuple(map(int, numbers))
+    return found
+
+
+def _watched(text: str) -> str:
+    kernel = text.split("// ---- kernel ----")[1].split("// ---- end of kernel ----")[0]
+    kernel = re.sub(r"\bfloat \*__restrict__ ", "Watched *__restrict__ ", kernel)
+    kernel, shared = re.subn(
+        r"__shared__ alignas\(16\) float (\w+)(\[.*\]);",
+        r'alignas(128) static Watched \1\2; watch("\1", \1, sizeof(\1), true);',
+        kernel,
+    )
+    assert shared == kernel.count("static Watched") and "__shared__" not in kernel
+    kernel, loops = re.subn(
+        r"for \(int (\w+) = [^;]*;[^;]*;[^;()]*\)", r"\g<0> if (const Trip trip{\1}; true)", kernel
+    )
+    assert loops == kernel.count("for (")
+    return kernel
+
+
+def _driver(emitted: Emitted) -> str:
+    lines = ["static char **given;", "void launch_one() {"]
+    lines.append("    static char **g = given;")
+    passed: list[str] = []
+    for at, param in enumerate(emitted.interface.params):
+        if param.kind == "tensor":
+            size = f"std::atol(g[{at}])"
+            lines.append(
+                f"    static Watched *{param.name} = static_cast<Watched *>("
+                f"std::aligned_alloc(256, ({size} * 4 / 256 + 1) * 256));"
+            )
+            lines.append(f'    watch("{param.name}", {param.name}, {size} * 4, false);')
+            passed.append(param.name)
+        else:
+            read = "atof" if param.kind == "scalar" else "atoi"
+            passed.append(f"std::{read}(g[{at}])")
+    lines.append(f"    {emitted.name}({', '.join(passed)});")
+    lines.append("}")
+    lines.append("int main(int, char **argv) {")
+    lines.append("    given = argv + 4;")
+    lines.append("    return run(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]));")
+    lines.append("}")
+    return "\n".join(lines) + "\n"

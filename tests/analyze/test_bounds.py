@@ -1,0 +1,136 @@
+"""Occupancy, waves and the roofline."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmgen.analyze import resources
+from gemmgen.analyze.explain import explain
+from gemmgen.analyze.gpus import GPUS
+from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
+from gemmgen.errors import CannotCheck, UsageError
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.source import Source
+from gemmgen.target import TARGETS
+
+H200 = GPUS["H200"]
+VECTORIZED = """
+tile m=128 n=128 k=8
+cache_shared A[k, m] B[k, n]
+register_block m=8 n=8
+vectorize A B C width=4
+pad A by=4
+double_buffer A B
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "threads", "shared", "registers", "blocks", "limiter"),
+    [
+        ("H200", 256, 16640, 128, 2, "registers"),
+        ("H200", 256, 16640, 64, 4, "registers"),
+        ("H200", 256, 49664, 32, 4, "shared memory"),
+        ("H200", 1024, 0, 32, 2, "registers"),
+        ("H200", 1024, 0, 16, 2, "threads"),
+        ("H200", 32, 0, 16, 32, "blocks"),
+        ("H200", 256, 227 * 1024, 128, 1, "shared memory"),
+        ("RTX4090", 256, 16640, 128, 2, "registers"),
+        ("RTX4090", 256, 16640, 40, 5, "shared memory"),
+        ("RTX4090", 1024, 0, 32, 1, "threads"),
+        ("A100", 256, 0, 255, 1, "registers"),
+        ("T4", 1024, 0, 64, 1, "registers"),
+    ],
+)
+def test_occupancy_and_its_limiter(
+    gpu: str, threads: int, shared: int, registers: int, blocks: int, limiter: str
+):
+    found = occupancy_of(Resources(threads, shared, registers, 0), GPUS[gpu])
+    assert (found.blocks, found.limiter) == (blocks, limiter)
+    assert found.warps == blocks * threads // 32
+
+
+def test_waves_and_the_last_ones_fill():
+    waves = Waves(blocks=1024, per_wave=264)
+    assert waves.count == 4
+    assert waves.last_fill == (1024 - 3 * 264) / 264
+    assert waves.efficiency == 1024 / (4 * 264)
+    assert Waves(264, 264).last_fill == 1
+
+
+def test_every_gpu_has_a_target_and_holds_its_largest_block():
+    for gpu in GPUS.values():
+        assert gpu.shared >= TARGETS[gpu.arch].shared
+        assert occupancy_of(Resources(1024, 0, 64, 0), gpu).blocks >= 1
+
+
+def test_a_gpu_older_than_the_target_is_refused():
+    assert architecture("sm_80", H200) == "sm_90"
+    assert architecture("sm_90a", H200) == "sm_90a"
+    with pytest.raises(UsageError, match="the schedule needs sm_90, and A100 is sm_80"):
+        architecture("sm_90", GPUS["A100"])
+
+
+def test_peaks_are_those_of_the_data_sheets():
+    assert H200.flops == pytest.approx(66.9e12, rel=0.001)
+    assert GPUS["A100"].flops == pytest.approx(19.5e12, rel=0.001)
+    assert GPUS["RTX4090"].flops == pytest.approx(82.6e12, rel=0.001)
+    assert GPUS["RTX3080"].flops == pytest.approx(29.8e12, rel=0.003)
+
+
+def test_without_nvrtc_registers_are_not_known_and_do_not_limit(monkeypatch: pytest.MonkeyPatch):
+    def missing(*_: object) -> None:
+        raise CannotCheck("NVRTC is not installed")
+
+    monkeypatch.setattr(resources, "compile_text", missing)
+    found = explain(parse_schedule(Source(VECTORIZED)), (512, 512, 512), H200)
+    assert found.resources.registers is None
+    assert found.resources.unknown == "not known here: NVRTC is not installed"
+    assert found.occupancy.limiter == "threads"
+
+
+def test_the_bounds_of_a_kernel_worked_out_by_hand():
+    """Per k and warp 64 multiply-adds; 2 reads of A from 2 places, 2 clocks each, and 2 of B from
+    16, 4 clocks each.  The stores add a clock for every 32 elements."""
+    found = explain(parse_schedule(Source(VECTORIZED)), (4096, 4096, 4096), H200)
+    seconds = {bound.name: bound.seconds for bound in found.roofline.bounds}
+    assert seconds["FP32 lanes"] == pytest.approx(2 * 4096**3 / H200.flops)
+    reads = 4096**3 / 32 / 64 * (2 * 2 + 2 * 4)
+    stores = 2 * 4096**3 / 128 / 32
+    lines = sum(t.counts.lines for t in found.traffic)
+    clocks = (reads + stores + lines) / H200.sms / H200.clock
+    assert seconds["shared memory and L1"] == pytest.approx(clocks, rel=0.001)
+    assert seconds["device memory"] == pytest.approx(3 * 4 * 4096**2 / H200.memory)
+    assert found.roofline.intensity == pytest.approx(4096 / 6)
+    assert found.roofline.attainable < H200.flops
+
+
+def test_the_naive_kernel_is_bound_by_l1():
+    """Two lines for 32 multiply-adds a clock and SM: 8.4 of 66.9 TFLOP/s."""
+    naive = explain(parse_schedule(Source("bind x=n y=m")), (4096, 4096, 4096), H200)
+    assert naive.roofline.binding.name == "shared memory and L1"
+    assert naive.roofline.attainable == pytest.approx(H200.flops / 8, rel=0.01)
+
+
+def test_padding_at_ragged_edges_is_work_too():
+    found = explain(parse_schedule(Source(VECTORIZED)), (129, 128, 9), H200)
+    assert found.fmas == 256 * 128 * 16
+    assert found.roofline.flops == 2 * 129 * 128 * 9
+
+
+def test_reading_c_is_traffic_of_its_own():
+    schedule = parse_schedule(Source(VECTORIZED))
+    without, reading = (explain(schedule, (512, 512, 64), H200, beta=b) for b in (0.0, 1.0))
+    assert "C read" not in [t.name for t in without.traffic]
+    assert next(t for t in reading.traffic if t.name == "C read").counts.elements == 512 * 512
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 4), (4, 0, 4), (4, 4, 0)])
+def test_an_empty_shape_is_refused(shape: tuple[int, int, int]):
+    with pytest.raises(UsageError, match="extents of at least 1"):
+        explain(parse_schedule(Source(VECTORIZED)), shape, H200)
+
+
+def test_a_shape_that_breaks_an_assumption_is_refused():
+    schedule = parse_schedule(Source("assume K % 4 == 0" + VECTORIZED))
+    with pytest.raises(UsageError, match="64x64x6: it requires K % 4 == 0"):
+        explain(schedule, (64, 64, 6), H200)

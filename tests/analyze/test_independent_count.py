@@ -1,0 +1,76 @@
+"""Counts of a launch equal those that the emitted text itself reports, compiled by g++."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gemmgen.analyze.arguments import Shape, arguments_of
+from gemmgen.analyze.count import count_launch
+from gemmgen.analyze.explain import compile_kernel, traffic_of
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.source import Source
+
+from .instrument import build, build_counter, counts
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+BLOCKED = """
+tile m=32 n=64 k=8
+cache_shared A[k, m] B[k, n]
+register_block m=4 n=8
+"""
+
+SCHEDULES = {
+    "naive": "gemm C[m, n] = A[m, k] * B[k, n]",
+    "uncoalesced, A transposed": "gemm C[m, n] = A[k, m] * B[k, n]\nbind x=m y=n",
+    "tiled": "tile m=16 n=32 k=16\ncache_shared A[k, m] B[k, n]\npad A by=1",
+    "both transposed": "gemm C[m, n] = A[k, m] * B[n, k]\ntile m=32 n=16 k=16\n"
+    "cache_shared A[k, m] B[k, n]\nregister_block m=2 n=2",
+    "register_blocked": BLOCKED + "pad A by=1\ndouble_buffer A B\nfuse_epilogue relu(acc+bias[n])",
+    "vectorized": BLOCKED + "vectorize A B C width=4\npad A by=4\ndouble_buffer A B",
+    "vectorized by two": BLOCKED + "vectorize A B C width=2\npad A by=2",
+    "C transposed": "gemm C[n, m] = A[m, k] * B[k, n]" + BLOCKED + "vectorize A B C width=4",
+    "warp_tiled": "tile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nwarp_tile m=32 n=32\n"
+    "register_block m=4 n=8\nvectorize A B C width=4\npad A by=4\n"
+    "double_buffer A B A.register B.register\nraster group=2",
+}
+SHAPES: tuple[Shape, ...] = ((64, 64, 32), (71, 67, 45), (5, 130, 19))
+
+
+ORDERS = {
+    f"{c} = {a} * {b}": f"gemm {c} = {a} * {b}{BLOCKED}vectorize A.global B.global C width=4"
+    for c in ("C[m, n]", "C[n, m]")
+    for a in ("A[m, k]", "A[k, m]")
+    for b in ("B[k, n]", "B[n, k]")
+}
+ALL = SCHEDULES | ORDERS
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_counter(tmp_path_factory.mktemp("counter"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_counts_are_those_of_the_emitted_text(name: str, counter: Path, tmp_path: Path) -> None:
+    kernel = compile_kernel(parse_schedule(Source(ALL[name])))
+    program = build(kernel.emitted, counter, tmp_path)
+    for shape in SHAPES:
+        beta = float(shape == SHAPES[1])
+        values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
+        found = {
+            (t.buffer, t.write): (
+                t.counts.elements,
+                t.counts.requests,
+                t.counts.sectors,
+                t.counts.lines,
+                t.counts.phases,
+                t.counts.wavefronts,
+                t.counts.ways,
+            )
+            for t in traffic_of(count_launch(kernel.lowered, values))
+        }
+        assert found == counts(program, kernel.emitted, values), shape

@@ -1,0 +1,100 @@
+"""A few blocks and a few trips of their loops count for all: the argument of ``count``, tested."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gemmgen.analyze import count
+from gemmgen.analyze.arguments import Shape, arguments_of
+from gemmgen.analyze.count import Tally, count_every_block, count_launch
+from gemmgen.analyze.explain import compile_kernel
+from gemmgen.analyze.sites import Site
+from gemmgen.ir.memory import Lanes
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.source import Source
+
+TILE = "tile m=32 n=64 k={k}\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=8\n"
+ORDERS = [
+    f"gemm {c} = {a} * {b}\n"
+    for c in ("C[m, n]", "C[n, m]")
+    for a in ("A[m, k]", "A[k, m]")
+    for b in ("B[k, n]", "B[n, k]")
+]
+SCHEDULES = [
+    *(order + TILE.format(k=8) + "double_buffer A B" for order in ORDERS),
+    *ORDERS[:2],
+    "bind x=m y=n",
+    "tile m=24 n=16\nraster group=3",
+    "tile m=16 n=12 k=6\ncache_shared A B\ndouble_buffer A B stages=3",
+    TILE.format(k=4) + "vectorize A B C width=4\ndouble_buffer A B A.register B.register",
+    TILE.format(k=8) + "assume lda == K\nassume N % 4 == 0\nvectorize A.global width=2",
+]
+SHAPES: tuple[Shape, ...] = ((64, 64, 320), (35, 132, 334))
+
+
+@pytest.mark.parametrize("text", SCHEDULES)
+def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
+    kernel = compile_kernel(parse_schedule(Source(text)))
+    for shape in SHAPES:
+        values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=1.0)
+        assert count_launch(kernel.lowered, values) == count_every_block(kernel.lowered, values)
+
+
+def test_a_long_sum_is_not_walked_trip_by_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = 0
+    see = Tally.see
+
+    def counting(self: Tally, *access: object) -> None:
+        nonlocal seen
+        seen += 1
+        see(self, *access)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Tally, "see", counting)
+    kernel = compile_kernel(parse_schedule(Source(TILE.format(k=8) + "double_buffer A B")))
+    problem = kernel.program.problem
+    values = arguments_of(kernel.lowered.interface, problem, (4096, 4096, 1 << 20))
+    counts = count_launch(kernel.lowered, values)
+    assert seen < 10_000
+    reads = sum(c.elements for s, c in counts.items() if s.buffer == "A")
+    assert reads == 4096 * 4096 * (1 << 20) // 64
+
+
+def test_trips_that_do_not_repeat_are_all_made() -> None:
+    """A loop whose accesses grow from trip to trip: nothing may be skipped."""
+    lanes = Lanes(0, 1, 32, 1)
+    tally = Tally(lanes)
+    site = Site("A", "global", False, 1, "", ())
+    made: list[int] = []
+
+    def run(i: int) -> None:
+        made.append(i)
+        tally.see(site, np.arange(32) * i, None)
+
+    tally.trips(run, 100, 32, 1)
+    assert sorted(made) == list(range(100))
+
+
+def test_trips_that_repeat_are_counted_without_being_made() -> None:
+    tally = Tally(Lanes(0, 1, 32, 1))
+    site = Site("A", "global", False, 1, "", ())
+    made: list[int] = []
+
+    def run(i: int) -> None:
+        made.append(i)
+        tally.see(site, np.arange(32) + 8 * i, None)
+
+    tally.trips(run, 1003, 8, 1)
+    assert len(made) < 60
+    ((_, counts),) = tally.weighted(np.ones(1, np.int64))
+    assert (counts.elements, counts.requests, counts.sectors) == (32 * 1003, 1003, 4 * 1003)
+    lines = sum(-(-(8 * i % 32 + 32) // 32) for i in range(1003))
+    assert counts.lines == lines
+
+
+def test_blocks_are_walked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = compile_kernel(parse_schedule(Source("tile m=8 n=32")))
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, (70, 70, 9))
+    whole = count_launch(kernel.lowered, values)
+    monkeypatch.setattr(count, "MOST_LANES", 256)
+    assert count_launch(kernel.lowered, values) == whole
