@@ -13,7 +13,7 @@ def blame(text: str, line: int) -> str:
 
     A comment speaks for what follows it at its own depth, up to an empty line or the loops over k,
     and for everything within.  Code under no comment is the block tile's: what the comment over
-    ``tile_m`` cites, or the ``gemm`` line where nothing is tiled.
+    ``tile_m`` cites, or the ``gemm`` line where nothing is tiled, as for a plain epilogue.
     """
     lines = text.split("\n")
     at = line - 1
@@ -36,6 +36,8 @@ def blame(text: str, line: int) -> str:
             cited = _citation(lines, i)
             if cited:
                 return cited
+            if above.endswith("the epilogue"):
+                return _gemm(lines)
     return _fallback(lines)
 
 
@@ -59,6 +61,11 @@ def _fallback(lines: list[str]) -> str:
             cited = _citation(lines, i)
             if cited:
                 return cited
+    return _gemm(lines)
+
+
+def _gemm(lines: list[str]) -> str:
+    """``gemm C[m, n] = A[m, k] * B[k, n]``, from the header."""
     for line in lines:
         if re.match(r"//\s+gemm\s", line):
             return " ".join(line.removeprefix("//").split())

@@ -52,7 +52,8 @@ class Finding:
     ``name`` is the tensor's or the shared array's, ``index`` the element's (row, column; as many
     as the array has), outside the shape where the access is; both are empty where the mistake
     concerns none.  ``bytes`` is the size of the access.  ``other`` is the access that it conflicts
-    with, in a race, of two owners, at a divergent barrier.
+    with, in a race, of two owners, at a divergent barrier.  ``declared`` is what the comment over a
+    shared array's declaration cites.
     """
 
     kind: Kind
@@ -62,6 +63,7 @@ class Finding:
     access: Access
     other: Access | None
     detail: str
+    declared: str = ""
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -70,8 +72,9 @@ class Finding:
 
     @property
     def directives(self) -> tuple[str, ...]:
-        """What the comments above those lines cite."""
-        return tuple(access.directive for access in self._accesses() if access.directive)
+        """What the comments over those lines and over the array's declaration cite."""
+        cited = (*(access.directive for access in self._accesses()), self.declared)
+        return tuple(dict.fromkeys(directive for directive in cited if directive))
 
     @property
     def element(self) -> str:
@@ -87,7 +90,10 @@ class Finding:
         if not self.name:
             return f"{self.kind}: {self.detail}: {access.who()} {where}"
         wide = f" by {self.bytes} bytes" if self.bytes > 4 else ""
-        extra = f" ({self.detail})" if self.detail else ""
+        about = self.detail
+        if self.declared and other is None:
+            about = f"{about}; {self.declared}" if about else self.declared
+        extra = f" ({about})" if about else ""
         sentence = (
             f"{self.kind}: {access.who()} {access.does()} {self.element}{wide}{extra} {where}"
         )
@@ -99,6 +105,13 @@ class Finding:
 
     def _accesses(self) -> tuple[Access, ...]:
         return (self.access,) if self.other is None else (self.access, self.other)
+
+
+def summary(findings: tuple[Finding, ...]) -> str:
+    """The first finding, and how many there are more."""
+    more = len(findings) - 1
+    also = f" ({more} more {'places' if more > 1 else 'place'})" if more else ""
+    return findings[0].text() + also
 
 
 def _divergence(waits: Access, other: Access) -> str:

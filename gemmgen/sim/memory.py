@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from gemmgen.reference import poison
 
 Array = npt.NDArray[np.float32]
+
+_NORESERVE = 0x4000  # Linux's MAP_NORESERVE, which mmap has from Python 3.12 on
 
 ALIGNMENT = 256
 """Bytes; that of a GPU's allocations."""
@@ -73,6 +76,16 @@ class Matrix:
             return None
         row, col = (int(i) for i in np.argwhere(differs)[0])
         return f"the element at row {row}, column {col} changed"
+
+
+def sparse(values: Array, pitch: int) -> Array:
+    """``values`` (rows, cols) with rows ``pitch`` elements apart, in memory of which only the pages
+    of the rows exist: a matrix may span more than the machine has."""
+    rows, cols = values.shape
+    memory = mmap.mmap(-1, rows * pitch * 4, flags=mmap.MAP_PRIVATE | _NORESERVE)
+    view = np.frombuffer(memory, np.float32).reshape(rows, pitch)[:, :cols]
+    view[:] = values
+    return view
 
 
 def _aligned(count: int) -> Array:

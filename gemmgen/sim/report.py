@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 from collections.abc import Mapping
@@ -65,12 +66,14 @@ class Context:
 
 
 def read_findings(records: bytes, context: Context) -> tuple[Finding, ...]:
-    """The findings of a run, in its order."""
+    """The findings of a run, in its order; but what was never written is last, as a race may be the
+    reason."""
     starts = range(0, len(records), RECORD_BYTES)
     raw = [_unpack(records[start : start + RECORD_BYTES]) for start in starts]
     places = [a.pc for record in raw for a in (record.access, record.other) if a.pc]
     lines = _lines_of(places, context)
-    return tuple(_finding(record, context, lines) for record in raw)
+    found = [_finding(record, context, lines) for record in raw]
+    return tuple(sorted(found, key=lambda finding: finding.kind == "never written"))
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,15 @@ def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Fin
         _access(record.access, context, lines),
         _access(record.other, context, lines) if conflict else None,
         detail,
+        blame(context.text, _declaration(name, context.text)) if record.target == _SHARED else "",
     )
+
+
+def _declaration(name: str, text: str) -> int:
+    """The line that declares a shared array, or 0."""
+    declares = re.compile(rf"\bfloat(?: |\(\*const ){name}\b")
+    numbers = (i for i, line in enumerate(text.split("\n"), 1) if declares.search(line))
+    return next(numbers, 0)
 
 
 def _nearest_array(offset: int, arrays: tuple[SharedArray, ...]) -> tuple[str, tuple[int, ...]]:

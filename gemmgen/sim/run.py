@@ -17,6 +17,7 @@ from gemmgen.errors import CallError
 from gemmgen.interface import INT_MAX, Interface, Param
 from gemmgen.sim import process, toolchain
 from gemmgen.sim.failures import KernelFault
+from gemmgen.sim.findings import summary
 from gemmgen.sim.layout import shared_arrays
 from gemmgen.sim.report import Context, TensorShape, read_findings
 
@@ -34,14 +35,26 @@ class CompiledKernel:
     """A kernel that this machine can run.  ``interface`` says with which arguments."""
 
     def __init__(
-        self, text: str, interface: Interface, *, checked: bool = False, ucontext: bool = False
+        self,
+        text: str,
+        interface: Interface,
+        *,
+        checked: bool = False,
+        ucontext: bool = False,
+        warn: bool = True,
     ):
+        """``compile_kernel`` says what these are; without ``warn`` the text may cause warnings."""
         self.interface = interface
         self.checked = checked
         self._text = text
         directory = tempfile.TemporaryDirectory(prefix="gemmgen-")
         self._program = toolchain.build(
-            text, interface, Path(directory.name), checked=checked, ucontext=ucontext
+            text,
+            interface,
+            Path(directory.name),
+            checked=checked,
+            ucontext=ucontext,
+            warn=warn,
         )
         self._arrays = shared_arrays(text, self._program) if checked else ()
         self._process = process.Process(self._program)
@@ -81,7 +94,7 @@ class CompiledKernel:
         records = self._process.launch(launch, seconds)
         if records:
             findings = read_findings(records, self._context(launch))
-            raise KernelFault("\n".join(finding.text() for finding in findings), findings)
+            raise KernelFault(summary(findings), findings)
 
     def _context(self, launch: process.Launch) -> Context:
         shapes = (TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
@@ -167,7 +180,7 @@ class _Packing:
     """Gathers the memory that the tensors lie in; tensors of one memory share a buffer."""
 
     def __init__(self, interface: Interface, values: Mapping[str, int]):
-        self._pitch = dict(interface.pitch)
+        self._pitch, self._extent = dict(interface.pitch), interface.extent
         self._values = values
         self._roots: list[Array] = []
         self._names: list[str] = []
@@ -233,7 +246,7 @@ class _Packing:
             raise CallError(f"{name} must be a float32 array, not {array.dtype}")
         if param.written and not array.flags.writeable:
             raise CallError(f"{name} is written, but the array is read-only")
-        shape = tuple(self._values[letter.upper()] for letter in param.indices)
+        shape = tuple(self._values[self._extent(letter)] for letter in param.indices)
         if array.shape != shape:
             raise CallError(f"{name} must have shape {shape}, not {array.shape}")
         if array.size == 0:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gemmgen.errors import CannotCheck
 from gemmgen.interface import Interface, Param
+from gemmgen.sim.alignment import check_alignment
 from gemmgen.sim.failures import CompileFailure
 
 BEGIN = "// ---- kernel ----"
@@ -50,16 +51,19 @@ _CHECKED_FLAGS = (
 )
 
 # A kernel's text compiles without these.  -Wdouble-promotion: f32 text computes nothing in double.
-# -Wmaybe-uninitialized guesses, and #pragma unroll is CUDA's.
+# -Wmaybe-uninitialized guesses, and #pragma unroll is CUDA's.  An extent of whole tiles needs no
+# guard: the launch alone reads that parameter.
 _WARNINGS = (
     "-Wall",
     "-Wextra",
     "-Wdouble-promotion",
     "-Werror",
     "-Wno-maybe-uninitialized",
+    "-Wno-unused-parameter",
     "-Wno-unknown-pragmas",
 )
 
+_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
@@ -70,24 +74,37 @@ def build(
     *,
     checked: bool = False,
     ucontext: bool = False,
+    warn: bool = True,
 ) -> Path:
     """Compiles ``text`` in ``directory`` into a program that answers requests; returns its path.
 
-    Raises CompileFailure where g++ refuses the text or warns, CannotCheck where g++ is missing.
+    Raises CompileFailure where g++ refuses the text or (``warn``) warns, CannotCheck where there is
+    no g++.
     """
-    unit = directory / "kernel.cpp"
-    unit.write_text(unit_text(text, interface), encoding="utf-8")
+    if checked:
+        check_alignment(text, f"{interface.name}.cu")
     program = directory / "kernel"
     runner = _runner_objects(ucontext)
-    kernel_object = directory / "kernel.o"
     checks = _CHECKED_FLAGS if checked else ()
-    flags = (*_KERNEL_FLAGS, *_fma_flag(), *checks, *_WARNINGS)
-    header = f"-I{resources.files('gemmgen.sim')}"
-    _gxx(*flags, header, "-c", str(unit), "-o", str(kernel_object))
+    kernel_object = _compile(text, interface, directory, *checks, *(_WARNINGS if warn else ("-w",)))
     names = (*_RUNNER, *(_CHECKS if checked else ()))
     objects = (str(kernel_object), *(str(runner / f"{name}.o") for name in names))
     _gxx(*objects, "-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc", "-o", str(program))
     return program
+
+
+def object_code(text: str, interface: Interface) -> bytes:
+    """What ``text`` compiles to, its warnings aside: equal for texts that are one program."""
+    with tempfile.TemporaryDirectory(prefix="gemmgen-") as directory:
+        return _compile(text, interface, Path(directory), "-w").read_bytes()
+
+
+def _compile(text: str, interface: Interface, directory: Path, *flags: str) -> Path:
+    unit, kernel_object = directory / "kernel.cpp", directory / "kernel.o"
+    unit.write_text(unit_text(text, interface), encoding="utf-8")
+    header = f"-I{resources.files('gemmgen.sim')}"
+    _gxx(*_KERNEL_FLAGS, *_fma_flag(), *flags, header, "-c", str(unit), "-o", str(kernel_object))
+    return kernel_object
 
 
 def unit_text(text: str, interface: Interface) -> str:
@@ -104,6 +121,11 @@ def unit_text(text: str, interface: Interface) -> str:
         f"static void (*const kernel)({types}) = {interface.name};",
         f'extern "C" void gg_call_kernel(const GgArgument *{arguments}) {{ kernel({values}); }}',
     ]
+    bounds = _LAUNCH_BOUNDS.search(kernel)
+    if bounds:
+        threads = interface.block[0] * interface.block[1]
+        message = "the launch bounds are the threads of a block"
+        lines.append(f'static_assert(({bounds[1]}) == {threads}, "{message}");')
     dynamic = _DYNAMIC_SHARED.search(kernel)
     if dynamic:
         size = max(interface.dynamic_shared, 1)

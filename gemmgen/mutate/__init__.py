@@ -1,0 +1,1 @@
+"""The checkers' own test: kernels with one thing changed, which a checked run must find out."""

@@ -1,0 +1,191 @@
+"""Whether a mutant is found out: a checked run at ragged shapes, against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmgen import reference
+from gemmgen.interface import Param
+from gemmgen.ir.build import problem_of
+from gemmgen.ir.problem import Problem
+from gemmgen.pipeline import Emitted
+from gemmgen.reference import F32
+from gemmgen.schedule.roles import extent
+from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
+from gemmgen.sim.memory import Matrix, sparse
+from gemmgen.sim.run import Argument, CompiledKernel
+from gemmgen.sim.toolchain import object_code
+from gemmgen.verify.epilogue import Wanted, hides_c, wanted
+from gemmgen.verify.shapes import Shape, alignment, solve, tile_of
+
+SECONDS = 2
+SPARSE_PITCH = 2**30
+"""Elements; two rows of these are beyond an int."""
+
+_ORDERS = ("ascending", "descending", "shuffled")
+_SCALARS = ((0.7, -1.0), (0.7, 0.0), (-1.0, 0.7), (1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a kernel is given, and the C that is right.  The tensors are in storage order."""
+
+    numbers: Mapping[str, int | float]
+    tensors: Mapping[str, F32]
+    want: Wanted
+    order: str
+    unreadable: tuple[str, ...]
+
+
+class Trials:
+    """Calls of the kernels that share one interface: an emitted one and its mutants."""
+
+    def __init__(self, emitted: Emitted):
+        self._emitted = emitted
+        self._problem = problem_of(emitted.schedule)
+        self._calls = tuple(self._prepared())
+        self._code = object_code(emitted.text, emitted.interface)
+
+    def is_same_program(self, text: str) -> bool:
+        """Does ``text``, which compiles, become the same machine code as the emitted text?"""
+        return object_code(text, self._emitted.interface) == self._code
+
+    def verdict(self, text: str) -> str | None:
+        """How ``text`` is found out; None where it passes for the emitted kernel."""
+        try:
+            kernel = CompiledKernel(text, self._emitted.interface, checked=True, warn=False)
+        except CompileFailure:
+            return "does not compile"
+        try:
+            for call in self._calls:
+                complaint = self._run(kernel, call)
+                if complaint is not None:
+                    return complaint
+            return self._run_sparse(kernel)
+        except KernelFault as fault:
+            return str(fault)
+        except KernelTimeout as timeout:
+            return str(timeout)
+        finally:
+            kernel.close()
+
+    def _prepared(self) -> Iterator[Call]:
+        for i, shape in enumerate(_shapes(self._emitted)):
+            scalars = _SCALARS if i == 0 else (_SCALARS[i % 2], _SCALARS[2 + i % 2])
+            for alpha, beta in scalars:
+                yield self._prepare(shape, alpha, beta, i)
+
+    def _prepare(self, shape: Shape, alpha: float, beta: float, number: int) -> Call:
+        emitted, problem = self._emitted, self._problem
+        names = [extent(letter) for letter in (problem.m, problem.n, problem.k)]
+        numbers = _apart(emitted, solve(emitted, dict(zip(names, shape, strict=True)), number % 3))
+        m, n, k = (numbers[name] for name in names)
+        drawn = reference.normal(m, n, k, seed=number)
+        params = emitted.interface.params
+        given = {"alpha": alpha, "beta": beta}
+        scalars = {p.name: given.get(p.name, 0.75) for p in params if p.kind == "scalar"}
+        unread = hides_c(problem) and beta == 0
+        old = reference.poison(m * n).reshape(m, n) if unread else drawn.c
+        rows = {problem.a.name: drawn.a, problem.b.name: drawn.b, problem.c.name: old}
+        for param in params:
+            if param.kind == "tensor" and param.name not in rows:
+                sizes = [
+                    m if problem.m in param.indices else 1,
+                    n if problem.n in param.indices else 1,
+                ]
+                drawing = np.random.default_rng([number, *sizes])
+                rows[param.name] = drawing.standard_normal(sizes).astype(np.float32)
+        want = wanted(problem, reference.sequential(drawn.a, drawn.b), rows, scalars)
+        stored = {p.name: _stored(problem, p, rows[p.name]) for p in params if p.kind == "tensor"}
+        unreadable = (problem.c.name,) if unread else ()
+        return Call({**numbers, **scalars}, stored, want, _ORDERS[number % 3], unreadable)
+
+    def _run(self, kernel: CompiledKernel, call: Call) -> str | None:
+        """What is wrong with the kernel's answer.  Raises KernelFault, KernelTimeout."""
+        interface, problem = self._emitted.interface, self._problem
+        pitches = dict(interface.pitch)
+        arguments: dict[str, Argument] = {}
+        matrices: dict[str, Matrix] = {}
+        for param in interface.params:
+            if param.kind != "tensor":
+                arguments[param.name] = call.numbers[param.name]
+                continue
+            held = call.tensors[param.name]
+            pitch = int(call.numbers[pitches[param.name]]) if param.name in pitches else None
+            offset = alignment(interface, param.name)
+            matrix = Matrix.holding(np.atleast_2d(held), pitch, offset=offset)
+            matrices[param.name] = matrix
+            arguments[param.name] = matrix.view[0] if len(param.indices) == 1 else matrix.view
+        kernel.run(arguments, order=call.order, seed=1, seconds=SECONDS, unreadable=call.unreadable)
+        for name, matrix in matrices.items():
+            touched = matrix.touched()
+            if touched is not None:
+                return f"{name}: {touched}"
+        result = _rows(problem, problem.c.letters, matrices[problem.c.name].view)
+        compared = reference.compare(result, call.want.value, call.want.bound)
+        return None if compared.equal else compared.text()
+
+    def _run_sparse(self, kernel: CompiledKernel) -> str | None:
+        """Matrices of few elements that span more than an int counts."""
+        call = self._prepare((3, 4, 3), 1.0, 1.0, 0)
+        interface, pitches = self._emitted.interface, dict(self._emitted.interface.pitch)
+        numbers = dict(call.numbers)
+        leading = {p.name for p in interface.params if p.kind == "ld"}
+        numbers |= {name: SPARSE_PITCH for name in pitches.values() if name in leading}
+        integers = {name: int(value) for name, value in numbers.items()}
+        if any(pitch not in leading for pitch in pitches.values()):
+            return None
+        addresses = {name: 0 for name in call.tensors}
+        if interface.violated(integers | addresses):
+            return None
+        arguments: dict[str, Argument] = dict(numbers)
+        for name, held in call.tensors.items():
+            wide = name in pitches
+            arguments[name] = sparse(held, SPARSE_PITCH) if wide else held.reshape(-1).copy()
+        kernel.run(arguments, seconds=SECONDS, unreadable=call.unreadable)
+        return None
+
+
+def _shapes(emitted: Emitted) -> tuple[Shape, ...]:
+    """Ragged ones first; whole tiles; more rows of blocks than a band of the raster has."""
+    m, n, k, stages = tile_of(emitted.schedule)
+    ring = k * (stages + 1)
+    return (
+        (3, 5, 7),
+        (m + 2, n + 3, 2 * k + 1),
+        (m, n, ring),
+        (m - 1, n + 1, ring - 1),
+        (m + 1, n - 1, 3),
+        (2 * m + 1, n, k + 3),
+        (m, 2 * n + 1, k - 1),
+        (m + 4, n + 4, 4),
+        (3, 5, 0),
+        (9 * m + 1, n + 1, 1),
+    )
+
+
+def _apart(emitted: Emitted, values: dict[str, int]) -> dict[str, int]:
+    """No two leading dimensions equal, where nothing forbids it: swapped ones then show."""
+    interface = emitted.interface
+    leading = [p.name for p in interface.params if p.kind == "ld"]
+    addresses = {p.name: 0 for p in interface.params if p.kind == "tensor"}
+    for i, name in enumerate(leading):
+        changed = values | {name: values[name] + 4 * i}
+        if not interface.violated(changed | addresses):
+            values = changed
+    return values
+
+
+def _stored(problem: Problem, param: Param, rows: F32) -> F32:
+    """A tensor given by its role's rows and columns, in the order of its storage."""
+    if len(param.indices) == 1:
+        return rows.reshape(-1)
+    return np.ascontiguousarray(_rows(problem, param.indices, rows, param.name))
+
+
+def _rows(problem: Problem, letters: tuple[str, ...], values: F32, name: str = "") -> F32:
+    first = problem.k if name == problem.b.name else problem.m
+    return values if letters[0] == first else values.T
