@@ -112,7 +112,8 @@ class Interface:
     ``tiles``, at most 2^31 - 1.  ``dynamic_shared`` counts bytes passed at launch (0 when all
     shared memory is static).  ``rows`` and ``columns`` name the extents that C is empty without.
     ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
-    (an extent where the schedule assumes it).
+    (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
+    since it is assumed equal to another, with that other.
     """
 
     name: str
@@ -123,6 +124,12 @@ class Interface:
     dynamic_shared: int
     static_shared: int
     pitch: tuple[tuple[str, str], ...]
+    equal: tuple[tuple[str, str], ...] = ()
+
+    def extent(self, letter: str) -> str:
+        """The parameter that counts a letter's values."""
+        name = letter.upper()
+        return dict(self.equal).get(name, name)
 
     def grid(self, extents: Mapping[str, int]) -> int:
         """Number of blocks for ``extents``; 0 where C is empty."""

@@ -77,12 +77,11 @@ def may_be_absent(param: Param, beta: float | None) -> bool:
 def output_shape(param: Param, interface: Interface, views: Mapping[str, View]) -> tuple[int, ...]:
     """The shape of an absent output, from the inputs that share its letters."""
     extents = _extents(interface, views)
-    missing = [letter for letter in param.indices if letter.upper() not in extents]
+    names = [interface.extent(letter) for letter in param.indices]
+    missing = [name for name in names if name not in extents]
     if missing:
-        raise CallError(
-            f"{param.name} must be passed: no input gives its extent {missing[0].upper()}"
-        )
-    return tuple(extents[letter.upper()] for letter in param.indices)
+        raise CallError(f"{param.name} must be passed: no input gives its extent {missing[0]}")
+    return tuple(extents[name] for name in names)
 
 
 def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
@@ -179,7 +178,7 @@ def _extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
         if param.name not in views:
             continue
         for letter, size in zip(param.indices, views[param.name].shape, strict=True):
-            name = letter.upper()
+            name = interface.extent(letter)
             if extents.setdefault(name, size) != size:
                 first = origin[name]
                 raise CallError(

@@ -45,6 +45,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         dynamic_shared,
         static_shared,
         tuple(_pitches(context, params)),
+        tuple(_equal_extents(context)),
     )
 
 
@@ -100,12 +101,25 @@ def _params(context: Context) -> Iterator[Param]:
 
 def _letters(context: Context) -> list[str]:
     """Letters whose extents are parameters; two assumed equal are one."""
-    contracts = any(b.name == context.problem.a.name for b in context.kernel.buffers)
-    letters = [*context.letters, *([context.problem.k] if contracts else [])]
+    letters = _all_letters(context)
     seen: dict[str, str] = {}
     for letter in letters:
         seen.setdefault(context.extent(letter).name, letter)
     return [x for x in letters if seen[context.extent(x).name] == x]
+
+
+def _all_letters(context: Context) -> list[str]:
+    """Letters of C, and the contracted one where this kernel contracts."""
+    contracts = any(b.name == context.problem.a.name for b in context.kernel.buffers)
+    return [*context.letters, *([context.problem.k] if contracts else [])]
+
+
+def _equal_extents(context: Context) -> Iterator[tuple[str, str]]:
+    """Extents that are no parameters, each with the one it is assumed equal to."""
+    for letter in (*context.letters, context.problem.k):
+        name, own = context.extent(letter).name, names.extent(letter)
+        if name != own:
+            yield own, name
 
 
 def _leading(context: Context, tensor: str) -> Iterator[Param]:
@@ -145,11 +159,15 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     """Indices are ints: a tile that begins inside an extent must also end below 2^31."""
     pipeline = pipeline_of(context.kernel)
     stages = max(b.layout.stages for b in context.kernel.buffers)
-    for letter in _letters(context):
+    reaches: dict[str, int] = {}
+    for letter in _all_letters(context):
         reach = context.step(letter)
         if pipeline is not None and letter == pipeline.letter:
             reach *= stages
-        yield AtMost(context.extent(letter).name, INT_MAX - reach - MARGIN)
+        name = context.extent(letter).name
+        reaches[name] = max(reach, reaches.get(name, 0))
+    for name, reach in reaches.items():
+        yield AtMost(name, INT_MAX - reach - MARGIN)
 
 
 def _wide(context: Context) -> Iterator[Requirement]:

@@ -1,0 +1,49 @@
+"""Which pass a failing schedule's meaning is lost in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.fuzz.trial import Failure, compile_text
+from gemmgen.pipeline import rewrite
+from gemmgen.verify.meaning import difference
+from gemmgen.verify.outcome import Shape
+from gemmgen.verify.shapes import fit, tile_of
+
+_MOST = 1 << 15
+"""Elements of C and multiply-adds beyond which a shape is no matter for an interpreter."""
+
+
+def blamed(text: str, failure: Failure) -> Failure:
+    """``failure`` with the first pass after which the program means something else.
+
+    The interpreter runs the program after each pass.  Where it finds nothing, what the failure
+    itself cites stays: then expansion into text, or the text's own synchronisation, is wrong.
+    """
+    if failure.layer not in ("C1", "C2"):
+        return failure
+    try:
+        passed = _first_wrong(text, failure)
+    except Exception as error:
+        passed = f"a pass that raises {type(error).__name__}"
+    return replace(failure, blame=passed) if passed else failure
+
+
+def _first_wrong(text: str, failure: Failure) -> str:
+    emitted = compile_text(text)
+    if emitted is None:
+        return ""
+    m, _, k, stages = tile_of(emitted.schedule)
+    wanted: list[Shape] = [(3, 5, k * (stages + 1) + 1), (min(m, 64) + 1, 3, k + 1)]
+    if failure.case and _size(failure.case.shape) <= _MOST:
+        wanted.insert(0, failure.case.shape)
+    shapes = tuple(fit(emitted, shape) for shape in wanted)
+    for step in rewrite(emitted.schedule):
+        if difference(step, shapes) is not None:
+            return step.directive
+    return ""
+
+
+def _size(shape: Shape) -> int:
+    m, n, k = shape
+    return m * n * max(k, 1)

@@ -1,0 +1,218 @@
+"""A plan made a schedule: numbers, names, and the text's own freedoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.fuzz.dice import Dice
+from gemmgen.fuzz.epilogues import Names, epilogue
+from gemmgen.fuzz.factors import NONE, Plan
+from gemmgen.fuzz.grids import NAIVE, Grid, grids, wish
+from gemmgen.fuzz.plans import plan_at
+from gemmgen.fuzz.rules import last_shared
+
+STEPS = {"1": (1,), "odd": (3, 5, 7, 9, 13), "even": (2, 6, 10, 14), "fours": (4, 8, 12, 16, 32)}
+PADS = {"odd": (1, 3, 5, 33), "even": (2, 6, 10), "fours": (4, 8, 16)}
+_LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
+_TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores"), ("P", "Q", "L"))
+_KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
+_TARGETS = ("sm_80", "sm_80", "sm_80", "sm_75", "sm_86", "sm_90", "sm_120")
+_MOST_STAGED, _MOST_SHARED = 64, 48 * 1024
+
+
+def schedule_at(seed: int, index: int) -> str:
+    """The text of the ``index``-th random schedule of a seed."""
+    return Draw(Dice(seed, index, "text"), plan_at(seed, index)).text()
+
+
+@dataclass(frozen=True)
+class Letters:
+    m: str
+    n: str
+    k: str
+
+    def order(self, code: str) -> list[str]:
+        """``["m", "k"]`` of ``mk``, in the schedule's own letters."""
+        return [{"m": self.m, "n": self.n, "k": self.k}[letter] for letter in code]
+
+
+class Draw:
+    """Chooses what a plan leaves open, and writes it down."""
+
+    def __init__(self, dice: Dice, plan: Plan):
+        self.dice, self.plan = dice, plan
+        usual = plan["names"] == "usual"
+        self.letters = Letters(*(("m", "n", "k") if usual else dice.pick(_LETTERS)))
+        tensors = ("A", "B", "C") if usual else dice.pick(_TENSORS)
+        self.tensors = dict(zip("ABC", tensors, strict=True))
+        self.grid = self._grid()
+        self.step = self._step()
+
+    def text(self) -> str:
+        """The schedule, one statement a line; the lines stand in any order now and then."""
+        head = [self._gemm()] if self._says_gemm() else []
+        lines = [*self._heads(), *self._assumes(), *self._blocks(), *self._hops(), *self._late()]
+        lines = [line for line in lines if line]
+        if self.dice.chance(0.25):
+            lines = self.dice.shuffled(lines)
+        return "".join(f"{line}\n" for line in (*head, *lines))
+
+    def _grid(self) -> Grid:
+        """Sizes that the plan allows; any, where it allows none."""
+        found = grids(wish(self.plan))
+        if found:
+            return self.dice.pick(found)
+        return Grid((1, 1), 0, self.dice.pick((NAIVE, (16, 16), (4, 8))))
+
+    def _step(self) -> int:
+        """A step whose tiles are no larger than they need be."""
+        steps = STEPS.get(self.plan["tile"], (0,))
+        m, n = self.grid.tile
+        threads = self.grid.threads[0] * self.grid.threads[1]
+        stages = max(int(self.plan["stages A"]), int(self.plan["stages B"]))
+        fitting = [
+            step
+            for step in steps
+            if step * (m + n) <= _MOST_STAGED * threads
+            and 4 * stages * step * (m + n) + 64 * stages * step <= _MOST_SHARED
+        ]
+        if not fitting or self.dice.chance(0.03):
+            return steps[0] if not fitting else steps[-1]
+        return self.dice.pick(fitting)
+
+    def _access(self, name: str) -> str:
+        return f"{self.tensors[name]}[{', '.join(self.letters.order(self.plan[f'order {name}']))}]"
+
+    def _gemm(self) -> str:
+        return f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
+
+    def _says_gemm(self) -> bool:
+        plan = self.plan
+        orders = plan["order A"], plan["order B"], plan["order C"], plan["names"]
+        return orders != ("mk", "kn", "mn", "usual") or self.dice.chance(0.7)
+
+    def _heads(self) -> list[str]:
+        kernel, target = self.dice.pick(_KERNELS), self.dice.pick(_TARGETS)
+        lines = [f"kernel {kernel}"] if kernel != "gemm" else []
+        lines += [f"target {target}"] if target != "sm_80" else []
+        if self.dice.chance(0.1):
+            lines.append(self.dice.pick(("require threads <= 1024", "require shared <= 160KiB")))
+        return lines
+
+    def _assumes(self) -> list[str]:
+        letters, (m, n) = self.letters, self.grid.tile
+        whole = [
+            f"assume {letter.upper()} % {max(size, 2)} == 0"
+            for letter, size in ((letters.m, m), (letters.n, n), (letters.k, self.step or 8))
+        ]
+        lds = [
+            f"assume ld{self.tensors[name].lower()} == "
+            + letters.order(self.plan[f"order {name}"])[1].upper()
+            for name in "ABC"
+        ]
+        fours = [f"assume {x.upper()} % 4 == 0" for x in (letters.m, letters.n, letters.k)]
+        pair = self.dice.shuffled((letters.m, letters.n, letters.k))[:2]
+        known = {
+            "rows": whole[:1],
+            "columns": whole[1:2],
+            "terms": whole[2:],
+            "whole": whole,
+            "fours": fours,
+            "lds": lds[self.dice.below(3) :],
+            "all": [*whole, *lds],
+            "equal": [f"assume {pair[0].upper()} == {pair[1].upper()}"],
+        }
+        return known.get(self.plan["assume"], [])
+
+    def _blocks(self) -> list[str]:
+        """bind, tile, cache_shared, warp_tile, register_block."""
+        plan, grid = self.plan, self.grid
+        m, n, k = self.letters.m, self.letters.n, self.letters.k
+        lines: list[str] = []
+        if plan["bind"] != NONE:
+            x, y = self.letters.order("mn" if plan["bind"] == "m" else "nm")
+            lines.append(f"bind x={x}" + (f" y={y}" if self.dice.chance(0.5) else ""))
+        if plan["tile"] != NONE:
+            step = f" {k}={self.step}" if self.step else ""
+            lines.append(f"tile {m}={grid.tile[0]} {n}={grid.tile[1]}{step}")
+        cached = [self._cached(name) for name in "AB" if plan[f"cache {name}"] != NONE]
+        lines += self._together("cache_shared", cached)
+        if plan["warp"] != NONE:
+            lanes = [int(size) for size in plan["warp"].split("x")]
+            lines.append(f"warp_tile {m}={lanes[0] * grid.micro[0]} {n}={lanes[1] * grid.micro[1]}")
+        if plan["register m"] != NONE or plan["register n"] != NONE:
+            block = f"register_block {m}={grid.micro[0]} {n}={grid.micro[1]}"
+            block += f" interleave={grid.interleave}" if grid.interleave else ""
+            said = plan["order"] != "rows" or self.dice.chance(0.1)
+            lines.append(block + (f" order={plan['order']}" if said else ""))
+        return lines
+
+    def _cached(self, name: str) -> str:
+        kept = self.plan[f"cache {name}"] == "kept"
+        if kept and self.dice.chance(0.5):
+            return self.tensors[name]
+        order = self.letters.order(self.plan[f"order {name}"])
+        return f"{self.tensors[name]}[{', '.join(order if kept else order[::-1])}]"
+
+    def _together(self, word: str, operands: list[str], rest: str = "") -> list[str]:
+        """One statement for all operands, or one each."""
+        if len(operands) > 1 and self.dice.chance(0.3):
+            return [f"{word} {operand}{rest}" for operand in operands]
+        return [f"{word} {' '.join(operands)}{rest}"] if operands else []
+
+    def _hops(self) -> list[str]:
+        """vectorize, pad, double_buffer."""
+        plan, lines = self.plan, list[str]()
+        widths: dict[str, list[str]] = {}
+        for operand, width in (hop for name in "ABC" for hop in self._widths(name)):
+            if width != "1" or self.dice.chance(0.03):
+                widths.setdefault(width, []).append(operand)
+        for width, operands in widths.items():
+            lines += self._together("vectorize", operands, f" width={width}")
+        for name in "AB":
+            if plan[f"pad {name}"] != NONE:
+                lines.append(f"pad {self.tensors[name]} by={self._pad(name)}")
+        stages: dict[str, list[str]] = {}
+        for name in "AB":
+            if plan[f"stages {name}"] != "1":
+                operand = self.tensors[name] + (".shared" if self.dice.chance(0.2) else "")
+                stages.setdefault(plan[f"stages {name}"], []).append(operand)
+            if plan[f"ahead {name}"] != NONE:
+                stages.setdefault("2", []).append(f"{self.tensors[name]}.register")
+        for count, operands in stages.items():
+            said = "" if count == "2" and self.dice.chance(0.7) else f" stages={count}"
+            lines += self._together("double_buffer", operands, said)
+        return lines
+
+    def _widths(self, name: str) -> list[tuple[str, str]]:
+        """Operands and their widths: bare where every hop has the same one."""
+        plan, tensor = self.plan, self.tensors[name]
+        loads, reads = plan[f"{name}.global"], plan.get(f"{name}.shared")
+        cached = plan.get(f"cache {name}") not in (None, NONE)
+        micro = plan["register m"] != NONE
+        if name == "C" or (cached and (loads == reads or not micro)):
+            bare = name == "C" or (loads == reads and micro) or reads == "1"
+            if bare and self.dice.chance(0.7):
+                return [(tensor, loads)]
+        hops = [(f"{tensor}.global", loads)]
+        return hops if reads is None else [*hops, (f"{tensor}.shared", reads)]
+
+    def _pad(self, name: str) -> int:
+        pads = PADS[self.plan[f"pad {name}"]]
+        small = last_shared(self.plan, name) != "k" or self.step > 8
+        return self.dice.pick(pads if small else pads[:3])
+
+    def _late(self) -> list[str]:
+        """raster, fuse_epilogue."""
+        plan, letters = self.plan, self.letters
+        lines: list[str] = []
+        if plan["raster"] != NONE:
+            group = 2 if plan["raster"] == "2" else self.dice.pick((3, 4, 5, 8, 64))
+            lines.append(f"raster group={group}")
+        if plan["epilogue"] != NONE:
+            kept = ", ".join(letters.order(plan["order C"]))
+            turned = ", ".join(letters.order(plan["order C"][::-1]))
+            names = Names(letters.m, letters.n, self._access("C"), turned, kept)
+            told = epilogue(self.dice, plan["epilogue"], plan["reads"], names)
+            lines.append(f"fuse_epilogue {told}")
+        return lines

@@ -1,0 +1,109 @@
+"""Numbers for a thread block: micro-tiles, threads along m and n, and the length of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import gcd
+
+from gemmgen.fuzz.factors import NONE, Plan
+
+MICRO = {NONE: (1,), "1": (1,), "odd": (3, 5, 7), "even": (2, 6), "fours": (4, 8, 12)}
+PIECES = {NONE: (0,), "1": (1,), "2": (2,), "4": (4,), "other": (3, 5, 6, 7, 8, 12)}
+THREADS = {"32": (32,), "some": (64, 96, 128, 192, 256), "many": (512, 768, 1024)}
+LONGEST, LARGEST, MOST_REGISTERS = 256, 8192, 64
+NAIVE = (8, 32)
+"""The naive kernel's threads: 32 along x."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A thread's elements along m and n, ``interleave`` (0: none), and the block's threads."""
+
+    micro: tuple[int, int]
+    interleave: int
+    threads: tuple[int, int]
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        return self.micro[0] * self.threads[0], self.micro[1] * self.threads[1]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a plan asks of its grid.
+
+    ``tiles`` and ``runs`` are what the tile, and a thread's run of neighbours, must be multiples of
+    along m and n.  ``fixed`` is the tile of a kernel that states none.
+    """
+
+    micro: tuple[str, str]
+    interleave: str
+    threads: str
+    warp: str
+    tiles: tuple[int, int]
+    runs: tuple[int, int]
+    fixed: tuple[int, int] | None
+
+
+def wish(plan: Plan) -> Wish:
+    """A plan's wish."""
+    a, b, c = (int(plan[f"{name}.global"]) for name in "ABC")
+    tiles, runs = [1, 1], [int(plan["A.shared"]), int(plan["B.shared"])]
+    for at, (width, along) in enumerate(((a, plan["order A"][1]), (b, plan["order B"][1]))):
+        if along != "k":
+            wanted = tiles if plan[f"cache {'AB'[at]}"] != NONE else runs
+            wanted[at] = max(wanted[at], width)
+    last = "mn".index(plan["order C"][1])
+    runs[last] = max(runs[last], c)
+    fixed = None
+    if plan["tile"] == NONE:
+        along_x = plan["order C"][1] if plan["bind"] == NONE else plan["bind"]
+        fixed = NAIVE if along_x == "n" else (NAIVE[1], NAIVE[0])
+    micro = plan["register m"], plan["register n"]
+    interleave, threads, warp = plan["interleave"], plan["threads"], plan["warp"]
+    return Wish(micro, interleave, threads, warp, (tiles[0], tiles[1]), (runs[0], runs[1]), fixed)
+
+
+@cache
+def grids(wanted: Wish) -> tuple[Grid, ...]:
+    """All grids that a wish allows."""
+    return tuple(
+        grid
+        for m in MICRO[wanted.micro[0]]
+        for n in MICRO[wanted.micro[1]]
+        for piece in PIECES[wanted.interleave]
+        if _runs(wanted, (m, n), piece)
+        for threads in _threads(wanted.threads, wanted.warp)
+        if _fits(wanted, grid := Grid((m, n), piece, threads))
+    )
+
+
+def _runs(wanted: Wish, micro: tuple[int, int], piece: int) -> bool:
+    """Is each thread's run of neighbours a multiple of what is asked?"""
+    if piece and gcd(piece, *micro) != piece:
+        return False
+    runs = (piece, piece) if piece else micro
+    return all(run % by == 0 for run, by in zip(runs, wanted.runs, strict=True))
+
+
+def _fits(wanted: Wish, grid: Grid) -> bool:
+    m, n = grid.tile
+    if grid.micro[0] * grid.micro[1] > MOST_REGISTERS:
+        return False
+    if wanted.fixed is not None:
+        return (m, n) == wanted.fixed
+    if max(m, n) > LONGEST or m * n > LARGEST:
+        return False
+    return all(size % by == 0 for size, by in zip((m, n), wanted.tiles, strict=True))
+
+
+@cache
+def _threads(wanted: str, warp: str) -> tuple[tuple[int, int], ...]:
+    lanes = (1, 1) if warp == NONE else tuple(int(size) for size in warp.split("x"))
+    return tuple(
+        (rows, total // rows)
+        for total in THREADS[wanted]
+        for rows in range(1, total + 1)
+        if total % rows == 0 and rows % lanes[0] == 0 and (total // rows) % lanes[1] == 0
+    )

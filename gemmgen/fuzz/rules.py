@@ -1,0 +1,193 @@
+"""Which classes go together: the combinations of the schedule language, as rules over plans.
+
+They are told apart from the compiler's own checks on purpose: where the two disagree, one is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from gemmgen.fuzz.factors import FACTORS, NONE, Plan
+from gemmgen.fuzz.grids import grids, wish
+
+Chosen = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``holds`` where all of ``factors`` are chosen; ``says`` why not, for a person."""
+
+    says: str
+    factors: frozenset[str]
+    holds: Callable[[Chosen], bool]
+
+
+def broken(plan: Chosen) -> str | None:
+    """The first rule that a (partial) plan breaks, in words."""
+    for rule in RULES:
+        if plan.keys() >= rule.factors and not rule.holds(plan):
+            return rule.says
+    return None
+
+
+def breaks(plan: Chosen, factor: str) -> bool:
+    """Does the choice of ``factor`` break a rule whose other factors are chosen?"""
+    chosen = plan.keys()
+    return any(not rule.holds(plan) for rule in _about(factor) if chosen >= rule.factors)
+
+
+@cache
+def _about(factor: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in RULES if factor in rule.factors)
+
+
+def _implies(says: str, first: str, second: str, allowed: Callable[[str, str], bool]) -> Rule:
+    return Rule(says, frozenset((first, second)), lambda p: allowed(p[first], p[second]))
+
+
+def last_shared(plan: Chosen, name: str) -> str:
+    """The contiguous letter of an operand's tile in shared memory."""
+    order = plan[f"order {name}"]
+    return order[0] if plan[f"cache {name}"] == "turned" else order[1]
+
+
+def widest(plan: Chosen, name: str) -> int:
+    """The widest access to the rows of an operand's tile in shared memory."""
+    kept = plan[f"cache {name}"] == "kept"
+    wide = int(plan[f"{name}.global"]) if kept else 1
+    return max(wide, int(plan[f"{name}.shared"]))
+
+
+_STEP_WIDTHS = {"1": "1", "odd": "1", "even": "12", "fours": "124"}
+_PADS = {1: (NONE, "odd", "even", "fours"), 2: (NONE, "even", "fours"), 4: (NONE, "fours")}
+
+
+def _of_operand(name: str) -> Iterator[Rule]:
+    free = "m" if name == "A" else "n"
+    order, cache_, micro = f"order {name}", f"cache {name}", f"register {free}"
+    loads, reads = f"{name}.global", f"{name}.shared"
+    yield _implies(
+        "a shared tile needs a step of k",
+        "tile",
+        cache_,
+        lambda tile, kept: kept == NONE or tile not in (NONE, "no step"),
+    )
+    yield Rule(
+        "a wide load needs a copy that it is part of",
+        frozenset((loads, cache_, micro)),
+        lambda p: p[loads] == "1" or p[cache_] != NONE or p[micro] != NONE,
+    )
+    yield Rule(
+        "a wide load along k divides the step, or lands in no fragment",
+        frozenset((loads, order, cache_, "tile")),
+        lambda p: p[loads] == "1"
+        or p[order][1] != "k"
+        or (p[cache_] != NONE and p[loads] in _STEP_WIDTHS.get(p["tile"], "")),
+    )
+    yield Rule(
+        "a wide fragment reads neighbours from a shared tile",
+        frozenset((reads, cache_, micro, order)),
+        lambda p: p[reads] == "1"
+        or (p[cache_] != NONE and p[micro] != NONE and last_shared(p, name) == free),
+    )
+    yield Rule(
+        "a pad keeps rows aligned",
+        frozenset((f"pad {name}", cache_, loads, reads)),
+        lambda p: p[f"pad {name}"] == NONE
+        or (p[cache_] != NONE and p[f"pad {name}"] in _PADS[widest(p, name)]),
+    )
+    for what, absent in ((f"stages {name}", "1"),):
+        yield _implies(
+            "stages need a shared tile",
+            what,
+            cache_,
+            lambda stages, kept, absent=absent: stages == absent or kept != NONE,
+        )
+    yield _implies(
+        "fragments need a micro-tile",
+        f"ahead {name}",
+        micro,
+        lambda ahead, size: ahead == NONE or size != NONE,
+    )
+    yield Rule(
+        "a store is no wider than the pieces that the fragment's reads make",
+        frozenset(("interleave", reads, micro, "order C", "C.global")),
+        lambda p: p["interleave"] != NONE
+        or p["order C"][1] != free
+        or p[reads] == "1"
+        or int(p["C.global"]) <= int(p[reads]),
+    )
+
+
+_GRID = (
+    ("tile", "bind", "order A", "order B", "order C", "cache A", "cache B", "warp", "threads"),
+    ("register m", "register n", "interleave", "A.global", "A.shared", "B.global", "B.shared"),
+    ("C.global",),
+)
+
+RULES: tuple[Rule, ...] = (
+    _implies(
+        "a micro-tile has both sizes",
+        "register m",
+        "register n",
+        lambda m, n: (m == NONE) == (n == NONE),
+    ),
+    _implies(
+        "a warp's tile needs a micro-tile",
+        "warp",
+        "register m",
+        lambda warp, m: warp == NONE or m != NONE,
+    ),
+    _implies(
+        "pieces are pieces of a micro-tile",
+        "interleave",
+        "register m",
+        lambda piece, m: piece == NONE or m != NONE,
+    ),
+    _implies(
+        "an order is that of a micro-tile",
+        "order",
+        "register m",
+        lambda o, m: o == "rows" or m != NONE,
+    ),
+    _implies(
+        "zigzag takes rows in pairs",
+        "order",
+        "register m",
+        lambda o, m: o != "zigzag" or m in ("even", "fours"),
+    ),
+    _implies(
+        "wide stores need a micro-tile",
+        "C.global",
+        "register m",
+        lambda width, m: width == "1" or m != NONE,
+    ),
+    _implies(
+        "what an epilogue reads needs an epilogue",
+        "epilogue",
+        "reads",
+        lambda epilogue, reads: epilogue != NONE or reads == NONE,
+    ),
+    *_of_operand("A"),
+    *_of_operand("B"),
+    Rule(
+        "there are sizes for this block",
+        frozenset(factor for group in _GRID for factor in group),
+        lambda p: bool(grids(wish(dict(p)))),
+    ),
+    Rule(
+        "there are sizes for this micro-tile",
+        frozenset((*_GRID[1][:3], "tile", "warp", "threads", "bind", "order C")),
+        lambda p: bool(grids(wish(_narrow(p)))),
+    ),
+)
+
+
+_FIRST: Plan = {factor: classes[0] for factor, classes in FACTORS.items()}
+
+
+def _narrow(chosen: Chosen) -> Plan:
+    """A plan with nothing wide in it."""
+    return _FIRST | dict(chosen)

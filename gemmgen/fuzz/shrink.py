@@ -1,0 +1,126 @@
+"""A failing schedule made small: directives dropped, values and shapes simplified."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from gemmgen.fuzz.simpler import simpler
+from gemmgen.fuzz.trial import Failure, again
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.schedule.text import format_schedule
+from gemmgen.source import Source
+from gemmgen.verify.calls import Case
+
+SECONDS = 60.0
+"""A shrinking's time; what is smallest by then stands."""
+
+Failing = Callable[[str, tuple[Case, ...]], Failure | None]
+
+
+@dataclass(frozen=True)
+class Small:
+    """The smallest schedule found that fails alike, and how it fails."""
+
+    text: str
+    failure: Failure
+    tried: int
+
+
+def shrink(text: str, failure: Failure, seconds: float = SECONDS) -> Small:
+    """The smallest schedule that fails like ``text``, within ``seconds``."""
+    return _Shrinking(text, failure, time.monotonic() + seconds).run()
+
+
+class _Shrinking:
+    def __init__(self, text: str, failure: Failure, deadline: float):
+        self.best, self.failure, self.deadline = text, failure, deadline
+        self.tried = 0
+
+    def run(self) -> Small:
+        self._accept(self._canonical(self.best))
+        while self._schedule_shrinks():
+            pass
+        if self.failure.case is not None:
+            while self._case_shrinks(self.failure.case):
+                pass
+        return Small(self.best, self.failure, self.tried)
+
+    def _schedule_shrinks(self) -> bool:
+        """One step to a smaller schedule; False where none fails alike."""
+        try:
+            schedule = parse_schedule(Source(self.best))
+        except Exception:
+            return False
+        return any(self._accept(format_schedule(less)) for less in simpler(schedule))
+
+    def _canonical(self, text: str) -> str:
+        try:
+            return format_schedule(parse_schedule(Source(text)))
+        except Exception:
+            return text
+
+    def _accept(self, text: str) -> bool:
+        if self._is_late():
+            return False
+        found = self._fails(text, _cases(self.failure.case))
+        if found is None:
+            return False
+        self.best, self.failure = text, found
+        return True
+
+    def _case_shrinks(self, case: Case) -> bool:
+        for less in _simpler_cases(case):
+            if self._is_late():
+                return False
+            found = self._fails(self.best, (less,))
+            if found is not None and found.case is not None and found.case != case:
+                self.failure = found
+                return True
+        return False
+
+    def _fails(self, text: str, cases: tuple[Case, ...]) -> Failure | None:
+        self.tried += 1
+        found = again(text, self.failure, cases)
+        alike = found and (found.layer, found.kind) == (self.failure.layer, self.failure.kind)
+        return found if alike else None
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self.deadline
+
+
+def _cases(case: Case | None) -> tuple[Case, ...]:
+    """The failing call, and smaller ones that a smaller schedule may fail at."""
+    if case is None:
+        return ()
+    m, n, k = case.shape
+    shapes = ((m, n, k), (max(m // 2, 1), max(n // 2, 1), k), (m, n, max(k // 2, min(k, 1))))
+    return tuple(replace(case, shape=shape) for shape in shapes)
+
+
+def _simpler_cases(case: Case) -> Iterator[Case]:
+    """Calls that are smaller in one respect each."""
+    if case.data != "integers":
+        yield replace(case, data="integers")
+    if case.order != "ascending":
+        yield replace(case, order="ascending")
+    if case.alpha != 1.0 or case.beta != 0.0:
+        yield replace(case, alpha=1.0, beta=0.0)
+    if case.pad:
+        yield replace(case, pad=0)
+    for at, size in enumerate(case.shape):
+        for less in _less(size, (0, 1, 2, 3, size // 2, size - 4, size - 1)):
+            if less or at == 2:
+                shape = (*case.shape[:at], less, *case.shape[at + 1 :])
+                yield replace(case, shape=(shape[0], shape[1], shape[2]))
+
+
+def _less(size: int, wanted: Iterable[int]) -> Iterator[int]:
+    return (less for less in dict.fromkeys(wanted) if 0 <= less < size)
+
+
+def schedule_of(text: str) -> Schedule:
+    """The schedule of a text that is known to be one."""
+    return parse_schedule(Source(text))

@@ -1,0 +1,212 @@
+"""Schedules that say a little less than a given one; many are illegal, and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from gemmgen.ir.expr import Binary, Call, Expr, Select, Unary, Var, children
+from gemmgen.schedule.model import (
+    DEFAULT_GEMM,
+    Argument,
+    Assume,
+    Directive,
+    Gemm,
+    Operand,
+    Schedule,
+)
+from gemmgen.schedule.roles import extent, ld_name, roles
+
+T = TypeVar("T")
+
+
+def simpler(schedule: Schedule) -> Iterator[Schedule]:
+    """The boldest first: whole statements, then operands and arguments, then values and names."""
+    yield from _without_statements(schedule)
+    yield from _without_parts(schedule)
+    yield from _scaled(schedule)
+    yield from _smaller_values(schedule)
+    yield from _plainer_epilogue(schedule)
+    yield from _usual_names(schedule)
+    yield from _usual_orders(schedule)
+
+
+def _without_statements(schedule: Schedule) -> Iterator[Schedule]:
+    plain = Schedule()
+    if schedule.epilogue:
+        yield replace(schedule, epilogue=None)
+    if schedule.assumes or schedule.requires:
+        yield replace(schedule, assumes=(), requires=())
+    if schedule.directives:
+        yield replace(schedule, directives=())
+        names = dict.fromkeys(d.name for d in schedule.directives)
+        for name in reversed(names):
+            kept = tuple(d for d in schedule.directives if d.name != name)
+            yield replace(schedule, directives=kept)
+    for at in range(len(schedule.assumes)):
+        yield replace(schedule, assumes=_but(schedule.assumes, at))
+    if schedule.target != plain.target:
+        yield replace(schedule, target=plain.target)
+    if schedule.kernel != plain.kernel:
+        yield replace(schedule, kernel=plain.kernel)
+
+
+def _but(items: tuple[T, ...], at: int) -> tuple[T, ...]:
+    return items[:at] + items[at + 1 :]
+
+
+def _without_parts(schedule: Schedule) -> Iterator[Schedule]:
+    for at, directive in enumerate(schedule.directives):
+        for operand in range(len(directive.operands)):
+            if len(directive.operands) > 1:
+                less = replace(directive, operands=_but(directive.operands, operand))
+                yield _with(schedule, at, less)
+        for argument in range(len(directive.arguments)):
+            yield _with(
+                schedule, at, replace(directive, arguments=_but(directive.arguments, argument))
+            )
+
+
+def _with(schedule: Schedule, at: int, directive: Directive) -> Schedule:
+    found = list(schedule.directives)
+    found[at] = directive
+    return replace(schedule, directives=tuple(found))
+
+
+def _scaled(schedule: Schedule) -> Iterator[Schedule]:
+    """All sizes along a letter divided alike: the tile, its warps, its micro-tiles."""
+    for letter in roles(schedule.gemm):
+        for words in (("tile",), ("tile", "warp_tile", "register_block"), ("tile", "warp_tile")):
+            for divisor in (4, 2):
+                directives = tuple(
+                    (
+                        replace(
+                            d, arguments=tuple(_divided(a, letter, divisor) for a in d.arguments)
+                        )
+                        if d.name in words
+                        else d
+                    )
+                    for d in schedule.directives
+                )
+                if directives != schedule.directives:
+                    yield replace(schedule, directives=directives)
+
+
+def _divided(argument: Argument, letter: str, divisor: int) -> Argument:
+    value = argument.value
+    if argument.name != letter or not isinstance(value, int) or value % divisor:
+        return argument
+    return replace(argument, value=value // divisor)
+
+
+def _smaller_values(schedule: Schedule) -> Iterator[Schedule]:
+    for at, directive in enumerate(schedule.directives):
+        for place, argument in enumerate(directive.arguments):
+            if isinstance(argument.value, int):
+                for less in _less(argument.value):
+                    arguments = list(directive.arguments)
+                    arguments[place] = replace(argument, value=less)
+                    yield _with(schedule, at, replace(directive, arguments=tuple(arguments)))
+    for at, assume in enumerate(schedule.assumes):
+        for less in _less(assume.divisor or 0):
+            if less > 1:
+                assumes = list(schedule.assumes)
+                assumes[at] = replace(assume, divisor=less)
+                yield replace(schedule, assumes=tuple(assumes))
+
+
+def _less(value: int) -> Iterator[int]:
+    for less in dict.fromkeys((1, 2, 4, 8, 16, 32, value // 2)):
+        if 0 < less < value:
+            yield less
+
+
+def _plainer_epilogue(schedule: Schedule) -> Iterator[Schedule]:
+    if schedule.epilogue:
+        for less in _plainer(schedule.epilogue.expression):
+            yield replace(schedule, epilogue=replace(schedule.epilogue, expression=less))
+
+
+def _plainer(expr: Expr) -> Iterator[Expr]:
+    """Each operation replaced by one of its operands, the outermost first."""
+    if isinstance(expr, (Binary, Unary, Select, Call)):
+        if isinstance(expr, Select) or (isinstance(expr, Binary) and expr.op in "+-*/"):
+            yield from children(expr)[isinstance(expr, Select) :]
+        elif not isinstance(expr, Binary):
+            yield from children(expr)
+    elif expr != Var("acc"):
+        yield Var("acc")
+    yield from _inside(expr)
+
+
+def _inside(expr: Expr) -> Iterator[Expr]:
+    match expr:
+        case Binary(_, left, right):
+            yield from (replace(expr, left=less) for less in _plainer(left))
+            yield from (replace(expr, right=less) for less in _plainer(right))
+        case Unary(_, operand):
+            yield from (replace(expr, operand=less) for less in _plainer(operand))
+        case Select(_, yes, no):
+            yield from (replace(expr, yes=less) for less in _plainer(yes))
+            yield from (replace(expr, no=less) for less in _plainer(no))
+        case Call(_, arguments):
+            for at, argument in enumerate(arguments):
+                for less in _plainer(argument):
+                    yield replace(expr, arguments=(*arguments[:at], less, *arguments[at + 1 :]))
+        case _:
+            return
+
+
+def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
+    """The same schedule with the usual letters and tensors, where its epilogue names none."""
+    gemm, usual = schedule.gemm, DEFAULT_GEMM
+    names = dict(zip(roles(gemm), roles(usual), strict=True))
+    names |= {gemm.a.tensor: "A", gemm.b.tensor: "B", gemm.c.tensor: "C"}
+    if schedule.epilogue or all(old == new for old, new in names.items()):
+        return
+    names |= {extent(old): extent(names[old]) for old in roles(gemm)}
+    accesses = (gemm.a, gemm.b, gemm.c)
+    names |= {ld_name(a.tensor): ld_name(names[a.tensor]) for a in accesses}
+
+    def letters(indices: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return indices and tuple(names[letter] for letter in indices)
+
+    def operand(old: Operand) -> Operand:
+        return replace(old, tensor=names[old.tensor], indices=letters(old.indices))
+
+    def argument(old: Argument) -> Argument:
+        value = names.get(old.value, old.value) if isinstance(old.value, str) else old.value
+        return replace(old, name=names.get(old.name, old.name), value=value)
+
+    def assume(old: Assume) -> Assume:
+        return replace(old, name=names[old.name], equals=old.equals and names[old.equals])
+
+    c, a, b = (
+        replace(x, tensor=names[x.tensor], indices=letters(x.indices) or ())
+        for x in (gemm.c, gemm.a, gemm.b)
+    )
+    directives = tuple(
+        replace(
+            d,
+            operands=tuple(map(operand, d.operands)),
+            arguments=tuple(map(argument, d.arguments)),
+        )
+        for d in schedule.directives
+    )
+    assumes = tuple(map(assume, schedule.assumes))
+    dtypes = Schedule().dtypes
+    yield replace(
+        schedule, gemm=Gemm(c, a, b), directives=directives, assumes=assumes, dtypes=dtypes
+    )
+
+
+def _usual_orders(schedule: Schedule) -> Iterator[Schedule]:
+    """One tensor stored as usual."""
+    m, n, k = roles(schedule.gemm)
+    gemm = schedule.gemm
+    for role, usual in (("a", (m, k)), ("b", (k, n)), ("c", (m, n))):
+        access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
+        if access.indices != usual:
+            turned = replace(access, indices=usual)
+            yield replace(schedule, gemm=replace(gemm, **{role: turned}))

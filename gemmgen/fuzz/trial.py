@@ -1,0 +1,236 @@
+"""One schedule put to the test: its text, its meaning, its kernel on the CPU, and a compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from gemmgen.errors import GemmgenError, ScheduleError
+from gemmgen.fuzz.dice import Dice
+from gemmgen.fuzz.factors import Plan, plan_of
+from gemmgen.gpu import nvrtc
+from gemmgen.ir.build import problem_of
+from gemmgen.ir.meaning import same_meaning
+from gemmgen.pipeline import Emitted, Step, compile_schedule, make_concrete, rewrite
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.schedule.text import format_schedule
+from gemmgen.sim.failures import KernelFault
+from gemmgen.sim.run import CompiledKernel
+from gemmgen.source import Source
+from gemmgen.verify.calls import Caller, Case, Data, Order
+from gemmgen.verify.epilogue import is_exact
+from gemmgen.verify.outcome import Shape
+from gemmgen.verify.shapes import fit, tile_of
+
+ARCH = "sm_80"
+_FACTORS = (0.0, 1.0, -1.0, 0.7)
+_DATA: tuple[Data, ...] = ("integers", "permutation", "integers", "normal")
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong, in which layer.
+
+    ``kind`` is the same for failures of one cause: shrinking keeps it.  ``case`` is the call that
+    failed, if it was one.  ``blame`` names the pass after which the meaning is lost, or the
+    directives that the text cites.
+    """
+
+    layer: str
+    kind: str
+    detail: str
+    case: Case | None = None
+    blame: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``refused`` is the message of a located error; ``plan`` what an accepted schedule is."""
+
+    failure: Failure | None = None
+    refused: str = ""
+    plan: Plan = field(default_factory=dict[str, str])
+    runs: int = 0
+
+
+class _Failed(Exception):
+    def __init__(self, failure: Failure):
+        super().__init__(failure.detail)
+        self.failure = failure
+
+
+def judge(text: str, dice: Dice, *, compiled: bool = False) -> Verdict:
+    """All layers; ``compiled`` asks NVRTC too.  Nothing but a failure of gemmgen fails."""
+    try:
+        with _guarded("C0"):
+            emitted = compile_schedule(parse_schedule(Source(text)))
+    except ScheduleError as refusal:
+        return Verdict(refused=refusal.message)
+    except _Failed as failed:
+        return Verdict(failed.failure)
+    x, y = emitted.interface.block
+    plan = plan_of(emitted.schedule, x * y)
+    try:
+        check_text(emitted.schedule)
+        check_meaning(emitted, dice)
+        with _guarded("C2"):
+            chosen = cases(emitted, dice)
+        runs = check_runs(emitted, chosen)
+        if compiled:
+            check_compiles(emitted)
+    except _Failed as failed:
+        return Verdict(failed.failure, plan=plan)
+    return Verdict(plan=plan, runs=runs)
+
+
+def compile_text(text: str) -> Emitted | None:
+    """The kernel of a schedule that is legal."""
+    try:
+        return compile_schedule(parse_schedule(Source(text)))
+    except ScheduleError:
+        return None
+
+
+def again(text: str, failure: Failure, chosen: tuple[Case, ...]) -> Failure | None:
+    """The failure of ``failure``'s layer that ``text`` has at ``chosen``, if any."""
+    try:
+        with _guarded("C0"):
+            emitted = compile_schedule(parse_schedule(Source(text)))
+        match failure.layer:
+            case "C0":
+                check_text(emitted.schedule)
+            case "C1":
+                check_meaning(emitted, Dice("again"))
+            case "C2":
+                fitted = (_fitted(emitted, case) for case in chosen)
+                check_runs(emitted, tuple(dict.fromkeys(case for case in fitted if case)))
+            case _:
+                check_compiles(emitted)
+    except GemmgenError:
+        return None
+    except _Failed as failed:
+        return failed.failure
+    return None
+
+
+def _fitted(emitted: Emitted, case: Case) -> Case | None:
+    shape = fit(emitted, case.shape)
+    return Case(shape, case.data, case.alpha, case.beta, case.pad, case.order)
+
+
+def check_text(schedule: Schedule) -> None:
+    """C0: the canonical text says the same."""
+    text = format_schedule(schedule)
+    with _guarded("C0"):
+        try:
+            back = parse_schedule(Source(text))
+        except ScheduleError as refusal:
+            told = f"the canonical text is refused: {refusal.message}"
+            raise _Failed(Failure("C0", "canonical text", told)) from None
+    if back != schedule or format_schedule(back) != text:
+        raise _Failed(Failure("C0", "canonical text", "the canonical text says something else"))
+
+
+def check_meaning(emitted: Emitted, dice: Dice) -> None:
+    """C1: the last program computes its problem, at one tiny shape."""
+    with _guarded("C1"):
+        m, n, k, stages = tile_of(emitted.schedule)
+        rows, columns = dice.pick(((2, n + 1), (m + 1, 3), (3, 5), (1, 1)))
+        terms = dice.pick((1, 3, k + 1, k * (stages + 1) - 1))
+        shape = fit(emitted, (min(rows, 64), min(columns, 64), min(terms, 96)))
+        complaint = difference(rewrite(emitted.schedule)[-1], shape)
+    if complaint is not None:
+        raise _Failed(Failure("C1", "meaning", f"{_shown(shape)}: {complaint}"))
+
+
+def difference(step: Step, shape: Shape) -> str | None:
+    """Where a program is not its problem, in words."""
+    found = same_meaning(
+        make_concrete(step.program), step.program.problem, step.program.facts, shape
+    )
+    return found.text() if found else None
+
+
+def check_runs(emitted: Emitted, chosen: tuple[Case, ...]) -> int:
+    """C2: the text run on the CPU, every access looked at; the number of runs."""
+    with _guarded("C2", "g++"):
+        kernel = CompiledKernel(emitted.text, emitted.interface, checked=True)
+    caller = Caller(emitted)
+    try:
+        for case in chosen:
+            with _guarded("C2", case=case):
+                complaint = caller.complaint(case, kernel)
+            if complaint is not None:
+                raise _Failed(Failure("C2", "wrong result", complaint, case))
+    finally:
+        kernel.close()
+    return len(chosen)
+
+
+def check_compiles(emitted: Emitted) -> None:
+    """C3: NVRTC takes the text without a warning."""
+    with _guarded("C3", "NVRTC"):
+        nvrtc.compile_text(emitted.text, emitted.target)
+
+
+def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
+    """Four ragged shapes, each in two orders of threads."""
+    found: list[Case] = []
+    for at, shape in enumerate(shapes(emitted, dice)):
+        data = _DATA[(at + dice.below(4)) % 4]
+        alpha, beta, pad = dice.pick(_FACTORS), dice.pick(_FACTORS), dice.pick((0, 1, 5))
+        orders: tuple[Order, ...] = ("ascending", dice.pick(("descending", "shuffled")))
+        found += (Case(shape, data, alpha, beta, pad, order) for order in orders)
+    return tuple(found)
+
+
+def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
+    """Less than a tile and a step; past the ring of stages; beside the tile; primes or no terms."""
+    m, n, k, stages = tile_of(emitted.schedule)
+    ring = k * (stages + 1)
+    wanted = (
+        (dice.pick((1, 2, 3)), dice.pick((1, 2, 3, 5)), max(1, dice.below(k))),
+        (m + dice.pick((-1, 1)), n + dice.pick((-1, 1)), ring + dice.pick((-1, 1))),
+        (dice.pick(_PRIMES), 2 * min(n, 48) + 1, dice.pick((k - 1, k, k + 1, 2 * k))),
+        (2 * min(m, 48) + 3, dice.pick(_PRIMES), dice.pick((0, 0, 1, ring, ring + 2))),
+    )
+    return tuple(fit(emitted, (max(1, m), max(1, n), max(0, k))) for m, n, k in wanted)
+
+
+def exact(emitted: Emitted) -> bool:
+    """Does the kernel give the same bits with every library?"""
+    return is_exact(problem_of(emitted.schedule))
+
+
+@contextlib.contextmanager
+def _guarded(layer: str, kind: str = "", case: Case | None = None) -> Generator[None]:
+    """Whatever the block raises is a failure; a refused schedule is none."""
+    try:
+        yield
+    except (ScheduleError, _Failed):
+        raise
+    except KernelFault as fault:
+        first = fault.findings[0] if fault.findings else None
+        blamed = first.directives[0] if first and first.directives else ""
+        kind = first.kind if first else "fault"
+        raise _Failed(Failure(layer, kind, str(fault), case, blamed)) from None
+    except Exception as error:
+        kind = kind or type(error).__name__
+        detail = f"{type(error).__name__}: {error}{_place(error)}"
+        raise _Failed(Failure(layer, kind, detail, case)) from error
+
+
+def _place(error: Exception) -> str:
+    """Where in gemmgen an error that is no sentence for a user was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, GemmgenError) or not frames:
+        return ""
+    return f" ({frames[-1].filename.rpartition('gemmgen/')[2]}:{frames[-1].name})"
+
+
+def _shown(shape: Shape) -> str:
+    return "x".join(map(str, shape))
