@@ -40,23 +40,13 @@ def test_each_pass_keeps_the_meaning(name: str) -> None:
         assert difference is None, f"after {step.directive}: {difference.text()}"
 
 
-UNUSED = "an extent that no guard reads is a parameter still, and g++ warns of it"
-BROKEN = {"whole tiles": UNUSED, "a tile of one row": UNUSED}
-
-
-def _marked(name: str) -> object:
-    marks = [pytest.mark.xfail(strict=True, reason=BROKEN[name])] if name in BROKEN else []
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", [_marked(name) for name in CASES])
+@pytest.mark.parametrize("name", CASES)
 def test_the_text_gives_the_reference_in_every_bit(name: str) -> None:
     kernel = emitted(CASES[name].text)
     for call in CALLS:
         check(kernel, met(call, kernel.schedule), CASES[name].want)
 
 
-@pytest.mark.xfail(strict=True, reason="the interface has no M, so no caller can find C's shape")
 def test_extents_assumed_equal_are_one_parameter() -> None:
     kernel = emitted("assume M == N\ntile m=16 n=16\n")
     check(kernel, Call(33, 33, 5, 0.7, -1.0))

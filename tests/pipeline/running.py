@@ -70,7 +70,7 @@ def check(kernel: Emitted, call: Call, want: Want | None = None, text: str = "")
 
 def run(kernel: Emitted, call: Call, want: Want | None = None, text: str = "") -> Comparison:
     """``kernel`` (or ``text``, with its interface) on zero-mean inputs, compared in every bit."""
-    launch = _Launch(kernel, call)
+    launch = Launch(kernel, call)
     drawn, acc = inputs(call.m, call.n, call.k)
     if kernel.schedule.epilogue is None:
         # With beta = 0 the old C counts as zeros, so that -0 + 0 = 0.
@@ -95,7 +95,7 @@ def met(call: Call, schedule: Schedule) -> Call:
 
 
 @dataclass
-class _Launch:
+class Launch:
     """The arguments of one call, and what they were."""
 
     kernel: Emitted
