@@ -1,0 +1,65 @@
+"""The command line: its help, and what its commands print."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from click.testing import CliRunner
+
+from gemmgen.cli.group import COMMANDS, main
+from gemmgen_docs.markdown import fence
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command printed."""
+
+    out: str
+    err: str
+    exit_code: int
+
+
+@functools.cache
+def run(line: str) -> Ran:
+    """``gemmgen ...`` run in the root of the repository, in this process."""
+    name, *words = shlex.split(line)
+    assert name == "gemmgen", line
+    with contextlib.chdir(ROOT):
+        result = CliRunner().invoke(main, words)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.stdout, result.stderr, result.exit_code)
+
+
+def exists(line: str) -> bool:
+    """Is the command of ``line`` in this version?"""
+    return shlex.split(line)[1] in COMMANDS
+
+
+def output(line: str) -> str:
+    """A command and what it prints, as a block."""
+    ran = run(line)
+    return fence(f"$ {line}\n{ran.out}{ran.err}", "console")
+
+
+def command_line() -> str:
+    """Each command's help."""
+    parts = [fence(_help(main, None), "text")]
+    with click.Context(main, info_name="gemmgen") as parent:
+        for name in COMMANDS:
+            found = main.get_command(parent, name)
+            assert found is not None
+            parts += [f"## gemmgen {name}\n", fence(_help(found, parent, name), "text")]
+    return "\n".join(parts)
+
+
+def _help(command: click.Command, parent: click.Context | None, name: str = "gemmgen") -> str:
+    with click.Context(command, parent=parent, info_name=name, terminal_width=88) as context:
+        return command.get_help(context)

@@ -1,0 +1,95 @@
+"""What the documents hold, and where it is here: read from ``data/documents.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from gemmgen.errors import ScheduleError
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
+from gemmgen_docs import commands
+from gemmgen_docs.markdown import cell, code, table
+
+ROOT = Path(__file__).parents[2]
+ROWS = Path(__file__).parents[1] / "data" / "documents.toml"
+ABSENT = "not in this version"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing of a document.
+
+    It is here as a ``file`` of the repository, a ``command``, a ``schedule`` that compiles or a
+    ``page`` of this site.  ``gpu``: the command needs one.  ``later``: planned, perhaps absent.
+    """
+
+    document: str
+    kind: str
+    what: str
+    file: str = ""
+    command: str = ""
+    schedule: str = ""
+    page: str = ""
+    gpu: bool = False
+    later: bool = False
+    note: str = ""
+
+    def exists(self) -> bool:
+        """Is it here, as far as can be told without running it?"""
+        if self.file:
+            return (ROOT / self.file).exists()
+        if self.command:
+            return commands.exists(self.command)
+        if self.schedule:
+            return compiles(self.schedule)
+        return bool(self.page) and (ROOT / "docs" / self.page.partition("#")[0]).exists()
+
+    def where(self) -> str:
+        """Its place, as Markdown."""
+        if not self.exists():
+            return f"*{ABSENT}*"
+        if self.page:
+            return f"[{self.page.rpartition('/')[2].replace('.md', '')}]({self.page})"
+        return "<br>".join(
+            code(x) for x in (self.file or self.command or self.schedule).splitlines()
+        )
+
+
+def compiles(text: str) -> bool:
+    """Is ``text`` a schedule of this version?"""
+    try:
+        compile_source(Source(text, "my.sched"))
+    except ScheduleError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document: its number, what it is."""
+
+    key: str
+    title: str
+    about: str
+
+
+def read() -> tuple[tuple[Document, ...], tuple[Row, ...]]:
+    """The documents, and all their rows in order."""
+    found = tomllib.loads(ROWS.read_text(encoding="utf-8"))
+    documents = tuple(Document(**given) for given in found["document"])
+    return documents, tuple(Row(**given) for given in found["row"])
+
+
+def tables() -> str:
+    """A table for each document."""
+    documents, rows = read()
+    by_key = {key: list(group) for key, group in groupby(rows, lambda row: row.document)}
+    parts: list[str] = []
+    for document in documents:
+        lines = [(r.kind, cell(r.what), r.where(), cell(r.note)) for r in by_key[document.key]]
+        parts += [f"## {document.key}: {document.title}\n", f"{document.about}\n"]
+        parts += [table(("", "in the document", "here", ""), lines)]
+    return "\n".join(parts)

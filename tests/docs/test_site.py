@@ -1,0 +1,66 @@
+"""The site builds without a warning, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import links
+
+ROOT = Path(__file__).parents[2]
+RUNGS = (
+    "naive uncoalesced tiled coalesced double_buffered register_blocked fused vectorized warp_tiled"
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="mkdocs builds the site: pip install 'gemmgen[docs]'")
+    pytest.importorskip("material", reason="the site's theme: pip install 'gemmgen[docs]'")
+    folder = tmp_path_factory.mktemp("site").resolve()
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "WARNING" not in built.stderr, built.stderr
+    return folder
+
+
+def test_no_link_is_dead(site: Path) -> None:
+    assert list(links.dead(site)) == []
+
+
+def test_nothing_is_fetched_from_another_host(site: Path) -> None:
+    assert list(links.elsewhere(site)) == []
+
+
+@pytest.mark.parametrize("name", RUNGS.split())
+def test_a_rung_shows_schedule_program_text_and_limits(site: Path, name: str) -> None:
+    text = (site / "ladder" / name / "index.html").read_text(encoding="utf-8")
+    for part in (f"examples/{name}.sched", "__global__", "kernel gemm", "What limits it"):
+        assert part in text, part
+
+
+def test_no_call_is_left_in_a_page(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        assert "{{" not in path.read_text(encoding="utf-8"), path
+
+
+def test_the_checker_sees_dead_links_and_foreign_files(tmp_path: Path) -> None:
+    site = tmp_path.resolve()
+    (site / "a").mkdir()
+    (site / "a" / "index.html").write_text('<h1 id="here"></h1><a href="../b/">b</a>')
+    (site / "index.html").write_text(
+        '<a href="a/#here"></a><a href="a/#there"></a><script src="https://x.org/y.js"></script>'
+    )
+    assert list(links.dead(site)) == ["a/index.html: ../b/", "index.html: a/#there"]
+    assert list(links.elsewhere(site)) == ["index.html: https://x.org/y.js"]
