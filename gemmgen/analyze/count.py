@@ -26,7 +26,8 @@ import numpy as np
 from gemmgen.analyze import measure
 from gemmgen.analyze.origins import origins_of
 from gemmgen.analyze.sites import Site
-from gemmgen.analyze.walk import Walk, every_trip
+from gemmgen.analyze.trips import every_trip
+from gemmgen.analyze.walk import Walk
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.memory import Index, Lanes, Mask
@@ -92,17 +93,18 @@ def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) 
 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
     """One block of each class, and how many blocks it stands for."""
-    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    found: dict[int, tuple[int, int]] = {}
     for blocks, origins in origins_of(kernel, values):
-        keys: list[Ints] = []
+        key = np.zeros(blocks.size, np.int64)
         for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
-            keys += [(origin + size <= int(values[name])).astype(np.int64), origin % measure.LINE]
-        rows, first, counts = np.unique(
-            np.stack(keys, axis=1), axis=0, return_index=True, return_counts=True
-        )
-        for row, at, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):
-            block, before = found.get(tuple(row), (int(blocks[at]), 0))
-            found[tuple(row)] = (block, before + count)
+            whole = origin + size <= int(values[name])
+            key = (key * 2 + whole) * measure.LINE + origin % measure.LINE
+        counts = np.bincount(key)
+        first = np.zeros(counts.size, np.int64)
+        first[key[::-1]] = blocks[::-1]  # of equal keys the last assignment stays
+        for at in np.flatnonzero(counts).tolist():
+            block, before = found.get(at, (int(first[at]), 0))
+            found[at] = (block, before + int(counts[at]))
     pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 

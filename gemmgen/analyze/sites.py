@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from gemmgen.ir.expr import Binary, Expr, Select, transform, walk
 from gemmgen.ir.memory import FlatMemory, Index, Lanes, Mask
 
 Space = Literal["global", "shared"]
@@ -32,6 +33,21 @@ class Site:
 
 See = Callable[[Site, Index, Mask], None]
 """Called for each access: the first element of each thread that the mask lets take part."""
+
+
+def both_sides(expr: Expr, is_data: Callable[[Expr], bool]) -> Expr:
+    """``expr`` with its choices by data computing their condition and both sides.
+
+    ``is_data`` says of a subexpression whether it is a value that only a run would know.
+    """
+
+    def rule(part: Expr) -> Expr | None:
+        if not isinstance(part, Select) or not any(map(is_data, walk(part.condition))):
+            return None
+        condition, yes, no = (transform(e, rule) for e in (part.condition, part.yes, part.no))
+        return Binary("+", Binary("+", condition, yes), no)
+
+    return transform(expr, rule)
 
 
 class Watched(FlatMemory):

@@ -2,7 +2,8 @@
 
 Sums and fragments are never computed: addresses and guards depend on integers, so what remains of a
 kernel is its index arithmetic.  No memory is needed either, which makes any shape possible.  A
-float that a guard asks for (``where(acc > 0, bias[n], 0)`` in an epilogue) is taken to be 0.
+``where`` of an epilogue that asks for such a float (``where(acc > 0, bias[n], 0)``) is taken to
+read both of its sides, as some threads of a warp will.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched
+from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched, both_sides
+from gemmgen.analyze.trips import Trips, every_trip
 from gemmgen.ir.closures import (
     Array,
     Compiled,
     Run,
     Scope,
+    Slot,
     compile_element,
     compile_expression,
     is_empty,
@@ -27,7 +30,7 @@ from gemmgen.ir.closures import (
     where,
 )
 from gemmgen.ir.evaluate import Ints, invert
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.expr import walk as parts_of
 from gemmgen.ir.lowered import (
     Assign,
@@ -45,16 +48,6 @@ from gemmgen.ir.lowered import (
 from gemmgen.ir.memory import Index, Lanes, Mask
 
 Step = Callable[[Mask], None]
-
-Trips = Callable[[Callable[[int], None], int, int, int], None]
-"""How the trips of a loop are made: ``trips(run, count, step, stages)`` calls ``run(i)`` for those
-of the numbers from 0 to ``count`` that it wants; ``stages`` is how often shared tiles come back."""
-
-
-def every_trip(run: Callable[[int], None], count: int, step: int, stages: int) -> None:
-    """All trips of a loop, one after another."""
-    for i in range(count):
-        run(i)
 
 
 class Walk:
@@ -111,6 +104,17 @@ class Walk:
 
     def reads(self, expr: Expr) -> bool:
         return any(isinstance(e, Element) and e.buffer in self.memories for e in parts_of(expr))
+
+    def is_data(self, expr: Expr) -> bool:
+        """Is this a float that the walk does not compute?"""
+        match expr:
+            case Element():
+                return True
+            case Var(name):
+                found = self.scope.find(name)
+                return isinstance(found, Slot) and found.kind == "float"
+            case _:
+                return False
 
     def sequence(self, body: tuple[Node, ...]) -> Step | None:
         steps = [step for node in body if (step := self.node(node)) is not None]
@@ -184,7 +188,7 @@ class Walk:
         """The reads of memory that computing ``value`` takes."""
         if not self.reads(value):
             return None
-        run = compile_expression(value, self.scope).run
+        run = compile_expression(both_sides(value, self.is_data), self.scope).run
 
         def step(mask: Mask) -> None:
             run(mask)

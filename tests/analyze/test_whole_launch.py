@@ -98,3 +98,15 @@ def test_blocks_are_walked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = count_launch(kernel.lowered, values)
     monkeypatch.setattr(count, "MOST_LANES", 256)
     assert count_launch(kernel.lowered, values) == whole
+
+
+def test_a_choice_by_data_reads_both_sides() -> None:
+    choosing = "fuse_epilogue where(acc > 0, acc * row[m], where(beta > 0, residual[m, n], 1))"
+    kernel = compile_kernel(parse_schedule(Source(TILE.format(k=8) + choosing)))
+    interface, problem = kernel.lowered.interface, kernel.program.problem
+    for beta in (0.0, 1.0):
+        values = arguments_of(interface, problem, (64, 70, 8), beta=beta)
+        counts = count_launch(kernel.lowered, values)
+        read = {s.buffer: c.elements for s, c in counts.items() if not s.write}
+        assert read["row"] == 64 * 70
+        assert read.get("residual", 0) == beta * 64 * 70
