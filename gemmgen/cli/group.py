@@ -20,6 +20,7 @@ COMMANDS = {
     "fmt": "Rewrite schedules in ladder order, aligned, comments kept.",
     "show": "Print the program after each pass, or what each pass changed.",
     "verify": "Prove kernels right by every means this machine has.",
+    "fuzz": "Prove random schedules right, to find what is wrong with gemmgen.",
     "bench": "Time kernels beside cuBLAS.",
     "ladder": "Time a ladder of schedules, as a table.",
     "explain": "Count a schedule's memory accesses, and say what bounds it.",

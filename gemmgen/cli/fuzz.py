@@ -1,0 +1,119 @@
+"""``gemmgen fuzz``: random legal schedules, each proved on the CPU."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gemmgen.cli import options
+from gemmgen.cli.files import put
+from gemmgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmgen.fuzz.campaign import Tally
+
+_REPLAY = re.compile(r"([0-9]{1,18}):([0-9]{1,9})", re.ASCII)
+
+
+def _replay(context: click.Context, parameter: click.Parameter, text: str | None) -> object:
+    if text is None:
+        return None
+    found = _REPLAY.fullmatch(text)
+    if not found:
+        raise click.BadParameter("a replay is SEED:INDEX, 1:42 say")
+    return int(found[1]), int(found[2])
+
+
+@click.command("fuzz")
+@click.option("--seed", type=click.IntRange(0, 10**18), default=1, help="Of chance; 1 by default.")
+@click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="Ends after these.")
+@click.option("--count", type=click.IntRange(1), help="Ends after so many schedules.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, help="Processes; 2 by default.")
+@click.option("--nvrtc", is_flag=True, help="Compile every tenth kernel for its target, too.")
+@click.option("--coverage", is_flag=True, help="List the legal pairs that were not seen.")
+@click.option(
+    "--save", type=click.Path(file_okay=False, path_type=Path), help="Folder for small schedules."
+)
+@click.option("--replay", callback=_replay, metavar="SEED:INDEX", help="This one schedule alone.")
+@options.as_json
+def command(
+    seed: int,
+    budget: float | None,
+    count: int | None,
+    jobs: int,
+    nvrtc: bool,
+    coverage: bool,
+    save: Path | None,
+    replay: tuple[int, int] | None,
+    as_json: bool,
+) -> None:
+    """Prove random legal schedules at ragged shapes; a minute's worth, unless told otherwise.
+
+    Schedules are drawn so that every pair of directive values meets soon.  Each is interpreted, and
+    its text run on the CPU at four shapes in two orders of threads, every access checked.  A
+    failure is printed with the line that replays it and the smallest schedule that fails alike.
+    Exit code 0 where nothing failed, else 1.
+    """
+    from gemmgen.fuzz import campaign, report
+
+    if save is not None and not save.is_dir():
+        raise UsageError(f"--save: there is no folder {click.format_filename(save)}")
+    _needs_compilers(nvrtc)
+    if replay is not None:
+        tally = _one(*replay, nvrtc)
+        seed = replay[0]
+    else:
+        limits = campaign.Limits(count, budget if budget or count else 60.0)
+        tally = campaign.run(seed, limits, jobs, compiled=nvrtc, progress=_Progress())
+    if save is not None:
+        for path in report.saved(tally, save):
+            click.echo(f"wrote {click.format_filename(path)}", err=True)
+    put(report.as_json(tally, seed) if as_json else report.summary(tally, seed))
+    if coverage and not as_json:
+        put(report.coverage(tally))
+    click.get_current_context().exit(1 if tally.found else 0)
+
+
+def _needs_compilers(nvrtc: bool) -> None:
+    """Raises ``CannotCheck`` where what every trial needs is missing."""
+    import shutil
+
+    from gemmgen.errors import CannotCheck
+
+    if shutil.which("g++") is None:
+        raise CannotCheck("fuzz runs kernels on the CPU, which needs g++; it is not installed")
+    if nvrtc:
+        from gemmgen.gpu.nvrtc import available
+
+        missing = available()
+        if missing:
+            raise CannotCheck(missing)
+
+
+def _one(seed: int, index: int, nvrtc: bool) -> Tally:
+    """One schedule again; its text goes first, to standard error."""
+    from gemmgen.fuzz import campaign
+    from gemmgen.fuzz.draw import schedule_at
+
+    click.echo(schedule_at(seed, index), err=True)
+    return campaign.replay(seed, index, compiled=nvrtc)
+
+
+class _Progress:
+    """Progress on standard error: a line that is rewritten on a terminal, else one now and then."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._next = 0.0
+
+    def __call__(self, tally: Tally) -> None:
+        if tally.seconds < self._next:
+            return
+        self._next = tally.seconds + (0.5 if self._terminal else 30.0)
+        found = f", {len(tally.found)} failed" if tally.found else ""
+        text = f"{tally.schedules} schedules, {tally.seconds:.0f} s{found}"
+        click.echo(f"\r{text}" if self._terminal else text, err=True, nl=not self._terminal)

@@ -1,0 +1,188 @@
+"""Many random schedules, on several processes: what was seen, and what failed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+from gemmgen.fuzz.blame import blamed
+from gemmgen.fuzz.dice import Dice
+from gemmgen.fuzz.draw import schedule_at
+from gemmgen.fuzz.factors import Pair, pairs
+from gemmgen.fuzz.plans import possible_pairs
+from gemmgen.fuzz.rules import broken
+from gemmgen.fuzz.shrink import Small, shrink
+from gemmgen.fuzz.trial import Failure, Verdict, judge
+
+BATCH = 10
+"""Schedules that a process takes at a time."""
+COMPILED = 10
+"""Every so many schedules one is compiled by NVRTC, where that is asked for."""
+SHRUNK = 5
+"""Failures of different kinds that are made small."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The ``index``-th schedule of a seed and what came of it."""
+
+    seed: int
+    index: int
+    text: str
+    verdict: Verdict
+
+    @property
+    def replay(self) -> str:
+        """What ``--replay`` takes."""
+        return f"{self.seed}:{self.index}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A trial that failed; ``small`` where it was shrunk."""
+
+    trial: Trial
+    failure: Failure
+    small: Small | None = None
+
+
+@dataclass
+class Tally:
+    """What a campaign has seen so far.
+
+    ``unlike`` are schedules where the compiler and the generator's rules disagree on what is legal.
+    """
+
+    schedules: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+    refused: Counter[str] = field(default_factory=Counter[str])
+    unlike: list[str] = field(default_factory=list[str])
+    unseen: set[Pair] = field(default_factory=lambda: set(possible_pairs()))
+    found: list[Found] = field(default_factory=list[Found])
+
+    @property
+    def share_refused(self) -> float:
+        return self.refused.total() / max(self.schedules, 1)
+
+    def add(self, trial: Trial) -> None:
+        """Counts one trial; a failure is told apart."""
+        verdict = trial.verdict
+        self.schedules += 1
+        self.runs += verdict.runs
+        if verdict.refused:
+            self.refused[verdict.refused] += 1
+            return
+        self.unseen.difference_update(pairs(verdict.plan) if verdict.plan else ())
+        rule = broken(verdict.plan)
+        if rule is not None:
+            self.unlike.append(f"{trial.replay} is legal, but {rule}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a campaign ends: after ``schedules``, or ``seconds``, whichever comes first."""
+
+    schedules: int | None = None
+    seconds: float | None = None
+
+    def indices(self) -> Iterator[int]:
+        return iter(range(self.schedules)) if self.schedules is not None else count()
+
+
+def trial_at(seed: int, index: int, *, compiled: bool = False) -> Trial:
+    """Draws one schedule and puts it to the test."""
+    text = schedule_at(seed, index)
+    asks_compiler = compiled and index % COMPILED == 0
+    verdict = judge(text, Dice(seed, index, "cases"), compiled=asks_compiler)
+    return Trial(seed, index, text, verdict)
+
+
+def run(
+    seed: int,
+    limits: Limits,
+    jobs: int = 2,
+    *,
+    compiled: bool = False,
+    progress: Callable[[Tally], None] = lambda _: None,
+) -> Tally:
+    """A campaign; failures are blamed and, the first of each kind, made small."""
+    tally, start = Tally(), time.monotonic()
+    deadline = start + limits.seconds if limits.seconds is not None else None
+    source = _here(seed, limits, compiled, deadline)
+    if jobs > 1:
+        source = _spread(seed, limits, compiled, deadline, jobs)
+    for trial in source:
+        tally.add(trial)
+        if trial.verdict.failure is not None:
+            tally.found.append(_known(trial, tally.found))
+        tally.seconds = time.monotonic() - start
+        progress(tally)
+    tally.seconds = time.monotonic() - start
+    return tally
+
+
+def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
+    """One schedule's trial again, with all layers."""
+    tally, start = Tally(), time.monotonic()
+    verdict = judge(schedule_at(seed, index), Dice(seed, index, "cases"), compiled=compiled)
+    trial = Trial(seed, index, schedule_at(seed, index), verdict)
+    tally.add(trial)
+    if verdict.failure is not None:
+        tally.found.append(_known(trial, []))
+    tally.seconds = time.monotonic() - start
+    return tally
+
+
+def _known(trial: Trial, before: list[Found]) -> Found:
+    """The failure with its blame; made small where it is the first of its kind."""
+    failure = trial.verdict.failure
+    assert failure is not None
+    failure = blamed(trial.text, failure)
+    alike = [f for f in before if f.small and _kind(f.failure) == _kind(failure)]
+    shrunk = sum(1 for f in before if f.small)
+    if alike or shrunk >= SHRUNK:
+        return Found(trial, failure)
+    small = shrink(trial.text, failure)
+    return Found(trial, failure, Small(small.text, blamed(small.text, small.failure), small.tried))
+
+
+def _kind(failure: Failure) -> tuple[str, str, str]:
+    return failure.layer, failure.kind, failure.blame
+
+
+def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> Iterator[Trial]:
+    """All trials in this process."""
+    for index in limits.indices():
+        if deadline is not None and time.monotonic() > deadline:
+            return
+        yield trial_at(seed, index, compiled=compiled)
+
+
+def batch(seed: int, indices: tuple[int, ...], compiled: bool) -> list[Trial]:
+    """What a process does at a time."""
+    return [trial_at(seed, index, compiled=compiled) for index in indices]
+
+
+def _spread(
+    seed: int, limits: Limits, compiled: bool, deadline: float | None, jobs: int
+) -> Iterator[Trial]:
+    """Trials from ``jobs`` processes, in the order in which they end."""
+    indices = limits.indices()
+    running: set[Future[list[Trial]]] = set()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context) as pool:
+        while True:
+            late = deadline is not None and time.monotonic() > deadline
+            while not late and len(running) < 2 * jobs and (some := tuple(islice(indices, BATCH))):
+                running.add(pool.submit(batch, seed, some, compiled))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from future.result()

@@ -1,0 +1,121 @@
+"""What a campaign found, for people, for scripts, and as a schedule file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from gemmgen.fuzz.campaign import Found, Tally
+from gemmgen.fuzz.factors import FACTORS
+from gemmgen.fuzz.plans import possible_pairs
+from gemmgen.fuzz.trial import Failure
+
+_WIDTH = 96
+
+
+def summary(tally: Tally, seed: int) -> str:
+    """A few lines: the count, what was covered, and each failure with its replay."""
+    seen = len(possible_pairs()) - len(tally.unseen)
+    lines = [
+        f"seed {seed}: {tally.schedules} schedules, {tally.runs} runs of their texts, "
+        f"{tally.seconds:.0f} s: {_counted(len(tally.found), 'failure')}",
+        f"pairs of {len(FACTORS)} factors: {seen} of {len(possible_pairs())} legal ones seen",
+        f"refused: {tally.refused.total()} ({tally.share_refused:.1%})",
+    ]
+    lines += [f"the rules of what is legal differ: {unlike}" for unlike in tally.unlike[:5]]
+    for found in tally.found:
+        lines += ["", *_told(found)]
+    return "\n".join(lines) + "\n"
+
+
+def coverage(tally: Tally) -> str:
+    """The legal pairs that were not seen, a line each."""
+    if not tally.unseen:
+        return "every legal pair was seen\n"
+    lines = [f"{a}={x} with {b}={y}" for a, b, x, y in sorted(tally.unseen)]
+    return "not seen: " + "\nnot seen: ".join(lines) + "\n"
+
+
+def as_json(tally: Tally, seed: int) -> str:
+    """The same for scripts."""
+    found = {
+        "seed": seed,
+        "schedules": tally.schedules,
+        "runs": tally.runs,
+        "seconds": round(tally.seconds, 3),
+        "pairs": {
+            "legal": len(possible_pairs()),
+            "unseen": [list(p) for p in sorted(tally.unseen)],
+        },
+        "refused": dict(tally.refused.most_common()),
+        "unlike": tally.unlike,
+        "failures": [
+            {
+                "replay": f.trial.replay,
+                "layer": f.failure.layer,
+                "kind": f.failure.kind,
+                "blame": f.failure.blame,
+                "detail": f.failure.detail,
+                "call": f.failure.case.text() if f.failure.case else None,
+                "schedule": f.trial.text,
+                "small": f.small.text if f.small else None,
+            }
+            for f in tally.found
+        ],
+    }
+    return json.dumps(found, indent=2) + "\n"
+
+
+def saved(tally: Tally, folder: Path) -> tuple[Path, ...]:
+    """Writes each schedule that was made small into ``folder``; the files."""
+    paths: list[Path] = []
+    for found in tally.found:
+        if found.small is not None:
+            path = folder / f"{_file_name(found)}.sched"
+            path.write_text(as_schedule(found), encoding="utf-8", newline="\n")
+            paths.append(path)
+    return tuple(paths)
+
+
+def as_schedule(found: Found) -> str:
+    """The smallest schedule, with what went wrong as its comment."""
+    assert found.small is not None
+    failure = found.small.failure
+    comment = [_headline(failure), *_wrapped(failure.detail)]
+    if failure.case:
+        comment.append(f"at {failure.case.text()}")
+    comment.append(f"first seen by gemmgen fuzz --replay {found.trial.replay}")
+    return "".join(f"# {line}\n" for line in comment) + "\n" + found.small.text
+
+
+def _file_name(found: Found) -> str:
+    kind = re.sub(r"\W+", "-", f"{found.failure.layer}-{found.failure.kind}").strip("-").lower()
+    return f"{kind}-{found.trial.seed}-{found.trial.index}"
+
+
+def _told(found: Found) -> list[str]:
+    lines = [f"gemmgen fuzz --replay {found.trial.replay}   # {_headline(found.failure)}"]
+    lines += [f"  {line}" for line in _wrapped(found.failure.detail)]
+    if found.failure.case:
+        lines.append(f"  at {found.failure.case.text()}")
+    if found.small:
+        lines.append(f"  the smallest schedule that fails alike ({found.small.tried} tried):")
+        lines += [f"    {line}" for line in found.small.text.splitlines()]
+        if found.small.failure.case:
+            lines.append(f"  at {found.small.failure.case.text()}")
+    return lines
+
+
+def _headline(failure: Failure) -> str:
+    blame = f", after {failure.blame}" if failure.blame else ""
+    return f"{failure.layer} {failure.kind}{blame}"
+
+
+def _wrapped(text: str) -> list[str]:
+    """The first lines of a message, each cut where it is too long."""
+    return [line[:_WIDTH] for line in text.splitlines()[:6]]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
