@@ -45,6 +45,12 @@ def as_json(e: Explanation) -> dict[str, Json]:
             {"buffer": p.buffer, "width": p.width, "now": asdict(p.now), "best": asdict(p.best)}
             for p in e.pads
         ],
+        **_bounds(e),
+    }
+
+
+def _bounds(e: Explanation) -> dict[str, Json]:
+    return {
         "resources": {
             "threads": e.resources.threads,
             "shared": e.resources.shared,

@@ -107,7 +107,8 @@ def architecture(target: str, gpu: Gpu) -> str:
     if target.rstrip("a") == gpu.arch:
         return target
     if _number(target) > _number(gpu.arch):
-        raise UsageError(f"the schedule needs {target}, and {gpu.name} is {gpu.arch}")
+        why = f"the schedule needs {target}, and {gpu.name} is {gpu.arch}"
+        raise UsageError(f"{why}: --arch {gpu.arch} asks for less")
     return gpu.arch
 
 

@@ -107,14 +107,10 @@ class Walk:
 
     def is_data(self, expr: Expr) -> bool:
         """Is this a float that the walk does not compute?"""
-        match expr:
-            case Element():
-                return True
-            case Var(name):
-                found = self.scope.find(name)
-                return isinstance(found, Slot) and found.kind == "float"
-            case _:
-                return False
+        if not isinstance(expr, Var):
+            return isinstance(expr, Element)
+        found = self.scope.find(expr.name)
+        return isinstance(found, Slot) and found.kind == "float"
 
     def sequence(self, body: tuple[Node, ...]) -> Step | None:
         steps = [step for node in body if (step := self.node(node)) is not None]
