@@ -73,5 +73,6 @@ def _formula(
     name: str, counted: int, mnk: str, products: float, sharing: list[tuple[str, int]]
 ) -> Formula:
     terms = [f"1/{extent}" if value > 1 else "1" for extent, value in sharing]
-    text = f"{mnk}({' + '.join(terms)})"
+    alone = all(term == "1" for term in terms)
+    text = f"{len(terms)}{mnk}" if alone else f"{mnk}({' + '.join(terms)})"
     return Formula(name, counted, text, products * sum(1 / value for _, value in sharing))

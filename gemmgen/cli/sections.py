@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 
@@ -10,15 +11,23 @@ from gemmgen.analyze.report import Section
 from gemmgen.cli.files import put
 
 NUMBER = re.compile(r"[\d,.]+( ?[%\w/]+)?|-")
+RULES = 3
+"""Characters that a table takes beside each column, at the most."""
 
 
 def show(sections: Iterable[Section]) -> None:
-    """Prints ``sections`` on standard output."""
-    if sys.stdout.isatty():
-        for section in sections:
+    """Prints ``sections`` on standard output; a table wider than the terminal is plain text."""
+    texts: list[str] = []
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for section in sections:
+        text = plain(section)
+        if max(map(len, text.splitlines())) + RULES * len(section.header) < width:
             _rich(section)
-    else:
-        put("\n".join(plain(section) for section in sections))
+        elif width:
+            put(text + "\n")
+        else:
+            texts.append(text)
+    put("\n".join(texts))
 
 
 def plain(section: Section) -> str:
@@ -58,7 +67,9 @@ def _rich(section: Section) -> None:
     )
     for i in range(len(section.rows[0]) if section.rows else 0):
         name = section.header[i] if section.header else ""
-        table.add_column(Text(name), justify="right" if _is_numeric(section, i) else "left")
+        table.add_column(
+            Text(name), justify="right" if _is_numeric(section, i) else "left", no_wrap=True
+        )
     for row in section.rows:
         table.add_row(*map(Text, row))
     Console().print(table)
