@@ -162,18 +162,31 @@ class RegisterPipeline:
             origin = Binary("*", ahead, names.block(self.pipeline.letter))
             transfers = tuple(Transfer(c, origin, Stage(ahead)) for c in ring.copies)
             body = self._if_in_range(origin, transfers)
+            if self._crosses_tiles() and self._is_whole():
+                body = self._fill_in_any_case(ring, origin)
             last = Binary("-", ring.count, Int(1))
             filled = (Repeat(ahead.name, Int(0), last, Int(1), body),)
             note = "the first tiles"
         return Phase(note, _cited(self.kernel, ring.copies, "cache_shared"), filled)
 
+    def _fill_in_any_case(self, ring: Ring, origin: Expr) -> tuple[Timed, ...]:
+        """The last step reads fragments of a tile behind the last one: any tile, but one that has
+        been written."""
+        size, next_k = Var(names.extent(self.pipeline.letter)), self._next(ring)
+        inside = Select(below(origin, size), origin, Int(0))
+        transfers = (Transfer(c, next_k, Stage(Var(f"{ring.prefix}ahead"))) for c in ring.copies)
+        return self._if_in_range(Int(0), (Set(next_k.name, inside), *transfers))
+
+    def _is_whole(self) -> bool:
+        """Is K a multiple of the step, so that no load is guarded along k?"""
+        pipeline = self.pipeline
+        return divides(self.program, names.extent(pipeline.letter), pipeline.step)
+
     def _if_in_range(self, origin: Expr, body: tuple[Timed, ...]) -> tuple[Timed, ...]:
         """A tile outside K is read as zeros by its guards; where those are assumed away, not at
         all."""
         size = names.extent(self.pipeline.letter)
-        if divides(self.program, size, self.pipeline.step):
-            return (When(below(origin, Var(size)), body),)
-        return body
+        return (When(below(origin, Var(size)), body),) if self._is_whole() else body
 
     def _body(self) -> tuple[Timed, ...]:
         (loop,) = self.pipeline.consume
@@ -245,7 +258,7 @@ class RegisterPipeline:
         """The tile to load ahead: past the last one there are zeros, or, unguarded, any tile will
         do."""
         size = names.extent(self.pipeline.letter)
-        if divides(self.program, size, self.pipeline.step):
+        if self._is_whole():
             return Select(below(origin, Var(size)), origin, names.tile_origin(self.pipeline.letter))
         return origin
 
