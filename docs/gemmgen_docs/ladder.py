@@ -170,7 +170,7 @@ def _line(name: str, sizes: list[int]) -> list[str]:
         figures = explained(name)
         reads = [f for f in figures["formulas"] if f["name"].startswith("global reads")][-1]
         bound = figures["roofline"]["binding"]
-        line += [f"`{reads['formula']}`", bound]
+        line += [f"`{reads['formula']}`", bound.replace(" ", "&nbsp;")]
         line.append(f"{figures['roofline']['attainable_flops'] / 1e12:.1f}")
     at = {max(row["shape"].values()): _share(row) for row in _rows(name)}
     return line + [at.get(size, "") for size in sizes]
