@@ -14,6 +14,8 @@ from gemmgen.source import Source, Span
 
 _MOST = 50
 """Mistakes that are printed in full; of more, the number is told."""
+_ENOUGH = 1000
+"""Mistakes after which checking ends: such a file is no schedule, and may be made to take long."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,16 @@ class Refusal(Exception):
 
 
 class Mistakes(list[Mistake]):
-    """The mistakes found so far; checking goes on after each."""
+    """The mistakes found so far in ``source``; checking goes on after each, up to a thousand."""
+
+    def __init__(self, source: Source | None = None):
+        super().__init__()
+        self.source = source or Source("")
+
+    def append(self, mistake: Mistake) -> None:
+        super().append(mistake)
+        if len(self) >= _ENOUGH:
+            raise ScheduleError(self.source, tuple(self))
 
     @contextmanager
     def caught(self) -> Generator[None]:

@@ -50,6 +50,7 @@ def check_directive(
 class _Checker:
     def __init__(self, raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values):
         self.raw, self.spec, self.values, self.sure = raw, spec, values, scope.sure
+        self.given = {argument.name.text for argument in raw.arguments}
         self.word = spec.name
         self.letters = letters(scope.gemm)
         self.gemm = scope.gemm
@@ -173,7 +174,7 @@ class _Checker:
             return
         name, names = raw.name.text, ", ".join(self.written.values())
         near = argument_meant(name, self.written)
-        if near == name or near in {other.name.text for other in self.raw.arguments}:
+        if near == name or near in self.given:
             near = None
         takes = f"{self.word} takes {names}" if names else "it takes none"
         raise Refusal(

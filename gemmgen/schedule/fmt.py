@@ -30,7 +30,8 @@ def fmt_source(source: Source) -> str:
     and those below the last statement stay below.  Formatting the result changes nothing.  Raises
     ``ScheduleError`` where a statement can't be read.
     """
-    source, mistakes = source.cleaned(), Mistakes()
+    source = source.cleaned()
+    mistakes = Mistakes(source)
     found = split(source, mistakes)
     for statement in found.statements:
         with mistakes.caught():

@@ -45,7 +45,8 @@ def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
 
     Raises ``ScheduleError`` with every mistake of the text.
     """
-    source, mistakes = source.cleaned(), Mistakes()
+    source = source.cleaned()
+    mistakes = Mistakes(source)
     contents = read_contents(source, SPEC_OF, mistakes)
     checker = _Checker(source, contents, mistakes)
     schedule = checker.schedule(settings)
@@ -59,7 +60,8 @@ def choices(source: Source) -> dict[str, Choice]:
 
     Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
     """
-    source, mistakes = source.cleaned(), Mistakes()
+    source = source.cleaned()
+    mistakes = Mistakes(source)
     contents = read_contents(source, SPEC_OF, mistakes)
     knobs = find_knobs(contents.lets, contents.directives)
     _Checker(source, contents, mistakes).schedule((), settled=False)

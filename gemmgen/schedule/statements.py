@@ -11,6 +11,8 @@ from gemmgen.source import Source, Span, shown
 
 MOST_BYTES = 256 * 1024
 MOST_STATEMENTS = 1000
+MOST_CHARACTERS = 64 * 1024
+"""Of one statement."""
 DEEPEST = 64
 NUL = "\0"
 
@@ -165,6 +167,12 @@ class _Splitter:
         word = name.group() if name else ""
         above, beside = tuple(self.above), tuple(self.beside)
         self.found.append(Statement(word, text, self.start, above, beside))
+        if len(text) > MOST_CHARACTERS:
+            raise Refusal(
+                f"the statement has {len(text):,} characters, at most {MOST_CHARACTERS:,} are read",
+                at=self.found[-1].word_span,
+                hint="a schedule is some ten lines; is this the right file?",
+            )
         if len(self.found) > MOST_STATEMENTS:
             raise Refusal(
                 f"the file has more than {MOST_STATEMENTS} statements",

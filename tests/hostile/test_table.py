@@ -53,6 +53,7 @@ def test_no_row_stands_twice() -> None:
 
 
 JUDGEMENT = (
+    "write acc for the sum",
     "write it like",
     "the directives are",
     "one statement a line",
@@ -138,6 +139,7 @@ SAMPLE = (
     "a file of 100 MB",
     "standard input of 100 MB",
     "a file of one long line",
+    "a line of arguments",
 )
 
 
@@ -154,6 +156,7 @@ def test_a_process_of_its_own_needs_little(name: str, folder: Path) -> None:
         "a file of 100 MB": b"tile m=8 n=32  # and so on\n",
         "standard input of 100 MB": b"tile m=8 n=32\n",
         "a list of mistakes": b"oops\n" * 900,
+        "a line of arguments": b"tile " + b" ".join(b"m%d=4" % i for i in range(7000)),
         "a file of one long line": b"fuse_epilogue acc" + b" + acc" * 40_000,
     }
     data = made.get(name) or next(row.data for row in ROWS if row.name == name)
