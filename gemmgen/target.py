@@ -16,6 +16,8 @@ MAX_REGISTERS = 255
 """32-bit registers per thread."""
 REGISTER_FILE = 65536
 """32-bit registers per multiprocessor."""
+RESIDENT_THREADS = 1024
+"""Threads that a multiprocessor holds on every architecture: sm_75's."""
 OVERHEAD = 24
 """Registers a thread needs beside its arrays, at the least: places, bounds, pointers."""
 WARP = 32

@@ -109,8 +109,14 @@ class _Progress:
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._next = 0.0
+        self._told = 0
 
     def __call__(self, tally: Tally) -> None:
+        from gemmgen.fuzz.report import told
+
+        for found in tally.found[self._told :]:
+            click.echo("\n".join(["", *told(found), ""]), err=True)
+        self._told = len(tally.found)
         if tally.seconds < self._next:
             return
         self._next = tally.seconds + (0.5 if self._terminal else 30.0)

@@ -25,7 +25,7 @@ def summary(tally: Tally, seed: int) -> str:
     ]
     lines += [f"the rules of what is legal differ: {unlike}" for unlike in tally.unlike[:5]]
     for found in tally.found:
-        lines += ["", *_told(found)]
+        lines += ["", *told(found)]
     return "\n".join(lines) + "\n"
 
 
@@ -94,7 +94,8 @@ def _file_name(found: Found) -> str:
     return f"{kind}-{found.trial.seed}-{found.trial.index}"
 
 
-def _told(found: Found) -> list[str]:
+def told(found: Found) -> list[str]:
+    """A failure's lines: its replay, what went wrong, the smallest schedule that fails alike."""
     lines = [f"gemmgen fuzz --replay {found.trial.replay}   # {_headline(found.failure)}"]
     lines += [f"  {line}" for line in _wrapped(found.failure.detail)]
     if found.failure.case:

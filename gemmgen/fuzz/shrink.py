@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from gemmgen.fuzz.simpler import simpler
 from gemmgen.fuzz.trial import Failure, again
-from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
@@ -29,9 +28,9 @@ class Small:
     tried: int
 
 
-def shrink(text: str, failure: Failure, seconds: float = SECONDS) -> Small:
-    """The smallest schedule that fails like ``text``, within ``seconds``."""
-    return _Shrinking(text, failure, time.monotonic() + seconds).run()
+def shrink(text: str, failure: Failure, seconds: float | None = None) -> Small:
+    """The smallest schedule that fails like ``text``, within ``seconds`` (``SECONDS``)."""
+    return _Shrinking(text, failure, time.monotonic() + (seconds or SECONDS)).run()
 
 
 class _Shrinking:
@@ -119,8 +118,3 @@ def _simpler_cases(case: Case) -> Iterator[Case]:
 
 def _less(size: int, wanted: Iterable[int]) -> Iterator[int]:
     return (less for less in dict.fromkeys(wanted) if 0 <= less < size)
-
-
-def schedule_of(text: str) -> Schedule:
-    """The schedule of a text that is known to be one."""
-    return parse_schedule(Source(text))

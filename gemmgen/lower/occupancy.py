@@ -9,12 +9,12 @@ from __future__ import annotations
 from gemmgen.ir.nodes import Space
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import staging_array
-from gemmgen.target import OVERHEAD, REGISTER_FILE
+from gemmgen.target import OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
 
 
 def blocks_per_multiprocessor(context: Context) -> int:
-    """2 where the arrays of two blocks' threads fit in the registers, else 1."""
-    if context.scalar_sums:
+    """2 where two blocks' threads fit, and their arrays in the registers; else 1."""
+    if context.scalar_sums or 2 * context.kernel.spread.threads > RESIDENT_THREADS:
         return 1
     needed = array_registers(context) + OVERHEAD
     return 2 if 2 * context.kernel.spread.threads * needed <= REGISTER_FILE else 1

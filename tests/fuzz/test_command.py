@@ -1,0 +1,52 @@
+"""``gemmgen fuzz``: exit codes, replay lines, files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gemmgen.cli import main
+from gemmgen.expand import registers
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
+
+
+def fuzz(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["fuzz", *arguments])
+
+
+def test_a_campaign_without_failures_exits_with_0() -> None:
+    done = fuzz("--count", "3", "--jobs", "1", "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert (found["schedules"], found["failures"]) == (3, [])
+
+
+def test_a_failure_is_told_replayed_and_saved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(registers, "_before", lambda ring: ring.stage)
+    monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 2.0)
+    done = fuzz("--count", "6", "--jobs", "1")
+    assert done.exit_code == 1
+    replay = done.stdout.split("gemmgen fuzz --replay ")[1].split()[0]
+    again = fuzz("--replay", replay, "--save", str(tmp_path))
+    assert again.exit_code == 1
+    (file,) = tmp_path.glob("*.sched")
+    assert f"--replay {replay}" in file.read_text(encoding="utf-8")
+    monkeypatch.undo()
+    assert fuzz("--replay", replay).exit_code == 0
+
+
+@pytest.mark.parametrize("wrong", ["7", "1:", ":2", "1:2:3", "a:b", "-1:2"])
+def test_refuses_a_replay_that_is_none(wrong: str) -> None:
+    assert fuzz("--replay", wrong).exit_code == 2
+
+
+def test_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    done = fuzz("--count", "1", "--save", str(tmp_path / "none"))
+    assert done.exit_code == 2 and "there is no folder" in done.output

@@ -1,0 +1,120 @@
+"""Bugs planted in passes, expansion and lowering: found within a few schedules, and made small."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from gemmgen.expand import registers
+from gemmgen.fuzz import blame
+from gemmgen.fuzz.campaign import Trial, trial_at
+from gemmgen.fuzz.shrink import shrink
+from gemmgen.ir.expanded import Sync
+from gemmgen.lower import epilogue
+from gemmgen.lower.context import Context
+from gemmgen.passes.double_buffer import DoubleBuffer
+from gemmgen.passes.pad import Pad
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
+MOST_SCHEDULES, MOST_LINES = 30, 8
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def barrier_dropped(patch: pytest.MonkeyPatch) -> None:
+    """The barrier between a step's arithmetic and the next step's tiles."""
+    body = registers.RegisterPipeline._body
+
+    def without(self: registers.RegisterPipeline) -> tuple[object, ...]:
+        found = body(self)
+        last = max((i for i, node in enumerate(found) if isinstance(node, Sync)), default=-1)
+        return tuple(node for i, node in enumerate(found) if i != last)
+
+    patch.setattr(registers.RegisterPipeline, "_body", without)
+
+
+def stage_off_by_one(patch: pytest.MonkeyPatch) -> None:
+    """The next tile goes where the present one is read."""
+    patch.setattr(registers, "_before", lambda ring: ring.stage)
+
+
+def pad_off_by_one(patch: pytest.MonkeyPatch) -> None:
+    """Rows that are read wide begin between two words."""
+    read = Pad.read
+
+    def longer(said: object, schedule: object) -> Pad:
+        one = read(said, schedule)
+        return dataclasses.replace(
+            one, pads=tuple(dataclasses.replace(p, value=p.value + 1) for p in one.pads)
+        )
+
+    patch.setattr(Pad, "read", staticmethod(longer))
+    patch.setattr("gemmgen.passes.pad.wide_access", lambda kernel, tile: 1)
+
+
+def guard_dropped(patch: pytest.MonkeyPatch) -> None:
+    """Loads and stores along n do not look where the matrix ends."""
+    inside = Context.inside
+
+    def unguarded(self: Context, letter: str, index: object) -> object:
+        return None if letter == self.problem.n else inside(self, letter, index)
+
+    patch.setattr(Context, "inside", unguarded)
+
+
+def old_c_always_read(patch: pytest.MonkeyPatch) -> None:
+    """beta = 0 reads C."""
+    patch.setattr(epilogue, "_skips_old", lambda context, node: False)
+
+
+def too_few_stages(patch: pytest.MonkeyPatch) -> None:
+    """A pass that raises: no schedule may do that."""
+    read = DoubleBuffer.read
+
+    def broken(said: object, schedule: object) -> DoubleBuffer:
+        one = read(said, schedule)
+        assert all(fact.value < 3 for fact in one.buffers)
+        return one
+
+    patch.setattr(DoubleBuffer, "read", staticmethod(broken))
+
+
+BUGS: dict[Plant, set[str]] = {
+    barrier_dropped: {"race"},
+    stage_off_by_one: {"race", "meaning", "wrong result", "never written"},
+    pad_off_by_one: {"misaligned", "IRError"},
+    guard_dropped: {"out of bounds", "meaning", "wrong result", "fault", "two owners"},
+    old_c_always_read: {"wrong result", "meaning", "never written", "out of bounds"},
+    too_few_stages: {"AssertionError"},
+}
+
+
+def first_failure() -> Trial:
+    for index in range(MOST_SCHEDULES):
+        trial = trial_at(1, index)
+        if trial.verdict.failure is not None:
+            return trial
+    raise AssertionError(f"nothing is found in {MOST_SCHEDULES} schedules")
+
+
+@pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_found_and_made_small(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    trial = first_failure()
+    failure = trial.verdict.failure
+    assert failure is not None and failure.kind in BUGS[plant], failure
+    small = shrink(trial.text, failure, seconds=15)
+    assert small.failure.kind == failure.kind
+    assert len(small.text.splitlines()) <= MOST_LINES, small.text
+    assert len(small.text) < len(trial.text)
+
+
+def test_a_pass_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage_off_by_one(monkeypatch)
+    trial = first_failure()
+    assert trial.verdict.failure is not None
+    assert "double_buffer" in blame.blamed(trial.text, trial.verdict.failure).blame
