@@ -117,12 +117,7 @@ def compiled_or_none(text: str) -> str | None:
         return None
 
 
-PREPROCESSOR = {
-    "#ifndef __CUDACC_RTC__",
-    "#if !defined(__CUDACC_RTC__)",
-    "#endif",
-    "#pragma unroll",
-}
+PREPROCESSOR = re.compile(r"#ifndef __CUDACC_RTC__|#endif|#pragma unroll( [0-9]+)?")
 
 
 def check_text(text: str) -> None:
