@@ -22,8 +22,8 @@ from gemmgen.verify.epilogue import Wanted, hides_c, wanted
 from gemmgen.verify.shapes import Shape, alignment, solve, tile_of
 
 SECONDS = 2
-SPARSE_PITCH = 2**30
-"""Elements; two rows of these are beyond an int."""
+SPAN = 2**31
+"""Elements; half of a sparse matrix is as long, so that its later rows are beyond an int."""
 
 _ORDERS = ("ascending", "descending", "shuffled")
 _SCALARS = ((0.7, -1.0), (0.7, 0.0), (-1.0, 0.7), (1.0, 1.0))
@@ -47,6 +47,9 @@ class Trials:
         self._emitted = emitted
         self._problem = problem_of(emitted.schedule)
         self._calls = tuple(self._prepared())
+        m, n, k, _ = tile_of(emitted.schedule)
+        wide = ((5, 6, 5), (m, n, 2 * k), (m + 2, n + 3, 2 * k + 3))
+        self._spanning = tuple(self._prepare(shape, 1.0, 1.0, 0) for shape in wide)
         self._code = object_code(emitted.text, emitted.interface)
 
     def is_same_program(self, text: str) -> bool:
@@ -64,7 +67,8 @@ class Trials:
                 complaint = self._run(kernel, call)
                 if complaint is not None:
                     return complaint
-            return self._run_sparse(kernel)
+            self._run_sparse(kernel)
+            return None
         except KernelFault as fault:
             return str(fault)
         except KernelTimeout as timeout:
@@ -128,25 +132,26 @@ class Trials:
         compared = reference.compare(result, call.want.value, call.want.bound)
         return None if compared.equal else compared.text()
 
-    def _run_sparse(self, kernel: CompiledKernel) -> str | None:
-        """Matrices of few elements that span more than an int counts."""
-        call = self._prepare((3, 4, 3), 1.0, 1.0, 0)
-        interface, pitches = self._emitted.interface, dict(self._emitted.interface.pitch)
-        numbers = dict(call.numbers)
+    def _run_sparse(self, kernel: CompiledKernel) -> None:
+        """Runs where the later rows of each matrix lie beyond an int of elements.
+
+        Raises KernelFault, KernelTimeout.
+        """
+        interface = self._emitted.interface
+        pitches = dict(interface.pitch)
         leading = {p.name for p in interface.params if p.kind == "ld"}
-        numbers |= {name: SPARSE_PITCH for name in pitches.values() if name in leading}
-        integers = {name: int(value) for name, value in numbers.items()}
-        if any(pitch not in leading for pitch in pitches.values()):
-            return None
-        addresses = {name: 0 for name in call.tensors}
-        if interface.violated(integers | addresses):
-            return None
-        arguments: dict[str, Argument] = dict(numbers)
-        for name, held in call.tensors.items():
-            wide = name in pitches
-            arguments[name] = sparse(held, SPARSE_PITCH) if wide else held.reshape(-1).copy()
-        kernel.run(arguments, seconds=SECONDS, unreadable=call.unreadable)
-        return None
+        if not leading.issuperset(pitches.values()):
+            return
+        for call in self._spanning:
+            arguments: dict[str, Argument] = dict(call.numbers)
+            for name, held in call.tensors.items():
+                if name not in pitches:
+                    arguments[name] = held
+                    continue
+                pitch = SPAN // max(len(held) // 2, 1)
+                arguments[pitches[name]] = pitch
+                arguments[name] = sparse(held, pitch)
+            kernel.run(arguments, seconds=SECONDS, unreadable=call.unreadable)
 
 
 def _shapes(emitted: Emitted) -> tuple[Shape, ...]:
@@ -155,15 +160,19 @@ def _shapes(emitted: Emitted) -> tuple[Shape, ...]:
     ring = k * (stages + 1)
     return (
         (3, 5, 7),
+        (9, 5, 2 * k + 3),
         (m + 2, n + 3, 2 * k + 1),
         (m, n, ring),
         (m - 1, n + 1, ring - 1),
-        (m + 1, n - 1, 3),
+        (m + 1, n - 1, 2 * k + 1),
         (2 * m + 1, n, k + 3),
         (m, 2 * n + 1, k - 1),
+        (9, 5, m + n + 2 * k),
+        (m + n, 5, 3 * k),
         (m + 4, n + 4, 4),
         (3, 5, 0),
         (9 * m + 1, n + 1, 1),
+        (9 * m + 1, n, 1),
     )
 
 

@@ -18,7 +18,10 @@ _STATIC = re.compile(rf"__shared__[^;=]*?\bfloat (\w+){_SIZES};")
 _DYNAMIC = re.compile(
     rf"float\(\*const (\w+)\){_SIZES} =\s*reinterpret_cast<[^>]*>\(\s*(\w+)\s*(?:\+([^;]*))?\);"
 )
-_SYMBOL = re.compile(r"\s*\d+: ([0-9a-f]+)\s+(\d+) TLS .*?(?:_ZZ\d+\w+?E\d+)?(\w+)$", re.MULTILINE)
+_SYMBOL = re.compile(
+    r"\s*\d+: ([0-9a-f]+)\s+(0x[0-9a-f]+|\d+) TLS .*?(?:_ZZ\d+\w+?E\d+)?(\w+)$", re.MULTILINE
+)
+"""A line of readelf, which writes sizes from 100,000 in hexadecimal."""
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: int.__add__,
     ast.Sub: int.__sub__,
@@ -61,7 +64,7 @@ def shared_arrays(text: str, program: Path) -> tuple[SharedArray, ...]:
     )
     arrays: list[SharedArray] = []
     for place, size, name in _SYMBOL.findall(listed.stdout):
-        whole = SharedArray(name, int(place, 16), int(size), static.get(name, ()))
+        whole = SharedArray(name, int(place, 16), int(size, 0), static.get(name, ()))
         arrays += _within(whole, text, constants) or [whole]
     return tuple(arrays)
 

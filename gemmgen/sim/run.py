@@ -48,7 +48,7 @@ class CompiledKernel:
         self.checked = checked
         self._text = text
         directory = tempfile.TemporaryDirectory(prefix="gemmgen-")
-        self._program = toolchain.build(
+        self.program = toolchain.build(
             text,
             interface,
             Path(directory.name),
@@ -56,8 +56,8 @@ class CompiledKernel:
             ucontext=ucontext,
             warn=warn,
         )
-        self._arrays = shared_arrays(text, self._program) if checked else ()
-        self._process = process.Process(self._program)
+        self._arrays = shared_arrays(text, self.program) if checked else ()
+        self._process = process.Process(self.program)
         self._finalize = weakref.finalize(self, _release, self._process, directory)
 
     def run(
@@ -95,13 +95,19 @@ class CompiledKernel:
         if records:
             findings = read_findings(records, self._context(launch))
             raise KernelFault(summary(findings), findings)
+        self._check_shared()
+
+    def _check_shared(self) -> None:
+        declared, used = self.interface.static_shared, sum(a.bytes for a in self._arrays)
+        if self.checked and declared and used != declared:
+            raise KernelFault(
+                f"the text declares {used} bytes of shared memory, its interface {declared}"
+            )
 
     def _context(self, launch: process.Launch) -> Context:
         shapes = (TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
         file = f"{self.interface.name}.cu"
-        return Context(
-            self._text, file, self._program, launch.block[0], tuple(shapes), self._arrays
-        )
+        return Context(self._text, file, self.program, launch.block[0], tuple(shapes), self._arrays)
 
     def close(self) -> None:
         """Ends the kernel's process and removes its program."""

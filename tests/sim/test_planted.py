@@ -294,6 +294,18 @@ def test_finds_a_missing_alignment(example: str, old: str) -> None:
         checked(example, changed)
 
 
+def test_finds_shared_memory_beyond_what_the_interface_says() -> None:
+    changed = planted(emitted("double_buffered").text, "B_shared[2]", "B_shared[3]")
+    with pytest.raises(KernelFault, match="declares 20736 bytes of shared memory, its interface"):
+        complaint("double_buffered", checked("double_buffered", changed), RAGGED)
+
+
+def test_finds_a_variable_never_set_behind_a_product_with_zero() -> None:
+    changed = planted(emitted("vectorized").text, "e < 4", "e < 3")
+    with pytest.raises(KernelFault, match=r"^never written: .* reads A_shared"):
+        complaint("vectorized", checked("vectorized", changed), RAGGED)
+
+
 def test_finds_launch_bounds_that_are_not_the_block() -> None:
     changed = planted(emitted("tiled").text, "THREADS = BM * BN", "THREADS = BM + BN")
     with pytest.raises(CompileFailure, match="the launch bounds are the threads of a block"):
@@ -306,7 +318,11 @@ def test_a_finding_names_both_threads_and_the_element() -> None:
     with pytest.raises(KernelFault) as raised:
         complaint(plant.example, checked(plant.example, changed), RAGGED)
     first = raised.value.findings[0]
-    assert (first.kind, first.element, first.other is not None) == ("race", "A_shared[0, 0, 0]", True)
+    assert (first.kind, first.element, first.other is not None) == (
+        "race",
+        "A_shared[0, 0, 0]",
+        True,
+    )
     assert str(raised.value).startswith(
         "race: thread (1, 0) reads A_shared[0, 0, 0] in block 0, at line "
     )
@@ -318,6 +334,5 @@ def test_the_kernel_serves_again_after_findings() -> None:
     changed = planted(emitted(plant.example).text, plant.old, plant.new)
     kernel = checked(plant.example, changed)
     for _, order in itertools.product(range(2), ORDERS):
-        with pytest.raises(KernelFault, match="^race"):
+        with pytest.raises(KernelFault, match=r"^race"):
             complaint(plant.example, kernel, Case(5, 5, 64, order=order))
-    # one tile of K alone: the other stage is filled, but never read

@@ -1,0 +1,73 @@
+"""A line of emitted text leads back to its directive, and shared memory to its arrays."""
+
+from __future__ import annotations
+
+import pytest
+from emitted_kernels import checked, emitted
+
+from gemmgen.sim.blame import blame
+from gemmgen.sim.layout import shared_arrays, unravel
+
+TILE = "tile m=32 n=32 k=32"
+CACHED = "cache_shared A[k, m] B[k, n]"
+DOUBLE = "double_buffer A B"
+GEMM = "gemm C[m, n] = A[m, k] * B[k, n]"
+
+
+def line_of(text: str, part: str, nth: int = 1) -> int:
+    lines = [i for i, line in enumerate(text.split("\n"), 1) if part in line]
+    return lines[nth - 1]
+
+
+@pytest.mark.parametrize(
+    ("part", "nth", "directive"),
+    [
+        ("const int tile_m", 1, TILE),
+        ("A_shared[0][A_k][A_m] =", 1, CACHED),
+        ("__syncthreads();", 1, CACHED),
+        ("for (int tile_k", 1, TILE),
+        ("A_next = ", 1, DOUBLE),
+        ("B_next = ", 1, DOUBLE),
+        ("acc = fmaf", 1, TILE),
+        ("A_shared[fill]", 1, DOUBLE),
+        ("__syncthreads();", 2, DOUBLE),
+        ("C[(long long)m * ldc + n] =", 1, GEMM),
+        ("float A_shared[2]", 1, f"{CACHED}; pad A by=1; {DOUBLE}"),
+    ],
+)
+def test_the_nearest_comment_that_encloses_a_line_is_cited(
+    part: str, nth: int, directive: str
+) -> None:
+    text = emitted("double_buffered").text
+    assert blame(text, line_of(text, part, nth)) == directive
+
+
+def test_a_kernel_without_comments_comes_from_its_gemm() -> None:
+    text = emitted("naive").text
+    assert blame(text, line_of(text, "acc = fmaf")) == GEMM
+
+
+def test_a_line_that_is_not_there_comes_from_nothing() -> None:
+    assert blame("a\nb", 3) == blame("a\nb", 0) == ""
+
+
+def test_static_shared_arrays_are_found_with_their_shapes() -> None:
+    arrays = shared_arrays(emitted("vectorized").text, checked("vectorized").program)
+    known = {array.name: (array.bytes, array.shape) for array in arrays}
+    assert known == {
+        "A_shared": (2 * 8 * 132 * 4, (2, 8, 132)),
+        "B_shared": (2 * 8 * 128 * 4, (2, 8, 128)),
+    }
+
+
+def test_arrays_within_dynamic_shared_memory_are_told_apart() -> None:
+    a, b = shared_arrays(emitted("warp_tiled").text, checked("warp_tiled").program)
+    assert (a.name, a.shape) == ("A_shared", (2, 16, 132))
+    assert (b.name, b.offset, b.shape) == ("B_shared", a.offset + a.bytes, (2, 16, 256))
+    assert b.index(4 * (256 * 16 + 256 + 7)) == (1, 1, 7)
+
+
+def test_an_index_beyond_the_shape_counts_on() -> None:
+    assert unravel(0, (2, 3)) == (0, 0)
+    assert unravel(7, (2, 3)) == (2, 1)
+    assert unravel(7, ()) == (7,)
