@@ -1,5 +1,5 @@
 # What a contributor runs; CI runs `lint` and `test`.
-.PHONY: lint test format mutants proof-gpu ladder
+.PHONY: lint test format mutants proof-gpu ladder docs
 
 test:
 	pytest -n auto
@@ -21,3 +21,6 @@ proof-gpu:
 
 ladder:
 	gemmgen ladder --size 1024 --size 2048 --size 4096 --update README.md
+
+docs:
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

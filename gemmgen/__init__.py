@@ -6,21 +6,19 @@ Names are loaded when they are first used, so that importing ``gemmgen`` costs n
 from __future__ import annotations
 
 import importlib
-import sys
-import types
-from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gemmgen.api import compile, emit
+    from gemmgen.api import compile, emit_cuda
     from gemmgen.errors import ScheduleError
     from gemmgen.schedule.builder import Schedule
 
 __version__ = "0.1.0"
-__all__ = ["Schedule", "ScheduleError", "__version__", "compile", "emit"]
+__all__ = ["Schedule", "ScheduleError", "__version__", "compile", "emit_cuda"]
 
 _HOMES = {
     "compile": "gemmgen.api",
+    "emit_cuda": "gemmgen.api",
     "Schedule": "gemmgen.schedule.builder",
     "ScheduleError": "gemmgen.errors",
 }
@@ -34,18 +32,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(types.ModuleType):
-    """``gemmgen.emit`` is the function, though the folder of that name is imported at some time."""
-
-    @property
-    def emit(self) -> Callable[..., str]:
-        return cast(Callable[..., str], importlib.import_module("gemmgen.api").emit)
-
-    @emit.setter
-    def emit(self, folder: object) -> None:
-        """The import system puts a package's folders here."""
-
-
-sys.modules[__name__].__class__ = _Package

@@ -43,7 +43,9 @@ def compile(
     return Kernel.of(compile_any(schedule, arch=arch, set=set))
 
 
-def emit(schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None) -> str:
+def emit_cuda(
+    schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
+) -> str:
     """The CUDA C text of ``schedule``, as ``gemmgen emit`` prints it."""
     return compile_any(schedule, arch=arch, set=set).text
 

@@ -59,7 +59,10 @@ def compile_schedule(schedule: Schedule) -> Emitted:
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:
     """The naive program, then the program after each pass, in ladder order."""
-    steps = [Step("gemm", build(schedule))]
+    try:
+        steps = [Step("gemm", build(schedule))]
+    except Refusal as refusal:
+        raise ScheduleError(schedule.source, (refusal.mistake,)) from None
     mistakes: list[Mistake] = []
     refused: set[str] = set()
     for rung in passes_of(schedule):

@@ -13,6 +13,7 @@ import jinja2
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.header import (
     argument_conditions,
+    call_text,
     launch_lines,
     parameter_lines,
     pointer_conditions,
@@ -62,6 +63,7 @@ class LauncherView:
 class FileView:
     what: list[str]
     schedule: list[str]
+    call: list[str]
     launch: list[str]
     requires: list[str]
     kernel: str
@@ -75,6 +77,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     view = FileView(
         textwrap.wrap(what, WIDTH - 3),
         schedule.rstrip("\n").split("\n"),
+        _call_lines(interface),
         launch_lines(interface),
         requirement_lines(interface),
         _render(_kernel_view(kernel)),
@@ -95,6 +98,10 @@ def fold(line: str) -> str:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     return line[: ends[-1]].rstrip() + "\n" + fold(indent + line[ends[-1] :])
+
+
+def _call_lines(interface: Interface) -> list[str]:
+    return textwrap.wrap(call_text(interface), WIDTH - 8, subsequent_indent="    ")
 
 
 def _kernel_view(kernel: LoweredKernel) -> KernelView:

@@ -56,6 +56,12 @@ def launch_lines(interface: Interface) -> list[str]:
     return lines
 
 
+def call_text(interface: Interface) -> str:
+    """The launcher's call: its parameters in their order."""
+    names = ", ".join(p.name for p in interface.params)
+    return f"launch_{interface.name}({names}, stream)"
+
+
 def requirement_lines(interface: Interface) -> list[str]:
     """The requirements in words that fit a line."""
     return [", ".join(group) for group in _grouped(interface) if group]

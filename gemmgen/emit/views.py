@@ -176,7 +176,7 @@ def _move(target: Element, source: Element, width: int) -> str:
 
 def _for(node: For, render: Render) -> ForView | LineView:
     variable = node.variable
-    pragma = ["#pragma unroll"] if node.unroll else []
+    pragma = _unroll(node.unroll)
     step = f"++{variable}" if c_text(node.step) == "1" else f"{variable} += {c_text(node.step)}"
     head = f"int {variable} = {c_text(node.start)}; {variable} < {_bound(node.stop)}; {step}"
     body = bodies(node.body, render)
@@ -195,6 +195,12 @@ def _unscoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
 def _fits(head: str, body: list[str]) -> bool:
     """Is the body one short statement, which may stand behind its head?"""
     return len(body) == 1 and "\n" not in body[0] and len(head) + len(body[0]) <= SHORT
+
+
+def _unroll(unroll: bool | int) -> list[str]:
+    if unroll is True or not unroll:
+        return ["#pragma unroll"] if unroll else []
+    return [f"#pragma unroll {unroll}"]
 
 
 def _bound(stop: Expr) -> str:

@@ -14,6 +14,10 @@ StageOf = Callable[[str], Stage]
 
 NO_STAGE = Stage()
 
+SINGLE_UNROLL = 8
+"""Steps unrolled where a thread owns one element.  Were the loop unrolled wholly, compilers would
+mix its arithmetic with the loads of the next tile and put some of them behind it."""
+
 
 def plus(left: Expr, right: Expr) -> Expr:
     return Binary("+", left, right)
@@ -94,4 +98,5 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
         body.append(When(below(following, size), then))
     body.extend(fetch(kernel, c, k, origin, stage) for c in present)
     body.append(multiply(kernel, loop, k, origin, stage))
-    return (*first, Repeat(loop.letter, Int(0), size, Int(1), tuple(body), unroll=True))
+    unroll = True if fetches(kernel, loop) else SINGLE_UNROLL
+    return (*first, Repeat(loop.letter, Int(0), size, Int(1), tuple(body), unroll=unroll))

@@ -137,6 +137,7 @@ def tool() -> tuple[str, ...]:
         f"{os.environ[name]}/bin" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ
     ]
     folders.append("/usr/local/cuda/bin")
+    folders += _wheel_folders()
     triton = importlib.util.find_spec("triton")
     if triton is not None and triton.origin is not None:
         folders.append(str(Path(triton.origin).parent / "backends" / "nvidia" / "bin"))
@@ -146,9 +147,16 @@ def tool() -> tuple[str, ...]:
         if found is not None:
             return found, *command[1:]
     raise CannotCheck(
-        "neither nvdisasm nor cuobjdump is here, so no machine code can be read: install the CUDA "
-        "toolkit's cuda-nvdisasm, or set CUDA_HOME"
+        "neither nvdisasm nor cuobjdump is here, so no machine code can be read: "
+        "pip install nvidia-cuda-nvdisasm, or set CUDA_HOME"
     )
+
+
+def _wheel_folders() -> list[str]:
+    """Where the package ``nvidia-cuda-nvdisasm`` puts its program."""
+    nvidia = importlib.util.find_spec("nvidia")
+    places = nvidia.submodule_search_locations if nvidia else None
+    return [str(folder) for place in places or () for folder in Path(place).glob("*/bin")]
 
 
 def _listing(path: Path) -> str:

@@ -5,7 +5,8 @@ Every pass rewrites what this gives, and every rewrite is checked to compute wha
 
 from __future__ import annotations
 
-from gemmgen.ir.expr import Expr, Var
+from gemmgen.errors import Refusal
+from gemmgen.ir.expr import Expr, Var, walk
 from gemmgen.ir.nodes import (
     AxisSpread,
     Buffer,
@@ -38,6 +39,12 @@ def build(schedule: Schedule) -> Program:
     kernel maps to C, until the pass ``fuse_epilogue`` removes both.
     """
     problem = problem_of(schedule)
+    if schedule.epilogue is not None and Var("acc") not in walk(problem.epilogue):
+        raise Refusal(
+            "the epilogue doesn't use acc, the sums that the kernel is there to compute",
+            at=schedule.epilogue.span,
+            hint="write acc for the sum, such as relu(acc)",
+        )
     facts = tuple(Fact(a.name, a.divisor, a.equals) for a in schedule.assumes)
     name = schedule.kernel
     if schedule.epilogue is None:

@@ -122,6 +122,25 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
+ROUNDED = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sqrt"})
+"""Functions whose steps round: where f32 holds the exact value, it need not be the computed one."""
+FINEST = 2.0**-10
+"""A number of an epilogue that is no multiple of this counts as one that products round."""
+
+
+def rounds(expr: Expr) -> bool:
+    """May a step of the epilogue round on its way to a value that f32 holds?"""
+    match expr:
+        case Binary("/"):
+            return True
+        case Call(function):
+            return function in ROUNDED
+        case Float(value):
+            return value % FINEST != 0
+        case _:
+            return False
+
+
 def evaluate(
     expr: Expr,
     names: Mapping[str, Real],

@@ -81,7 +81,7 @@ class Repeat:
     stop: Expr
     step: Expr
     body: tuple[Timed, ...]
-    unroll: bool = False
+    unroll: bool | int = False
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ class For:
     stop: Expr
     step: Expr
     body: tuple[Node, ...]
-    unroll: bool = False
+    unroll: bool | int = False
+    """Wholly, or that many times; a hint to the compiler without a meaning of its own."""
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ class _Splitter:
 
 def no_word(statement: Statement) -> Refusal:
     """The refusal of a statement that begins with no name."""
-    first = statement.text.split(maxsplit=1)[0]
+    first = next(iter(statement.text.split(maxsplit=1)), "")  # "" for a space that is none of ours
     meant = _WORD.match(normalize("NFKC", first))
     hint = "one statement a line, such as `tile m=128 n=128 k=8`"
     return Refusal(

@@ -23,11 +23,11 @@ TILED = (
 def test_emit_takes_a_path_a_text_a_builder_and_a_value():
     path = EXAMPLES / "tiled.sched"
     texts = {
-        gemmgen.emit(path),
-        gemmgen.emit(str(path)),
-        gemmgen.emit(path.read_text()),
-        gemmgen.emit(TILED),
-        gemmgen.emit(TILED.build()),
+        gemmgen.emit_cuda(path),
+        gemmgen.emit_cuda(str(path)),
+        gemmgen.emit_cuda(path.read_text()),
+        gemmgen.emit_cuda(TILED),
+        gemmgen.emit_cuda(TILED.build()),
     }
     assert len(texts) == 1 and "__global__" in texts.pop()
 
@@ -36,7 +36,7 @@ def test_emit_stays_a_function_whatever_is_imported():
     import gemmgen.emit.ctext
     import gemmgen.pipeline
 
-    assert gemmgen.emit(TILED).startswith("// gemm: ")
+    assert gemmgen.emit_cuda(TILED).startswith("// gemm: ")
 
 
 def test_arch_and_set_settle_a_schedule():
@@ -44,17 +44,17 @@ def test_arch_and_set_settle_a_schedule():
     emitted = compile_any(space, arch="sm_90", set={"raster.group": 8})
     assert (emitted.name, emitted.target) == ("mine", "sm_90")
     with pytest.raises(gemmgen.ScheduleError, match=r"raster\.group=1"):
-        gemmgen.emit(space)
+        gemmgen.emit_cuda(space)
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: gemmgen.emit("missing.sched"), "no such file"),
-        (lambda: gemmgen.emit(pathlib.Path("missing")), "no such file"),
-        (lambda: gemmgen.emit(3), "not a int"),
-        (lambda: gemmgen.emit(TILED, arch="sm_1"), "there are sm_75"),
-        (lambda: gemmgen.emit(TILED.build(), set={"tile.m": 1}), "settled already"),
+        (lambda: gemmgen.emit_cuda("missing.sched"), "no such file"),
+        (lambda: gemmgen.emit_cuda(pathlib.Path("missing")), "no such file"),
+        (lambda: gemmgen.emit_cuda(3), "not a int"),
+        (lambda: gemmgen.emit_cuda(TILED, arch="sm_1"), "there are sm_75"),
+        (lambda: gemmgen.emit_cuda(TILED.build(), set={"tile.m": 1}), "settled already"),
     ],
 )
 def test_mistakes_are_sentences(call, told: str):
@@ -64,7 +64,7 @@ def test_mistakes_are_sentences(call, told: str):
 
 def test_a_schedules_mistake_has_its_place():
     with pytest.raises(gemmgen.ScheduleError) as caught:
-        gemmgen.emit("tile m=32 n=32 k=8\nvectorize A width=3\n")
+        gemmgen.emit_cuda("tile m=32 n=32 k=8\nvectorize A width=3\n")
     assert caught.value.line == 2 and caught.value.hint
 
 

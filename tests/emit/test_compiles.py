@@ -91,14 +91,9 @@ def code(name: str, arch: str) -> sass.Code:
     return sass.disassemble(nvrtc.compile_text(text(name), arch).cubin)
 
 
-late_loads = pytest.mark.xfail(
-    strict=True, reason="ptxas moves the second load of a tile behind half of the arithmetic"
-)
-
-
 @needs_sass
 @pytest.mark.parametrize("arch", ("sm_80", "sm_90"))
-@pytest.mark.parametrize("name", (pytest.param("double_buffered", marks=late_loads), "vectorized"))
+@pytest.mark.parametrize("name", ("double_buffered", "vectorized"))
 def test_the_next_tile_is_loaded_before_the_arithmetic_and_stored_after(
     name: str, arch: str
 ) -> None:

@@ -53,7 +53,9 @@ def kernel_part(text: str) -> str:
 
 
 def lines_of_code(text: str) -> int:
-    return sum(bool(line.strip()) for line in kernel_part(text).splitlines())
+    """Lines that are neither blank nor a comment (ours cite directives)."""
+    lines = (line.strip() for line in kernel_part(text).splitlines())
+    return sum(bool(line) and not line.startswith("//") for line in lines)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -83,15 +85,7 @@ def test_names_no_constant_that_it_does_not_use(name: str) -> None:
         assert len(re.findall(rf"\b{constant}\b", text)) > 1, constant
 
 
-TOO_LONG = ("coalesced", "double_buffered", "fused", "register_blocked", "tiled", "vectorized")
-
-
-def _marked(name: str) -> object:
-    late = pytest.mark.xfail(strict=True, reason="more than 1.5 times the hand-written lines")
-    return pytest.param(name, marks=[late] if name in TOO_LONG else [])
-
-
-@pytest.mark.parametrize("name", [_marked(name) for name in sorted(set(EXAMPLES) - {"warp_tiled"})])
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"warp_tiled"}))
 def test_is_at_most_half_as_long_again_as_a_hand_would_write_it(name: str) -> None:
     # The epilogue of `fused` is shorter than that of the hand-written kernel of its rung.
     rung = {"fused": "register_blocked"}.get(name, name)

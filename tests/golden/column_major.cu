@@ -7,6 +7,8 @@
 //     cache_shared    A[k, m] B[k, n]
 //     register_block  m=4 n=8
 //     vectorize       B C width=4
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
 // requires (leading dimensions count elements):

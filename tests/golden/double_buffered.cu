@@ -6,6 +6,8 @@
 //     cache_shared    A[k, m] B[k, n]
 //     pad             A by=1
 //     double_buffer   A B
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 32) blocks of 32 x 32 threads; none where C is empty
 // requires (leading dimensions count elements):
@@ -72,7 +74,7 @@ gemm(int M, int N, int K,
         }
 
         // multiply the tile
-        #pragma unroll
+        #pragma unroll 8
         for (int k = 0; k < BK; ++k) {
             acc = fmaf(A_shared[stage][k][thread_m], B_shared[stage][k][thread_n], acc);
         }

@@ -8,6 +8,8 @@
 //     vectorize       A B width=4
 //     double_buffer   A
 //     double_buffer   B stages=3
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
 // requires (leading dimensions count elements):

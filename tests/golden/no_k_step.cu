@@ -4,6 +4,8 @@
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     tile            m=32 n=32
 //     register_block  m=4 n=2
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 32) blocks of 16 x 8 threads; none where C is empty
 // requires (leading dimensions count elements):

@@ -5,8 +5,10 @@
 //     tile            m=128 n=128 k=8
 //     cache_shared    A[k, m] B[k, n]
 //     register_block  m=8 n=8
-//     pad             A by=1
+//     pad             A by=4
 //     double_buffer   A B
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none where C is empty
 // requires (leading dimensions count elements):
@@ -28,9 +30,9 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=1;
+    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
     // double_buffer A B)
-    __shared__ alignas(16) float A_shared[2][BK][BM + 1];
+    __shared__ alignas(16) float A_shared[2][BK][BM + 4];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
     // the block's tile of C (tile m=128 n=128 k=8)

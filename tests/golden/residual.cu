@@ -8,6 +8,8 @@
 //     register_block  m=4 n=8
 //     vectorize       C width=4
 //     fuse_epilogue   acc + residual[m, n]
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, residual, ldresidual, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
 // requires (leading dimensions count elements):

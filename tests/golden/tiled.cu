@@ -4,6 +4,8 @@
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     tile            m=32 n=32 k=32
 //     cache_shared    A[k, m] B[k, n]
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 32) blocks of 32 x 32 threads; none where C is empty
 // requires (leading dimensions count elements):
@@ -54,7 +56,7 @@ gemm(int M, int N, int K,
         __syncthreads();
 
         // multiply the tile
-        #pragma unroll
+        #pragma unroll 8
         for (int k = 0; k < BK; ++k) {
             acc = fmaf(A_shared[k][thread_m], B_shared[k][thread_n], acc);
         }

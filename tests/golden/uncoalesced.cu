@@ -3,6 +3,8 @@
 // schedule:
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     bind            x=m y=n
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 8) blocks of 32 x 8 threads; none where C is empty
 // requires (leading dimensions count elements):

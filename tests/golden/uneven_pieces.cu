@@ -6,6 +6,8 @@
 //     cache_shared    A[k, m] B[n, k]
 //     register_block  m=2 n=4
 //     double_buffer   A B
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 24) * ceil(N / 32) blocks of 8 x 12 threads; none where C is empty
 // requires (leading dimensions count elements):

@@ -9,6 +9,8 @@
 //     pad             A by=4
 //     double_buffer   A B
 //     fuse_epilogue   relu(acc + bias[n])
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, bias, stream)
 // launch:
 //     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none where C is empty
 // requires (leading dimensions count elements):

@@ -10,6 +10,8 @@
 //     pad             A by=4
 //     double_buffer   A A.register B B.register
 //     raster          group=8
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
 //     49664 bytes of dynamic shared memory a block

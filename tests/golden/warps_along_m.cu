@@ -6,6 +6,8 @@
 //     cache_shared    A[k, m] B[k, n]
 //     warp_tile       m=16 n=24
 //     register_block  m=4 n=3 interleave=1
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 48) blocks of 128 threads; none where C is empty
 // requires (leading dimensions count elements):
