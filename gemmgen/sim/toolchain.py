@@ -31,6 +31,7 @@ _KERNEL_FLAGS = (
     "-std=c++17",
     "-O1",
     "-ffp-contract=off",
+    "-frounding-math",  # else -fabsf(x) + 0.0f is taken for -fabsf(x), of another zero
     "-fno-math-errno",
     "-fno-strict-aliasing",
     "-ftrivial-auto-var-init=pattern",
