@@ -124,4 +124,6 @@ class _Tree:
         return self.dice.pick(leaves if self.dice.chance(0.6) else _NUMBERS)
 
     def _filled(self, form: str, a: str, b: str) -> str:
+        if "/" in form and b == "0":
+            b = self.value
         return form.format(a=a, b=b, m=self.names.m, n=self.names.n)

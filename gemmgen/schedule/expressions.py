@@ -165,7 +165,14 @@ class _Expressions:
                 return Binary("||", self.condition(trees[0]), self.condition(trees[1]))
             case _:
                 op = cast("ArithmeticOp | CompareOp", words[0].text)
-                return Binary(op, self.value(trees[0]), self.value(trees[1]))
+                left, right = self.value(trees[0]), self.value(trees[1])
+                if op == "/" and right == Float(0.0):
+                    self.refuse(
+                        "a division by zero",
+                        at=self.reader.tree_span(trees[1]),
+                        hint="divide by another number; where(x < 0, y, z) chooses between values",
+                    )
+                return Binary(op, left, right)
 
     def element(self, name: Word, trees: list[Tree[Token]], span: Span) -> Expr:
         indices: list[Word] = []

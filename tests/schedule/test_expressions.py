@@ -69,7 +69,8 @@ def _grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     joined = st.builds(Binary, st.sampled_from(["&&", "||"]), comparison, comparison)
     conditions = comparison | joined | st.builds(Unary, st.just("!"), comparison | joined)
     return st.one_of(
-        st.builds(Binary, st.sampled_from(["+", "-", "*", "/"]), inner, inner),
+        st.builds(Binary, st.sampled_from(["+", "-", "*"]), inner, inner),
+        st.builds(Binary, st.just("/"), inner, inner.filter(lambda x: x != Float(0.0))),
         st.builds(Unary, st.just("-"), inner),
         st.builds(Select, conditions, inner, inner),
         st.builds(lambda x: Call("gelu", (x,)), inner),
