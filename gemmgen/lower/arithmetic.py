@@ -71,18 +71,33 @@ class Spelling:
 
 
 def fuse(expr: Expr) -> Expr:
-    """``a * b + c`` as ``fmaf(a, b, c)``; the right product of a sum first."""
+    """``a * b + c`` as ``fmaf(a, b, c)``; the right product of a sum first, negated or not."""
+    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
+        return expr
+    left, right = _product(expr.left), _product(expr.right)
+    minus = expr.op == "-"
+    if right is not None:
+        a, b = right
+        return Call("fmaf", (_negated(a) if minus else a, b, expr.left))
+    if left is not None:
+        return Call("fmaf", (*left, _negated(expr.right) if minus else expr.right))
+    return expr
+
+
+def _product(expr: Expr) -> tuple[Expr, Expr] | None:
+    """The factors of a product; of ``-(a * b)`` they are ``-a`` and ``b``."""
     match expr:
-        case Binary("+", left, Binary("*", a, b)):
-            return Call("fmaf", (a, b, left))
-        case Binary("+", Binary("*", a, b), right):
-            return Call("fmaf", (a, b, right))
-        case Binary("-", left, Binary("*", a, b)):
-            return Call("fmaf", (Unary("-", a), b, left))
-        case Binary("-", Binary("*", a, b), right):
-            return Call("fmaf", (a, b, Unary("-", right)))
+        case Binary("*", a, b):
+            return a, b
+        case Unary("-", inner):
+            factors = _product(inner)
+            return (_negated(factors[0]), factors[1]) if factors else None
         case _:
-            return expr
+            return None
+
+
+def _negated(expr: Expr) -> Expr:
+    return expr.operand if isinstance(expr, Unary) and expr.op == "-" else Unary("-", expr)
 
 
 def _times(left: Expr, right: Expr) -> Expr:
