@@ -120,6 +120,12 @@ def check_addresses(found: Geometry, interface: Interface, address: Mapping[str,
     for requirement in interface.requirements:
         if isinstance(requirement, Aligned) and address[requirement.name] % requirement.bytes:
             raise CallError(explain(requirement, interface, address))
+    for param in tensors(interface):
+        if address[param.name] % ITEM:
+            raise CallError(
+                f"{param.name} begins {address[param.name] % ITEM} bytes past a multiple of "
+                f"{ITEM}, where no float32 begins: pass an aligned copy"
+            )
     for output in found.outputs:
         for other in (*found.inputs, *found.outputs):
             if other is not output and _overlap(output, other, address):

@@ -49,6 +49,8 @@ class CupyArrays:
     def view(self, value: object) -> View:
         array = cast(Array, value)
         item = array.dtype.itemsize
+        if any(stride % item for stride in array.strides):
+            raise CallError(f"has strides of {array.strides} bytes, no multiples of {item}")
         strides = tuple(stride // item for stride in array.strides)
         memory = array.data
         return View(memory.ptr, array.shape, strides, array.dtype.name, memory.device_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tempfile
 import weakref
 from collections import OrderedDict
@@ -25,6 +26,7 @@ Array = npt.NDArray[np.float32]
 Argument = Array | int | float
 
 CACHED_KERNELS = 64
+FLOAT_MAX = float(np.finfo(np.float32).max)
 RUN_SECONDS = 60
 
 SENT_WHOLE = 2**28
@@ -182,6 +184,12 @@ def _checked_int(param: Param, value: int | float) -> int:
     return int(value)
 
 
+def _checked_scalar(param: Param, value: int | float) -> float:
+    if math.isfinite(value) and abs(value) > FLOAT_MAX:
+        raise CallError(f"{param.name} = {value!r} is more than a float32 holds")
+    return float(value)
+
+
 class _Packing:
     """Gathers the memory that the tensors lie in; tensors of one memory share a buffer."""
 
@@ -197,7 +205,7 @@ class _Packing:
         if param.kind != "tensor":
             if isinstance(value, np.ndarray):
                 raise CallError(f"{param.name} must be a number, not an array")
-            return float(value) if param.kind == "scalar" else int(value)
+            return _checked_scalar(param, value) if param.kind == "scalar" else int(value)
         if not isinstance(value, np.ndarray):
             raise CallError(f"{param.name} must be a float32 array, not {value!r}")
         self._check_tensor(param, value)
@@ -210,8 +218,15 @@ class _Packing:
         if param.written:
             self._written.add(index)
         pointer = process.Pointer(index, _address(value) - _address(root))
+        self._check_overlap(param, value)
         self._tensors.append((param, value, pointer))
         return pointer
+
+    def _check_overlap(self, param: Param, array: Array) -> None:
+        for other, before, _ in self._tensors:
+            if (param.written or other.written) and np.may_share_memory(array, before):
+                written, read = (param, other) if param.written else (other, param)
+                raise CallError(f"{written.name} overlaps {read.name} in memory")
 
     def buffers(self) -> tuple[process.Buffer, ...]:
         return tuple(

@@ -1,0 +1,55 @@
+"""compute-sanitizer finds nothing in the ladder, and each of its tools finds a planted mistake."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SANITIZER = shutil.which("compute-sanitizer", path="/usr/local/cuda/bin") or shutil.which(
+    "compute-sanitizer"
+)
+NAMES = sorted(path.stem for path in (HERE.parents[1] / "examples").glob("*.sched"))
+FOUND = 9
+
+needs_sanitizer = pytest.mark.skipif(SANITIZER is None, reason="compute-sanitizer is not here")
+
+PLANTED = {
+    "memcheck": "tiled:no guard",
+    "racecheck": "double_buffered:no barrier",
+    "synccheck": "tiled:divergent barrier",
+    "initcheck": "naive:reads C",
+}
+
+
+def sanitized(tool: str, *names: str) -> subprocess.CompletedProcess[str]:
+    assert SANITIZER is not None
+    command = [
+        SANITIZER,
+        "--tool",
+        tool,
+        "--error-exitcode",
+        str(FOUND),
+        "--kernel-name",
+        "kns=gemm",
+    ]
+    command += [sys.executable, str(HERE / "launching.py"), *names]
+    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+
+
+@needs_sanitizer
+@pytest.mark.parametrize("tool", PLANTED)
+def test_finds_nothing_in_the_ladder(tool: str) -> None:
+    done = sanitized(tool, *NAMES)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+@needs_sanitizer
+@pytest.mark.parametrize(("tool", "planted"), PLANTED.items())
+def test_finds_what_is_planted(tool: str, planted: str) -> None:
+    done = sanitized(tool, planted)
+    assert done.returncode == FOUND, done.stdout[-3000:] + done.stderr[-2000:]
