@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -169,6 +171,18 @@ def batch(seed: int, indices: tuple[int, ...], compiled: bool) -> list[Trial]:
     return [trial_at(seed, index, compiled=compiled) for index in indices]
 
 
+def end_with_parent() -> None:
+    """Ends this process when the campaign's own is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def wait_and_end() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=wait_and_end, daemon=True).start()
+
+
 def _spread(
     seed: int, limits: Limits, compiled: bool, deadline: float | None, jobs: int
 ) -> Iterator[Trial]:
@@ -176,7 +190,7 @@ def _spread(
     indices = limits.indices()
     running: set[Future[list[Trial]]] = set()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context) as pool:
+    with ProcessPoolExecutor(jobs, context, initializer=end_with_parent) as pool:
         while True:
             late = deadline is not None and time.monotonic() > deadline
             while not late and len(running) < 2 * jobs and (some := tuple(islice(indices, BATCH))):
