@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import count as numbers
+from itertools import islice
 
 from gemmgen.fuzz.blame import blamed
 from gemmgen.fuzz.dice import Dice
@@ -94,7 +95,7 @@ class Limits:
     seconds: float | None = None
 
     def indices(self) -> Iterator[int]:
-        return iter(range(self.schedules)) if self.schedules is not None else count()
+        return iter(range(self.schedules)) if self.schedules is not None else numbers()
 
 
 def trial_at(seed: int, index: int, *, compiled: bool = False) -> Trial:
@@ -120,13 +121,18 @@ def run(
     if jobs > 1:
         source = _spread(seed, limits, compiled, deadline, jobs)
     for trial in source:
-        tally.add(trial)
-        if trial.verdict.failure is not None:
-            tally.found.append(_known(trial, tally.found))
+        count(tally, trial)
         tally.seconds = time.monotonic() - start
         progress(tally)
     tally.seconds = time.monotonic() - start
     return tally
+
+
+def count(tally: Tally, trial: Trial) -> None:
+    """Adds a trial to the tally; a failure is blamed and made small."""
+    tally.add(trial)
+    if trial.verdict.failure is not None:
+        tally.found.append(_known(trial, tally.found))
 
 
 def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
@@ -134,9 +140,7 @@ def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
     tally, start = Tally(), time.monotonic()
     verdict = judge(schedule_at(seed, index), Dice(seed, index, "cases"), compiled=compiled)
     trial = Trial(seed, index, schedule_at(seed, index), verdict)
-    tally.add(trial)
-    if verdict.failure is not None:
-        tally.found.append(_known(trial, []))
+    count(tally, trial)
     tally.seconds = time.monotonic() - start
     return tally
 

@@ -63,9 +63,9 @@ def _without_parts(schedule: Schedule) -> Iterator[Schedule]:
                 less = replace(directive, operands=_but(directive.operands, operand))
                 yield _with(schedule, at, less)
         for argument in range(len(directive.arguments)):
-            yield _with(
-                schedule, at, replace(directive, arguments=_but(directive.arguments, argument))
-            )
+            arguments = _but(directive.arguments, argument)
+            if arguments or directive.operands:
+                yield _with(schedule, at, replace(directive, arguments=arguments))
 
 
 def _with(schedule: Schedule, at: int, directive: Directive) -> Schedule:
