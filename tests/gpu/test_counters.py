@@ -55,10 +55,17 @@ def counted(name: str) -> dict[str, float]:
     return {key: values[metric] for key, metric in METRICS.items()}
 
 
+EXPLAINED = {
+    ("register_blocked", "shared read wavefronts"): "the compiler joins neighbouring scalar reads",
+    ("coalesced", "shared write wavefronts"): "stores that wait for reads are counted again",
+}
+
+
 @needs_ncu
 @pytest.mark.parametrize("name", NAMES)
-def test_global_sectors_are_what_the_hardware_counts(name: str) -> None:
+def test_the_hardware_counts_what_explain_predicts(name: str) -> None:
     ours, theirs = predicted(name), counted(name)
     print(json.dumps({"name": name, "predicted": ours, "counted": theirs}))
-    for key in ("global read sectors", "global write sectors"):
-        assert theirs[key] == pytest.approx(ours[key], rel=TOLERANCE), key
+    for key in METRICS:
+        if (name, key) not in EXPLAINED:
+            assert theirs[key] == pytest.approx(ours[key], rel=TOLERANCE), key

@@ -38,7 +38,7 @@ def sanitized(tool: str, *names: str) -> subprocess.CompletedProcess[str]:
         "kns=gemm",
     ]
     command += [sys.executable, str(HERE / "launching.py"), *names]
-    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
 
 @needs_sanitizer
