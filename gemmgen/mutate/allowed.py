@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from gemmgen.errors import UsageError
 from gemmgen.mutate.mutants import Mutant
+from gemmgen.sim.blame import blame
+
+_HEAD = re.compile(r"([*\w/, ]+?)(?: \((.+)\))?$")
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """``old`` may become ``new`` in the kernels of these names (``*``: in all)."""
+    """``old`` may become ``new`` in the kernels of these names (``*``: in all), where ``context``
+    follows, if it is given, and the code comes from ``directive``, if that is."""
 
     names: tuple[str, ...]
+    directive: str | None
     old: tuple[str, ...]
     new: tuple[str, ...]
+    context: tuple[str, ...]
     reason: str
 
     def covers(self, name: str, mutant: Mutant) -> bool:
         if self.names != ("*",) and name not in self.names:
             return False
-        return mutant.difference() == (self.old, self.new)
+        if self.directive is not None and blame(mutant.original, mutant.line) != self.directive:
+            return False
+        old, new = mutant.difference()
+        below = mutant.original.split("\n")[mutant.line :][: len(self.context)]
+        context = tuple(line.strip() for line in below)
+        return _match(self.old, old) and _match(self.new, new) and _match(self.context, context)
+
+
+def _match(patterns: tuple[str, ...], lines: tuple[str, ...]) -> bool:
+    if len(patterns) != len(lines):
+        return False
+    return all(
+        re.fullmatch(re.escape(pattern).replace(r"\.\.\.", ".*"), line)
+        for pattern, line in zip(patterns, lines, strict=True)
+    )
 
 
 def read_allowed(path: Path) -> tuple[Allowed, ...]:
     """The entries of a file, parted by empty lines; ``#`` begins a comment.
 
-    An entry is a line of names, the lines that change (``- ``), what they become (``+ ``), and the
-    argument why that is no mistake.
+    An entry is a line of names, with what its code's comment cites in brackets where that matters;
+    the lines that change (``- ``), what they become (``+ ``) and what follows (two blanks), ``...``
+    standing for anything; and the argument why that is no mistake.
     """
     text = path.read_text(encoding="utf-8")
     lines = ["" if line.startswith("#") else line.rstrip() for line in text.splitlines()]
@@ -37,9 +59,10 @@ def read_allowed(path: Path) -> tuple[Allowed, ...]:
 
 
 def _entry(lines: list[str], path: Path) -> Allowed:
-    old = tuple(line[2:].strip() for line in lines if line.startswith("- "))
-    new = tuple(line[2:].strip() for line in lines if line.startswith("+"))
-    reason = " ".join(line for line in lines[1:] if line[:1] not in ("-", "+"))
-    if not old or not new or not reason:
+    head = _HEAD.fullmatch(lines[0])
+    marked = {mark: tuple(x[2:].strip() for x in lines if x.startswith(mark)) for mark in "-+ "}
+    reason = " ".join(line for line in lines[1:] if line[:1] not in marked)
+    if head is None or not marked["-"] or not marked["+"] or not reason:
         raise UsageError(f"{path}: an entry lacks its change or its argument: {lines[0]}")
-    return Allowed(tuple(lines[0].replace(",", " ").split()), old, new, reason)
+    names = tuple(head[1].replace(",", " ").split())
+    return Allowed(names, head[2], marked["-"], marked["+"], marked[" "], reason)

@@ -182,10 +182,7 @@ def _statements(body: str, start: int) -> Iterator[Change]:
         if statement.startswith("if"):
             end = found.start() + _closing(statement, statement.index("(")) + 1
             statement = body[end : found.end()].lstrip()
-            if statement.startswith("return"):
-                yield found.end() - len(statement), statement, ";"
-            continue
-        yield found.start(), statement, ";"
+        yield found.end() - len(statement), statement, ";"
 
 
 def _casts(body: str, start: int) -> Iterator[Change]:

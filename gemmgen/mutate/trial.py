@@ -148,7 +148,7 @@ class Trials:
                 if name not in pitches:
                     arguments[name] = held
                     continue
-                pitch = SPAN // max(len(held) // 2, 1)
+                pitch = SPAN // max(len(held) // 2, 1) // 4 * 4 + 4
                 arguments[pitches[name]] = pitch
                 arguments[name] = sparse(held, pitch)
             kernel.run(arguments, seconds=SECONDS, unreadable=call.unreadable)
