@@ -7,7 +7,7 @@ from functools import cache
 from itertools import combinations, islice
 
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.factors import FACTORS, NONE, Pair, Plan, pairs
+from gemmgen.fuzz.factors import FACTORS, Pair, Plan, pairs
 from gemmgen.fuzz.rules import RULES, breaks, broken
 
 EPOCH = 500
@@ -48,7 +48,7 @@ def plans(seed: int, epoch: int) -> Iterator[Plan]:
         while waiting and waiting[-1] not in unseen:
             waiting.pop()
         wanted = waiting.pop() if waiting else None
-        found = [_complete(dice, _start(wanted), unseen) for _ in range(_TRIES if wanted else 1)]
+        found = [_complete(dice, _start(wanted)) for _ in range(_TRIES if wanted else 1)]
         plan = max(found, key=lambda p: sum(pair in unseen for pair in pairs(p)))
         unseen.difference_update(pairs(plan))
         yield plan
@@ -58,7 +58,7 @@ def _start(pair: Pair | None) -> Plan:
     return {pair[0]: pair[2], pair[1]: pair[3]} if pair else {}
 
 
-def _complete(dice: Dice, start: Plan, unseen: set[Pair]) -> Plan:
+def _complete(dice: Dice, start: Plan) -> Plan:
     """A legal plan that holds ``start``, which has one."""
     while True:
         plan = dict(start)
@@ -83,7 +83,7 @@ def _choose(dice: Dice, plan: Plan, factor: str) -> bool:
 
 def _wild(dice: Dice) -> Plan:
     """A plan that may be illegal: two classes of a legal one changed."""
-    plan = _complete(dice, {}, set())
+    plan = _complete(dice, {})
     for _ in range(2):
         factor = dice.pick(tuple(FACTORS))
         plan[factor] = dice.pick(FACTORS[factor])
@@ -121,7 +121,5 @@ def _search(dice: Dice, start: Plan) -> Plan | None:
 
 
 def is_wild(index: int) -> bool:
+    """Was the plan at ``index`` changed against the rules?"""
     return index % EPOCH % _WILD == _WILD - 1
-
-
-__all__ = ["EPOCH", "NONE", "is_wild", "plan_at", "plans", "possible_pairs"]

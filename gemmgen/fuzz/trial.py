@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gemmgen.errors import GemmgenError, ScheduleError
 from gemmgen.fuzz.dice import Dice
@@ -26,6 +26,7 @@ from gemmgen.verify.outcome import Shape
 from gemmgen.verify.shapes import fit, tile_of
 
 ARCH = "sm_80"
+"""What a GPU test compiles for, whatever a random schedule's target."""
 _FACTORS = (0.0, 1.0, -1.0, 0.7)
 _DATA: tuple[Data, ...] = ("integers", "permutation", "integers", "normal")
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
@@ -107,7 +108,7 @@ def again(text: str, failure: Failure, chosen: tuple[Case, ...]) -> Failure | No
                 check_meaning(emitted, Dice("again"))
             case "C2":
                 fitted = (_fitted(emitted, case) for case in chosen)
-                check_runs(emitted, tuple(dict.fromkeys(case for case in fitted if case)))
+                check_runs(emitted, tuple(dict.fromkeys(fitted)))
             case _:
                 check_compiles(emitted)
     except GemmgenError:
@@ -117,9 +118,8 @@ def again(text: str, failure: Failure, chosen: tuple[Case, ...]) -> Failure | No
     return None
 
 
-def _fitted(emitted: Emitted, case: Case) -> Case | None:
-    shape = fit(emitted, case.shape)
-    return Case(shape, case.data, case.alpha, case.beta, case.pad, case.order)
+def _fitted(emitted: Emitted, case: Case) -> Case:
+    return replace(case, shape=fit(emitted, case.shape))
 
 
 def check_text(schedule: Schedule) -> None:
