@@ -16,7 +16,8 @@ from gemmgen.reference import F32
 from gemmgen.schedule.roles import extent
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.memory import Matrix, sparse
-from gemmgen.sim.run import Argument, CompiledKernel
+from gemmgen.sim.packing import Argument
+from gemmgen.sim.run import CompiledKernel
 from gemmgen.sim.toolchain import object_code
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
 from gemmgen.verify.shapes import Shape, alignment, solve, tile_of

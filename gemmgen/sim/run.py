@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import tempfile
 import weakref
 from collections import OrderedDict
@@ -11,26 +10,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from gemmgen.errors import CallError
-from gemmgen.interface import INT_MAX, Interface, Param
+from gemmgen.interface import Interface
 from gemmgen.sim import process, toolchain
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
 from gemmgen.sim.layout import shared_arrays
+from gemmgen.sim.packing import Argument, pack_launch
 from gemmgen.sim.report import Context, TensorShape, read_findings
 
-Array = npt.NDArray[np.float32]
-Argument = Array | int | float
-
 CACHED_KERNELS = 64
-FLOAT_MAX = float(np.finfo(np.float32).max)
 RUN_SECONDS = 60
-
-SENT_WHOLE = 2**28
-"""Bytes; of larger memory only the tensors' own rows go to the kernel."""
 
 
 class CompiledKernel:
@@ -85,7 +75,7 @@ class CompiledKernel:
         """
         if order not in process.ORDERS:
             raise CallError(f"order is one of {', '.join(process.ORDERS)}, not {order!r}")
-        launch = _launch(self.interface, arguments, order, seed, frozenset(unreadable))
+        launch = pack_launch(self.interface, arguments, order, seed, frozenset(unreadable))
         if not launch.grid:
             return
         if self.checked:
@@ -146,164 +136,3 @@ def compile_kernel(
 def _release(running: process.Process, directory: tempfile.TemporaryDirectory[str]) -> None:
     running.close()
     directory.cleanup()
-
-
-def _launch(
-    interface: Interface,
-    arguments: Mapping[str, Argument],
-    order: str,
-    seed: int,
-    unreadable: frozenset[str],
-) -> process.Launch:
-    names = [param.name for param in interface.params]
-    for name in (*names, *arguments):
-        if (name in names) != (name in arguments):
-            problem = "needs an argument" if name in names else "has no parameter"
-            raise CallError(f"{interface.name} {problem} {name}")
-    values: dict[str, int] = {}
-    for param in interface.params:
-        value = arguments[param.name]
-        if isinstance(value, np.ndarray):
-            values[param.name] = _address(value)
-        elif param.kind in ("extent", "ld"):
-            values[param.name] = _checked_int(param, value)
-    packing = _Packing(interface, values)
-    packed = tuple(packing.pack(param, arguments[param.name]) for param in interface.params)
-    for requirement in interface.violated(values):
-        raise CallError(f"{interface.name} requires {requirement.text()}")
-    grid = interface.grid(values)
-    if grid > INT_MAX:
-        raise CallError(f"{interface.name} would need {grid} blocks, more than {INT_MAX}")
-    tensors = packing.tensors(unreadable)
-    return process.Launch(grid, interface.block, packing.buffers(), packed, order, seed, tensors)
-
-
-def _checked_int(param: Param, value: int | float) -> int:
-    if isinstance(value, float) or not 0 <= value <= INT_MAX:
-        raise CallError(f"{param.name} must be an int from 0 to {INT_MAX}, not {value!r}")
-    return int(value)
-
-
-def _checked_scalar(param: Param, value: int | float) -> float:
-    if math.isfinite(value) and abs(value) > FLOAT_MAX:
-        raise CallError(f"{param.name} = {value!r} is more than a float32 holds")
-    return float(value)
-
-
-class _Packing:
-    """Gathers the memory that the tensors lie in; tensors of one memory share a buffer."""
-
-    def __init__(self, interface: Interface, values: Mapping[str, int]):
-        self._pitch, self._extent = dict(interface.pitch), interface.extent
-        self._values = values
-        self._roots: list[Array] = []
-        self._names: list[str] = []
-        self._written: set[int] = set()
-        self._tensors: list[tuple[Param, Array, process.Pointer]] = []
-
-    def pack(self, param: Param, value: Argument) -> int | float | process.Pointer:
-        if param.kind != "tensor":
-            if isinstance(value, np.ndarray):
-                raise CallError(f"{param.name} must be a number, not an array")
-            return _checked_scalar(param, value) if param.kind == "scalar" else int(value)
-        if not isinstance(value, np.ndarray):
-            raise CallError(f"{param.name} must be a float32 array, not {value!r}")
-        self._check_tensor(param, value)
-        root = _root(value, param.name)
-        same = [i for i, other in enumerate(self._roots) if other is root]
-        index = same[0] if same else len(self._roots)
-        if not same:
-            self._roots.append(root)
-            self._names.append(param.name)
-        if param.written:
-            self._written.add(index)
-        pointer = process.Pointer(index, _address(value) - _address(root))
-        self._check_overlap(param, value)
-        self._tensors.append((param, value, pointer))
-        return pointer
-
-    def _check_overlap(self, param: Param, array: Array) -> None:
-        for other, before, _ in self._tensors:
-            if (param.written or other.written) and np.may_share_memory(array, before):
-                written, read = (param, other) if param.written else (other, param)
-                raise CallError(f"{written.name} overlaps {read.name} in memory")
-
-    def buffers(self) -> tuple[process.Buffer, ...]:
-        return tuple(
-            process.Buffer(name, _bytes(root), _address(root), i in self._written, self._pieces(i))
-            for i, (name, root) in enumerate(zip(self._names, self._roots, strict=True))
-        )
-
-    def tensors(self, unreadable: frozenset[str]) -> tuple[process.Tensor, ...]:
-        return tuple(
-            process.Tensor(
-                param.name,
-                pointer,
-                array.shape,
-                _strides(array),
-                param.read and param.name not in unreadable,
-            )
-            for param, array, pointer in self._tensors
-        )
-
-    def _pieces(self, buffer: int) -> tuple[tuple[int, int], ...]:
-        """All of a buffer; of one that is too large to send, the rows of its tensors."""
-        whole = self._roots[buffer].nbytes
-        if whole <= SENT_WHOLE:
-            return ((0, whole),)
-        pieces: list[tuple[int, int]] = []
-        for _, array, pointer in self._tensors:
-            if pointer.buffer != buffer or not array.size:
-                continue
-            row = array.shape[-1] * array.itemsize
-            for index in np.ndindex(array.shape[:-1]):
-                steps = zip(index, array.strides, strict=False)
-                pieces.append((pointer.offset + sum(i * step for i, step in steps), row))
-        return tuple(pieces)
-
-    def _check_tensor(self, param: Param, array: Array) -> None:
-        name = param.name
-        if array.dtype != np.float32:
-            raise CallError(f"{name} must be a float32 array, not {array.dtype}")
-        if param.written and not array.flags.writeable:
-            raise CallError(f"{name} is written, but the array is read-only")
-        shape = tuple(self._values[self._extent(letter)] for letter in param.indices)
-        if array.shape != shape:
-            raise CallError(f"{name} must have shape {shape}, not {array.shape}")
-        if array.size == 0:
-            return
-        if array.shape[-1:] > (1,) and array.strides[-1] != array.itemsize:
-            raise CallError(f"{name} must be contiguous along {param.indices[-1]}")
-        if name in self._pitch and array.shape[-2] > 1:
-            pitch = self._values[self._pitch[name]]
-            if array.strides[-2] != pitch * array.itemsize:
-                stride = array.strides[-2] // array.itemsize
-                raise CallError(
-                    f"{name} has rows {stride} elements apart, but {self._pitch[name]} is {pitch}"
-                )
-
-
-def _strides(array: Array) -> tuple[int, ...]:
-    """In bytes, none of them 0: a dimension of one element has any."""
-    strides = [array.itemsize]
-    for i in range(array.ndim - 1, 0, -1):
-        least = strides[0] * max(array.shape[i], 1)
-        strides.insert(0, array.strides[i - 1] if array.shape[i - 1] > 1 else least)
-    return tuple(max(stride, array.itemsize) for stride in strides)
-
-
-def _address(array: Array) -> int:
-    return array.__array_interface__["data"][0]
-
-
-def _root(array: Array, name: str) -> Array:
-    """The array whose memory ``array`` is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    if not array.flags.c_contiguous and not array.flags.f_contiguous:
-        raise CallError(f"{name} must be a view of one contiguous array")
-    return array
-
-
-def _bytes(root: Array) -> memoryview:
-    return root.reshape(-1, order="A").view(np.uint8).data

@@ -7,9 +7,10 @@
 //   faults.cpp  what is found wrong, and what ends a run
 //
 // The kernel's own object meets these through host.h alone.  A checked build compiles it with
-// instrumentation, whose callbacks are two more files here; they read `state` and report findings.
+// instrumentation, whose callbacks are more files here; they read `state` and report findings.
 //
-//   accesses.cpp  each load and store: bounds, alignment, races, what was never written
+//   accesses.cpp    each load and store: bounds and alignment
+//   shadow.cpp      and who touched the words before: races, what was never written
 //   arithmetic.cpp  each index of an array and each operation on integers
 #pragma once
 

@@ -17,7 +17,8 @@ from gemmgen.reference import compare
 from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.memory import Matrix
-from gemmgen.sim.run import Argument, compile_kernel
+from gemmgen.sim.packing import Argument
+from gemmgen.sim.run import compile_kernel
 
 SOURCE = Param("A", "tensor", ("n",))
 TARGET = Param("C", "tensor", ("n",), written=True, read=False)

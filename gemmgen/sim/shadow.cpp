@@ -1,0 +1,160 @@
+#include "shadow.h"
+
+#include <cstring>
+#include <sys/mman.h>
+
+namespace gg {
+namespace {
+
+constexpr uint16_t NOBODY = MAX_THREADS;
+
+// Who touched a word last, and in which interval.  As intervals are never numbered twice, cells of
+// an earlier block or launch need no clearing.
+struct Cell {
+  uint32_t written, read;  // intervals; 0 is never
+  uint32_t write_block, read_block;
+  uint32_t write_pc, read_pc;
+  uint16_t writer, reader, second_reader;
+};
+
+Cell *shared_cells;
+Cell *tensor_cells[MAX_ARGUMENTS];  // of the tensors that the kernel writes
+size_t tensor_bytes[MAX_ARGUMENTS];
+uint32_t prepared_launch;
+
+Cell *map_cells(size_t bytes) {
+  void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) fault("no memory for the %zu bytes of shadow", bytes);
+  return static_cast<Cell *>(mapping);
+}
+
+size_t count_elements(const Tensor &tensor) {
+  size_t count = 1;
+  for (unsigned i = 0; i < tensor.rank; ++i) count *= tensor.shape[i];
+  return count;
+}
+
+void prepare_launch() {
+  prepared_launch = state.launch_interval;
+  if (shared_cells == nullptr && state.shared_bytes != 0) {
+    shared_cells = map_cells((state.shared_bytes / WORD + 1) * sizeof(Cell));
+  }
+  for (unsigned i = 0; i < state.header.tensors; ++i) {
+    const Tensor &tensor = state.tensors[i];
+    const size_t bytes = count_elements(tensor) * (tensor.element / WORD) * sizeof(Cell);
+    if (!state.buffers[tensor.buffer].head.writable || bytes <= tensor_bytes[i]) continue;
+    if (tensor_cells[i] != nullptr) munmap(tensor_cells[i], tensor_bytes[i]);
+    tensor_cells[i] = map_cells(bytes);
+    tensor_bytes[i] = bytes;
+  }
+}
+
+// What g++ fills a variable with that is never set.  A run shows it where it is used, but for a
+// product with zero, as beyond the last tile.
+bool holds_pattern(const Touch &touch) {
+  constexpr uint32_t PATTERN = 0xfefefefe;
+  for (size_t word = 0; word + WORD <= touch.bytes; word += WORD) {
+    uint32_t value;
+    memcpy(&value, touch.address + word, sizeof value);
+    if (value == PATTERN) return true;
+  }
+  return false;
+}
+
+// Shared memory is the block's: only its running interval matters.
+void touch_word(Cell &cell, const Touch &touch, const Where &where) {
+  const auto me = static_cast<uint16_t>(state.thread);
+  const uint32_t now = state.interval;
+  if (cell.written == now && cell.writer != me) {
+    report(found(RACE, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
+  }
+  if (!touch.write) {
+    if (cell.written < state.block_interval) report(found(UNWRITTEN, touch, where));
+    if (cell.read != now) {
+      cell.read = now;
+      cell.reader = me;
+      cell.second_reader = NOBODY;
+    } else if (cell.reader != me) {
+      cell.second_reader = me;
+    }
+    cell.read_pc = touch.pc;
+    return;
+  }
+  if (cell.read == now) {
+    const uint16_t reader = cell.reader != me ? cell.reader : cell.second_reader;
+    if (reader != me && reader != NOBODY) {
+      report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, reader, 0}));
+    }
+  }
+  cell.written = now;
+  cell.writer = me;
+  cell.write_pc = touch.pc;
+}
+
+// An element of a tensor has one writer in the whole launch.  Of its readers the first block's are
+// remembered: blocks are ordered by nothing.
+void touch_element(Cell &cell, const Touch &touch, const Where &where, bool readable) {
+  const auto me = static_cast<uint16_t>(state.thread);
+  const uint32_t now = state.interval, block = blockIdx.x;
+  const bool was_written = cell.written >= state.launch_interval;
+  const bool was_read = cell.read >= state.launch_interval;
+  const bool same_writer = cell.writer == me && cell.write_block == block;
+  if (was_written && !same_writer) {
+    const Access writer = {cell.write_pc, 0, cell.write_block, cell.writer, 1};
+    if (touch.write) {
+      report(found(TWO_OWNERS, touch, where, writer));
+    } else if (cell.write_block != block || cell.written == now) {
+      report(found(RACE, touch, where, writer));
+    }
+  }
+  if (!touch.write) {
+    if (!was_written && !readable) report(found(UNWRITTEN, touch, where));
+    if (was_read && cell.read_block != block) return;
+    cell.read = now;
+    cell.read_block = block;
+    cell.reader = me;
+    cell.read_pc = touch.pc;
+    return;
+  }
+  if (was_read && (cell.read_block != block || (cell.read == now && cell.reader != me))) {
+    report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader, 0}));
+  }
+  cell.written = now;
+  cell.write_block = block;
+  cell.writer = me;
+  cell.write_pc = touch.pc;
+}
+
+}  // namespace
+
+Finding found(Kind kind, const Touch &touch, const Where &where, const Access &other) {
+  Finding finding = {};
+  finding.kind = kind;
+  finding.target = where.target;
+  finding.index = where.index;
+  finding.bytes = touch.bytes;
+  finding.offset = where.offset;
+  finding.access = {touch.pc, 0, blockIdx.x, state.thread, touch.write};
+  finding.other = other;
+  return finding;
+}
+
+void touch_shared(const Touch &touch, const Where &where, size_t offset) {
+  if (prepared_launch != state.launch_interval) prepare_launch();
+  if (!touch.write && holds_pattern(touch)) report(found(UNWRITTEN, touch, where));
+  for (size_t word = 0; word < touch.bytes; word += WORD) {
+    touch_word(shared_cells[(offset + word) / WORD], touch, where);
+  }
+}
+
+void touch_tensor(const Touch &touch, const Where &where, size_t element) {
+  if (prepared_launch != state.launch_interval) prepare_launch();
+  const Tensor &tensor = state.tensors[where.index];
+  Cell *cells = tensor_cells[where.index] + element * (tensor.element / WORD);
+  for (size_t word = 0; word < touch.bytes / WORD; ++word) {
+    touch_element(cells[word], touch, where, tensor.readable != 0);
+  }
+}
+
+}  // namespace gg

@@ -1,0 +1,31 @@
+// Shadow memory: who touched a word last, so that races and what was never written are found.
+#pragma once
+
+#include "runner.h"
+
+namespace gg {
+
+constexpr size_t WORD = 4;  // bytes that have one cell: the smallest element, f32
+
+struct Touch {
+  const unsigned char *address;
+  uint32_t bytes;
+  bool write;
+  uint32_t pc;  // the program is linked below 4 GiB
+};
+
+// Which array is touched, and how far into it.
+struct Where {
+  Target target;
+  unsigned index;
+  int64_t offset;  // bytes
+};
+
+Finding found(Kind kind, const Touch &touch, const Where &where, const Access &other = {});
+
+// Each word of an access, in the segment of shared memory from `offset`, or of a tensor that the
+// kernel writes from its logical `element`.
+void touch_shared(const Touch &touch, const Where &where, size_t offset);
+void touch_tensor(const Touch &touch, const Where &where, size_t element);
+
+}  // namespace gg

@@ -1,0 +1,207 @@
+"""Mistakes for emitted kernels: textual edits of the examples, and what a checked run finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handwritten_kernels import Case
+
+RAGGED = Case(35, 37, 45, 0.7, -1.0, 4)
+UNSCALED = Case(35, 37, 45, 0.7, 0.0, 4)
+SHALLOW = Case(35, 37, 5, 0.7, -1.0, 4)
+WIDE = Case(130, 260, 37, 0.7, -1.0, 4)
+
+
+@dataclass(frozen=True)
+class Plant:
+    """``old`` becomes ``new`` in an example's text; a run then finds ``kind``, in a line that has
+    ``at`` and under a comment that cites ``directive``."""
+
+    example: str
+    old: str
+    new: str
+    kind: str
+    at: str
+    directive: str
+    case: Case = RAGGED
+    nth: int = 1
+
+
+CACHED = "cache_shared A[k, m] B[k, n]"
+DOUBLE = "double_buffer A B"
+GEMM = "gemm C[m, n] = A[m, k] * B[k, n]"
+
+PLANTS = {
+    "the barrier behind the first tile dropped": Plant(
+        "double_buffered",
+        "int stage = 0;\n    __syncthreads();",
+        "int stage = 0;",
+        "race",
+        "A_shared[0][A_k][A_m] =",
+        CACHED,
+    ),
+    "the barrier in the loop dropped": Plant(
+        "double_buffered",
+        "B_next;\n        __syncthreads();",
+        "B_next;",
+        "race",
+        "A_shared[fill][A_k][A_m] = A_next;",
+        DOUBLE,
+    ),
+    "the barrier before the contraction dropped": Plant(
+        "tiled", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED
+    ),
+    "the barrier behind the contraction dropped": Plant(
+        "tiled", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED, nth=2
+    ),
+    "the barrier among fragments dropped": Plant(
+        "warp_tiled",
+        "__syncthreads();",
+        "",
+        "race",
+        "A_shared[fill]",
+        "double_buffer A A.register B B.register",
+        WIDE,
+        nth=2,
+    ),
+    "the guard of a load dropped": Plant(
+        "tiled",
+        "m < M && k < K ? A[",
+        "k < K ? A[",
+        "out of bounds",
+        "A_shared[A_k][A_m] =",
+        CACHED,
+    ),
+    "the guard of an early load dropped": Plant(
+        "double_buffered",
+        "B_next = k < K && n < N ?",
+        "B_next = k < K ?",
+        "out of bounds",
+        "B_next =",
+        DOUBLE,
+    ),
+    "the guard of a wide load too weak": Plant(
+        "vectorized", "n + 3 < N", "n < N", "out of bounds", "&B[(long long)k * ldb + n]", CACHED
+    ),
+    "the guard of a store dropped": Plant(
+        "tiled", "if (m < M && n < N) {", "if (m < M) {", "out of bounds", "C[(long long)m", GEMM
+    ),
+    "the guard of a row stored dropped": Plant(
+        "fused",
+        "if (m < M) {",
+        "if (true) {",
+        "out of bounds",
+        "C[(long long)m * ldc + n] =",
+        "fuse_epilogue relu(acc + bias[n])",
+    ),
+    "the zero fill dropped": Plant(
+        "tiled",
+        "B_shared[B_k][B_n] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;",
+        "if (k < K && n < N) B_shared[B_k][B_n] = B[(long long)k * ldb + n];",
+        "never written",
+        "B_shared[k][thread_n]",
+        CACHED,
+    ),
+    "rows of a wide tile padded by one": Plant(
+        "vectorized", "BM + 4]", "BM + 1]", "misaligned", "&A_shared[stage][k]", "pad A by=4"
+    ),
+    "a wide load shifted by one": Plant(
+        "vectorized",
+        "&B[(long long)k * ldb + n]",
+        "&B[(long long)k * ldb + n + 1]",
+        "misaligned",
+        "&B[(long long)k * ldb + n + 1]",
+        CACHED,
+    ),
+    "some threads pass the barrier by": Plant(
+        "tiled",
+        "__syncthreads();",
+        "if (tid < 32) __syncthreads();",
+        "divergent barrier",
+        "if (tid < 32) __syncthreads();",
+        CACHED,
+    ),
+    "C read where beta is 0": Plant(
+        "tiled",
+        "beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f",
+        "C[(long long)m * ldc + n]",
+        "never written",
+        "const float old =",
+        GEMM,
+        UNSCALED,
+    ),
+    "one stage of shared memory for two": Plant(
+        "double_buffered",
+        "A_shared[2]",
+        "A_shared[1]",
+        "out of bounds",
+        "A_shared[fill][A_k][A_m] = A_next;",
+        DOUBLE,
+    ),
+    "a row of shared memory too few": Plant(
+        "tiled",
+        "A_shared[BK][BM]",
+        "A_shared[BK - 1][BM]",
+        "out of bounds",
+        "A_shared[A_k][A_m] =",
+        CACHED,
+    ),
+    "the wrong stage filled": Plant(
+        "double_buffered",
+        "fill = 1 - stage",
+        "fill = stage",
+        "race",
+        "A_shared[fill][A_k][A_m] = A_next;",
+        DOUBLE,
+    ),
+    "two owners of one element": Plant(
+        "tiled",
+        "C[(long long)m * ldc + n] = ",
+        "C[(long long)m * ldc + n / 2] = ",
+        "two owners",
+        "C[(long long)m * ldc + n / 2] =",
+        GEMM,
+        UNSCALED,
+    ),
+    "two blocks for one tile": Plant(
+        "tiled",
+        "(blockIdx.x % blocks_n) * BN",
+        "(blockIdx.x % blocks_n) * 0",
+        "two owners",
+        "C[(long long)m * ldc + n] =",
+        GEMM,
+        UNSCALED,
+    ),
+    "ld swapped in a load": Plant(
+        "tiled", "m * lda + k", "m * ldb + k", "out of bounds", "A_shared[A_k][A_m] =", CACHED
+    ),
+    "an input written": Plant(
+        "naive",
+        "C[(long long)m * ldc + n] =",
+        "const_cast<float *>(B)[n] = 0.0f;\n    C[(long long)m * ldc + n] =",
+        "out of bounds",
+        "const_cast<float *>(B)[n] = 0.0f;",
+        GEMM,
+    ),
+    "a fragment too short": Plant(
+        "fused", "A_frag[TM]", "A_frag[TM - 1]", "out of bounds", "A_frag[reg_m] =", "tile"
+    ),
+}
+
+WRONG_VALUES = {
+    "the tail of K dropped": ("tiled", "tile_k < K;", "tile_k + BK <= K;", RAGGED),
+    "a tile read transposed": ("tiled", "A_shared[k][thread_m]", "A_shared[thread_m][k]", RAGGED),
+    "alpha dropped": ("tiled", "alpha * acc", "acc", RAGGED),
+    "beta dropped": ("naive", "fmaf(beta, old", "fmaf(1.0f, old", RAGGED),
+    "the sum rounded twice": (
+        "tiled",
+        "acc = fmaf(A_shared[k][thread_m], B_shared[k][thread_n], acc)",
+        "acc += A_shared[k][thread_m] * B_shared[k][thread_n]",
+        RAGGED,
+    ),
+    "zeros written": ("naive", "fmaf(beta, old, alpha * acc)", "0.0f", RAGGED),
+    "the old C written": ("naive", "fmaf(beta, old, alpha * acc)", "old", RAGGED),
+    "NaN written": ("naive", "fmaf(beta, old, alpha * acc)", "0.0f / 0.0f", RAGGED),
+    "nothing written": ("fused", "if (m < M) {", "if (m < 0) {", RAGGED),
+    "a tile loaded late": ("double_buffered", "next_k = tile_k + BK", "next_k = tile_k", RAGGED),
+}
