@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         allowed = read_allowed(asked.allow) if asked.allow.exists() else ()
         paths = asked.files or [str(examples.path_of(name)) for name in examples.LADDER]
-        return _report(list(_tried(paths, asked.seed, asked.budget)), allowed, asked.verbose)
+        tried = list(_tried(paths, asked.seed, asked.budget, asked.most))
+        return _report(tried, allowed, asked.verbose)
     except CannotCheck as missing:
         print(missing, file=sys.stderr)
         return 3
@@ -60,12 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--budget", type=float, default=float("inf"), help="seconds to try them for"
     )
+    parser.add_argument("--most", type=int, help="mutants to try at most (default: all)")
     parser.add_argument("--allow", type=Path, default=EQUIVALENT, help="mutants known equivalent")
     parser.add_argument("--verbose", action="store_true", help="print how each was found out")
     return parser
 
 
-def _tried(paths: Sequence[str], seed: int, budget: float) -> Iterator[Tried]:
+def _tried(paths: Sequence[str], seed: int, budget: float, most: int | None) -> Iterator[Tried]:
     """The mutants of all kernels in a random order, until the time is over."""
     end = time.monotonic() + budget
     tasks: list[tuple[str, Trials, Mutant]] = []
@@ -86,7 +88,7 @@ def _tried(paths: Sequence[str], seed: int, budget: float) -> Iterator[Tried]:
         return Tried(name, mutant, found, same)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield from (tried for tried in pool.map(try_one, tasks) if tried is not None)
+        yield from (tried for tried in pool.map(try_one, tasks[:most]) if tried is not None)
 
 
 def _report(tried: list[Tried], allowed: Sequence[Allowed], verbose: bool) -> int:

@@ -90,6 +90,7 @@ def test_a_survivor_fails_the_run(
 
 def test_a_sample_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(examples.path_of(name)) for name in ("double_buffered", "vectorized")]
-    status = main([*files, "--seed", "1", "--budget", "5", "--allow", str(EQUIVALENT)])
+    status = main([*files, "--seed", "1", "--most", "40", "--allow", str(EQUIVALENT)])
     told = capsys.readouterr().out
     assert status == 0, told
+    assert "40 mutants: " in told
