@@ -1,4 +1,7 @@
-"""C2: the emitted text itself, run on this machine, against the very bits it should give."""
+"""C2: the emitted text itself, run on this machine, against the very bits it should give.
+
+Each of its accesses is looked at while it runs: races, bounds, alignment, what was never written.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def check(subject: Subject) -> Outcome:
     shapes = _small(subject) or default_shapes(subject.emitted)
     caller, count = Caller(subject.emitted), 0
     try:
-        kernel = CompiledKernel(subject.emitted.text, subject.emitted.interface)
+        kernel = CompiledKernel(subject.emitted.text, subject.emitted.interface, checked=True)
     except CannotCheck as missing:
         return skipped(LAYER, str(missing))
     except KernelFailure as failure:
@@ -48,7 +51,8 @@ def check(subject: Subject) -> Outcome:
     finally:
         kernel.close()
     at = counted(len(shapes), "shape")
-    return passed(LAYER, f"{counted(count, 'run')} of the text at {at}{_left(subject)}")
+    watched = "every access watched"
+    return passed(LAYER, f"{counted(count, 'run')} of the text at {at}, {watched}{_left(subject)}")
 
 
 def _small(subject: Subject) -> tuple[Shape, ...]:

@@ -64,14 +64,19 @@ def exactly(emitted: Emitted, shape: Shape) -> Shape:
     return shape
 
 
+STEP = 4
+"""Elements by which the padding grows from tensor to tensor: wide accesses stay possible."""
+
+
 def solve(emitted: Emitted, extents: Mapping[str, int], pad: int) -> dict[str, int]:
     """Extents and leading dimensions that satisfy everything, none less than asked for.
 
-    Rows are ``pad`` elements longer than they need be, where nothing forbids it.
+    Rows are ``pad`` elements longer than they need be, and a few more from tensor to tensor, where
+    nothing forbids it: leading dimensions that were mixed up then show.
     """
     values = dict(extents)
-    for name, row in _leading(emitted):
-        values[name] = extents[row] + pad
+    for number, (name, row) in enumerate(_leading(emitted)):
+        values[name] = extents[row] + (pad + STEP * number if pad else 0)
     for assume in emitted.schedule.assumes:
         if assume.equals is not None and assume.name not in extents:
             values[assume.name] = extents[assume.equals]
