@@ -20,7 +20,7 @@ from gemmgen.source import Source
 
 from .mutations import BYTES, STRUCTURE, Mutation, mutant
 
-COUNT = int(os.environ.get("GEMMGEN_MUTATIONS", "750"))
+COUNT = int(os.environ.get("GEMMGEN_MUTATIONS", "250"))
 SLICES = 4
 SECONDS = 2.0
 DEFAULT = b"tile m=8 n=32"
