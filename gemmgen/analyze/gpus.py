@@ -5,6 +5,9 @@ Per SM: NVIDIA, CUDA C++ Programming Guide, "Technical Specifications per Comput
 architecture white papers of each GPU; the clock is the boost clock.  L2: the A100's 5,120 bytes a
 clock are its white paper's; that of an NVIDIA H200 is measured (reads), and stands for the H100,
 which has the same die; others are not published.
+
+Only the H200's figures were compared with a GPU (``tests/gpu/test_counters.py``, the measured ladder);
+the others were written down without the sheets at hand: look them up before you rely on one.
 """
 
 from __future__ import annotations
