@@ -6,8 +6,8 @@ architecture white papers of each GPU; the clock is the boost clock.  L2: the A1
 clock are its white paper's; that of an NVIDIA H200 is measured (reads), and stands for the H100,
 which has the same die; others are not published.
 
-Only the H200's figures were compared with a GPU (``tests/gpu/test_counters.py``, the measured ladder);
-the others were written down without the sheets at hand: look them up before you rely on one.
+Only the H200's figures were compared with a GPU (its counters and the measured ladder); the others
+were written down without the sheets at hand: look them up before you rely on one.
 """
 
 from __future__ import annotations
