@@ -20,6 +20,7 @@ from gemmgen.emit.header import (
     requirement_lines,
     wrapped,
 )
+from gemmgen.emit.intrinsics import intrinsics_of
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
@@ -66,6 +67,7 @@ class FileView:
     call: list[str]
     launch: list[str]
     requires: list[str]
+    intrinsics: list[str]
     kernel: str
     launcher: str
     template = "file.j2"
@@ -80,6 +82,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         _call_lines(interface),
         launch_lines(interface),
         requirement_lines(interface),
+        intrinsics_of(kernel.body),
         _render(_kernel_view(kernel)),
         _render(_launcher_view(interface)),
     )

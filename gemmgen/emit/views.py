@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gemmgen.emit.ctext import c_text
-from gemmgen.ir.expr import Element, Expr, Var
+from gemmgen.emit.intrinsics import copy_function
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Commit,
     Constant,
+    CopyAsync,
     Define,
     For,
     If,
@@ -25,6 +28,7 @@ from gemmgen.ir.lowered import (
     Node,
     RegisterArray,
     SharedArray,
+    Wait,
 )
 
 C_TYPES = {"f32": "float", "int": "int", "float": "float", "bool": "bool"}
@@ -85,6 +89,12 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(f"if ({c_text(condition)}) return;")
         case Barrier():
             return LineView("__syncthreads();")
+        case CopyAsync():
+            return LineView(_copy_async(node))
+        case Commit():
+            return LineView("gg_commit_group();")
+        case Wait(pending):
+            return LineView(f"gg_wait_group<{pending}>();")
         case For():
             return _for(node, render)
         case If(condition, body, otherwise):
@@ -171,6 +181,18 @@ def _move(target: Element, source: Element, width: int) -> str:
     return _assignment(
         f"*reinterpret_cast<{vector} *>(&{c_text(target)})",
         f"*reinterpret_cast<const {vector} *>(&{c_text(source)})",
+    )
+
+
+def _copy_async(node: CopyAsync) -> str:
+    arguments = f"&{c_text(node.target)}, &{c_text(node.source)}, {_bytes(node.valid)}"
+    return f"{copy_function(node.width)}({arguments});"
+
+
+def _bytes(elements: Expr) -> str:
+    """A count of floats in bytes."""
+    return c_text(
+        Int(4 * elements.value) if isinstance(elements, Int) else Binary("*", Int(4), elements)
     )
 
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.fragments import steps_over_problem
 from gemmgen.expand.registers import RegisterPipeline
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Phase, Stage, Timed, Transfer
 from gemmgen.ir.expr import Int
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.nodes import (
+    Contract,
+    Copy,
+    CopyMode,
+    Kernel,
+    Loop,
+    Pipeline,
+    Program,
+    Statement,
+)
+
+MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline}
+"""How tiles travel into shared memory, and the file that knows."""
 
 
 def expand(program: Program) -> ExpandedProgram:
@@ -23,15 +36,22 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
     staged = tuple(
         copy
         for copy in (pipeline.produce if pipeline else ())
-        if kernel.buffer(copy.dst).layout.stages > 1
+        if kernel.buffer(copy.dst).layout.stages > 1 and copy.mode == "registers"
     )
     return ExpandedKernel(kernel, tuple(body), staged)
+
+
+def _mode(pipeline: Pipeline) -> CopyMode:
+    """How the pipeline's tiles travel: all alike."""
+    modes: set[CopyMode] = {copy.mode for copy in pipeline.produce} or {"registers"}
+    (mode,) = modes
+    return mode
 
 
 def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[Timed, ...]:
     match statement:
         case Pipeline():
-            return RegisterPipeline(program, kernel, statement).expand()
+            return MECHANISMS[_mode(statement)](program, kernel, statement).expand()
         case Loop():
             return steps_over_problem(kernel, statement)
         case Copy():

@@ -46,6 +46,27 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class Issue:
+    """Begin the asynchronous copy of the tile at ``origin`` to a stage of its shared tile."""
+
+    copy: Copy
+    origin: Expr
+    stage: Stage
+
+
+@dataclass(frozen=True)
+class Close:
+    """End the group of the copies issued since the last one."""
+
+
+@dataclass(frozen=True)
+class Await:
+    """Until at most ``pending`` groups are under way."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
 class Fetch:
     """Read the fragment for step ``k`` (of the tile, if ``copy`` reads shared memory) into
     ``slot``.
@@ -117,7 +138,23 @@ class Phase:
     body: tuple[Timed, ...]
 
 
-Timed = Init | Map | Load | Store | Transfer | Fetch | Multiply | Repeat | When | Set | Sync | Phase
+Timed = (
+    Init
+    | Map
+    | Load
+    | Store
+    | Transfer
+    | Issue
+    | Close
+    | Await
+    | Fetch
+    | Multiply
+    | Repeat
+    | When
+    | Set
+    | Sync
+    | Phase
+)
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,32 @@ class Barrier:
 
 
 @dataclass(frozen=True)
+class CopyAsync:
+    """``width`` elements from global to shared memory, some time before the ``Wait`` for their
+    group.
+
+    ``valid`` (an expression in elements, 0 to ``width``) are copied, zeros stand behind them.
+    """
+
+    target: Element
+    source: Element
+    width: int
+    valid: Expr
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Ends a group: the thread's copies since the last one."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until at most ``pending`` of the thread's groups are under way."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
 class Block:
     """Statements under one comment, which cites the directives that they come from.
 
@@ -149,7 +175,20 @@ class Block:
     scoped: bool = False
 
 
-Node = RegisterArray | Define | Assign | Move | For | If | Leave | Barrier | Block
+Node = (
+    RegisterArray
+    | Define
+    | Assign
+    | Move
+    | For
+    | If
+    | Leave
+    | Barrier
+    | CopyAsync
+    | Commit
+    | Wait
+    | Block
+)
 
 
 @dataclass(frozen=True)

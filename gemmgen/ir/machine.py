@@ -6,6 +6,7 @@ Each statement is done by all threads before the next one begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -30,6 +31,8 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Commit,
+    CopyAsync,
     Define,
     For,
     If,
@@ -38,6 +41,7 @@ from gemmgen.ir.lowered import (
     Move,
     Node,
     RegisterArray,
+    Wait,
 )
 from gemmgen.ir.memory import (
     F32,
@@ -69,6 +73,8 @@ class Machine:
     ):
         self.lanes, self.scope = lanes, Scope()
         self.alive: Mask = None
+        self.issued: list[Callable[[], None]] = []
+        self.groups: list[list[Callable[[], None]]] = []
         scope = self.scope
         for name, value in lanes.builtins().items():
             scope.bind(name, known(value, "int"))
@@ -138,6 +144,12 @@ class Machine:
                 return self.departure(compile_expression(condition, self.scope).run)
             case Barrier():
                 return self.barrier
+            case CopyAsync():
+                return self.copy_async(node)
+            case Commit():
+                return self.commit
+            case Wait(pending):
+                return lambda mask: self.wait(pending)
 
     def register_array(self, node: RegisterArray) -> Step:
         size = int(np.prod(node.sizes))
@@ -240,6 +252,42 @@ class Machine:
             self.alive = narrowed(self.alive, stays)
 
         return step
+
+    def copy_async(self, node: CopyAsync) -> Step:
+        """The late model: until the wait the target is poison, then the source's values of the
+        issue."""
+        target, target_index = compile_element(node.target.buffer, node.target.indices, self.scope)
+        source, source_index = compile_element(node.source.buffer, node.source.indices, self.scope)
+        count, width = compile_expression(node.valid, self.scope).run, node.width
+
+        def step(mask: Mask) -> None:
+            to, at, valid = (
+                cast(Index, target_index(mask)),
+                cast(Index, source_index(mask)),
+                count(mask),
+            )
+            target.check_aligned(to, width, mask)
+            for e in range(width):
+                some, there = where(less(e, valid), mask)
+                value = np.zeros(self.lanes.count, np.float32)
+                if some:
+                    value = np.where(
+                        True if there is None else there, source.load(at + e, there), value
+                    )
+                value = value.astype(np.float32)
+                target.store(to + e, np.full(self.lanes.count, POISON, np.float32), mask)
+                self.issued.append(partial(target.store, to + e, value, mask))
+
+        return step
+
+    def commit(self, mask: Mask) -> None:
+        self.groups.append(self.issued)
+        self.issued = []
+
+    def wait(self, pending: int) -> None:
+        while len(self.groups) > pending:
+            for land in self.groups.pop(0):
+                land()
 
     def barrier(self, mask: Mask) -> None:
         """All threads of a block come to it, or none."""

@@ -18,8 +18,9 @@ from gemmgen.ir.problem import DType, Problem
 
 Origins = tuple[str, ...]
 FmaOrder = Literal["rows", "serpentine", "zigzag"]
-CopyMode = Literal["registers"]
-"""How a tile travels into shared memory: ``registers`` loads it and stores it."""
+CopyMode = Literal["registers", "cp_async"]
+"""How a tile travels into shared memory: ``registers`` loads it and stores it, ``cp_async`` copies
+it while the threads go on."""
 
 
 class Space(Enum):

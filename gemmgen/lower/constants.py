@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import cast
 
-from gemmgen.expand.rings import rings
+from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expr import Binary, Expr, Int, Var

@@ -31,12 +31,12 @@ def load(context: Context, node: Load) -> tuple[Node, ...]:
     """Global memory to staging registers."""
     dealing = dealing_of(context, node.copy)
     target = _staged(dealing, node.copy)
-    guarded = _over_pieces(dealing, _read_piece(context, dealing, node.copy, node.origin, target))
+    guarded = over_pieces(dealing, _read_piece(context, dealing, node.copy, node.origin, target))
     inside = _tile_inside(context, dealing, node.origin)
     if node.copy.width == 1 or dealing.count == 1 or inside is None:
         return guarded
     whole = _read_piece(context, dealing, node.copy, node.origin, target, guards=False)
-    return (If(inside, _over_pieces(dealing, whole), guarded),)
+    return (If(inside, over_pieces(dealing, whole), guarded),)
 
 
 def _tile_inside(context: Context, dealing: Dealing, origin: Expr) -> Expr | None:
@@ -57,7 +57,7 @@ def store(context: Context, node: Store) -> tuple[Node, ...]:
     """Staging registers to a shared tile."""
     dealing = dealing_of(context, node.copy)
     body = _write_piece(context, dealing, node.copy, node.stage, _staged(dealing, node.copy))
-    return _over_pieces(dealing, body)
+    return over_pieces(dealing, body)
 
 
 def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
@@ -81,7 +81,7 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
             *_read_piece(context, dealing, node.copy, node.origin, waiting),
             *_write_piece(context, dealing, node.copy, node.stage, waiting),
         )
-    return _over_pieces(dealing, body)
+    return over_pieces(dealing, body)
 
 
 def _between(
@@ -103,7 +103,7 @@ def _staged(dealing: Dealing, copy: Copy) -> Target:
     return element
 
 
-def _over_pieces(dealing: Dealing, body: tuple[Node, ...]) -> tuple[Node, ...]:
+def over_pieces(dealing: Dealing, body: tuple[Node, ...]) -> tuple[Node, ...]:
     inside = dealing.inside()
     if inside is not None:
         body = (If(inside, body),)

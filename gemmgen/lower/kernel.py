@@ -5,9 +5,12 @@ from __future__ import annotations
 from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
+    Await,
+    Close,
     ExpandedKernel,
     ExpandedProgram,
     Fetch,
+    Issue,
     Load,
     Multiply,
     Phase,
@@ -24,6 +27,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Commit,
     Define,
     For,
     If,
@@ -32,10 +36,11 @@ from gemmgen.ir.lowered import (
     Node,
     RegisterArray,
     SharedArray,
+    Wait,
 )
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.simplify import add, simplify
-from gemmgen.lower import contraction, copies, epilogue
+from gemmgen.lower import asynchronous, contraction, copies, epilogue
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
@@ -163,6 +168,12 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
             return copies.store(context, node)
         case Transfer():
             return copies.transfer(context, node)
+        case Issue():
+            return asynchronous.issue(context, node)
+        case Close():
+            return (Commit(),)
+        case Await(pending):
+            return (Wait(pending),)
         case Fetch():
             return copies.fetch(context, node)
         case Multiply():

@@ -6,6 +6,7 @@ rung, write the file and put its class in this list.
 
 from __future__ import annotations
 
+from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.passes.base import Pass, Said
 from gemmgen.passes.bind import Bind
 from gemmgen.passes.cache_shared import CacheShared
@@ -28,6 +29,7 @@ LADDER = (
     Vectorize,
     Pad,
     DoubleBuffer,
+    AsyncCopy,
     Raster,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""

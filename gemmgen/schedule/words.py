@@ -59,7 +59,6 @@ EXAMPLES = {
 LATER = {
     "tensor_core": "the contraction is by `register_block` and fused multiply-adds for now",
     "swizzle": "`pad A by=4` removes bank conflicts too",
-    "async_copy": "without it `double_buffer A B` loads early through registers and stores late",
     "unroll": "remove the line: loops of constant length are left to the compiler's unrolling",
     "launch_bounds": "remove the line: the block's size is fixed by `tile` and `register_block`",
     "split_k": "remove the line: one block computes the whole sum of its tile",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu import nvrtc
 from gemmgen.limits import meets
+from gemmgen.passes.async_copy import SINCE, AsyncCopy
 from gemmgen.pipeline import Emitted
 from gemmgen.target import TARGETS
 from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
@@ -39,11 +40,18 @@ def check(subject: Subject) -> Outcome:
 
 
 def architectures(emitted: Emitted) -> tuple[str, ...]:
-    """Those that the block's shared memory fits; an exact target (``sm_90a``) stands alone."""
+    """Those that the block's shared memory fits and that have what its directives need; an exact
+    target (``sm_90a``) stands alone."""
     if not emitted.target.removeprefix("sm_").isdigit():
         return (emitted.target,)
     used = emitted.interface.static_shared + emitted.interface.dynamic_shared
-    fitting = [arch for arch in ARCHITECTURES if TARGETS[arch].shared >= used]
+    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
+    since = SINCE if copies else 0
+    fitting = [
+        arch
+        for arch in ARCHITECTURES
+        if TARGETS[arch].shared >= used and int(arch.removeprefix("sm_")) >= since
+    ]
     return tuple(dict.fromkeys((*fitting, emitted.target)))
 
 

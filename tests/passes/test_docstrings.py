@@ -21,6 +21,7 @@ GIVEN: dict[str, list[str]] = {
     "vectorize": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "register_block m=4 n=4"],
     "pad": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
     "double_buffer": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
+    "async_copy": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "double_buffer A"],
     "raster": ["tile m=16 n=16"],
     "fuse_epilogue": [],
 }

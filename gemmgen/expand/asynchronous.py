@@ -1,0 +1,104 @@
+"""Tiles that ``cp.async`` copies: N - 1 of them under way while one is used.
+
+Each tile is a group of copies, also an empty one past the end, so that the number of groups under
+way tells which tile has landed.  A step waits for its group, passes a barrier (all threads' copies
+have landed, and nobody reads the previous stage any more), and issues the copy into the stage just
+freed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.expand.fragments import steps_in_tile
+from gemmgen.expand.ring import (
+    Ring,
+    ahead,
+    crosses_tiles,
+    fill_in_any_case,
+    first_fragments,
+    if_in_range,
+    over_tiles,
+    rings,
+    steps_reading_ahead,
+)
+from gemmgen.ir.edit import contraction
+from gemmgen.ir.expanded import Await, Close, Issue, Phase, Repeat, Set, Stage, Sync, Timed
+from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
+
+
+@dataclass(frozen=True)
+class AsyncPipeline:
+    """The expansion of one pipeline whose copies are asynchronous."""
+
+    program: Program
+    kernel: Kernel
+    pipeline: Pipeline
+
+    def expand(self) -> tuple[Timed, ...]:
+        crosses = crosses_tiles(self.kernel, self.pipeline)
+        body = self._body_reading_ahead() if crosses else self._body()
+        # Copies past the last tile are waited for too: no thread may end with one under way.
+        drain = Phase("let the last copies land", (), (Await(0),))
+        return (*self._prologue(crosses), over_tiles(self.pipeline, body), drain)
+
+    def _ring(self) -> Ring:
+        (ring,) = rings(self.kernel, self.pipeline)
+        return ring
+
+    def _landed(self) -> tuple[Timed, ...]:
+        """The oldest tile under way is there, for all threads."""
+        return (Await(self._ring().stages - 2), Sync())
+
+    def _prologue(self, crosses: bool) -> tuple[Timed, ...]:
+        ring = self._ring()
+        body: list[Timed] = [self._issue_first(ring), Set(ring.stage.name, Int(0), "variable")]
+        if crosses:
+            body.extend(self._landed())
+            body.append(first_fragments(self.program, self.kernel, self.pipeline))
+        return tuple(body)
+
+    def _issue_first(self, ring: Ring) -> Timed:
+        if ring.stages == 2:
+            first = _issues(ring, Int(0), Int(0))
+            body = (*if_in_range(self.program, self.pipeline, Int(0), first), Close())
+            return Phase("the first tile", self._origins(), body)
+        number = Var("ahead")
+        issues = fill_in_any_case(
+            self.program, self.pipeline, ring, number, lambda at: _issues(ring, at, number)
+        )
+        last = Binary("-", ring.count, Int(1))
+        loop = Repeat(number.name, Int(0), last, Int(1), (*issues, Close()))
+        return Phase("the first tiles", self._origins(), (loop,))
+
+    def _body(self) -> tuple[Timed, ...]:
+        (loop,) = self.pipeline.consume
+        ring = self._ring()
+        steps = steps_in_tile(self.kernel, loop, lambda _: Stage(ring.stage))
+        multiply = Phase("multiply the tile", contraction(self.kernel).origins, steps)
+        return (*self._landed(), *self._issue_ahead(ring), multiply, ring.advance())
+
+    def _body_reading_ahead(self) -> tuple[Timed, ...]:
+        ring = self._ring()
+        note = "wait for the next tile, and read ahead into it"
+        steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, self._landed())
+        multiply = Phase("multiply the tile", contraction(self.kernel).origins, (steps,))
+        return (*self._issue_ahead(ring), multiply, ring.advance())
+
+    def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
+        origin = ring.next(self.pipeline.letter)
+        issues = _issues(ring, origin, ring.fill)
+        return (
+            Set(origin.name, ahead(self.program, self.pipeline, ring)),
+            Set(ring.fill.name, ring.before()),
+            Phase("copy a tile ahead", self._origins(), (*issues, Close())),
+        )
+
+    def _origins(self) -> Origins:
+        origins = (o for c in self.pipeline.produce for o in c.origins)
+        return tuple(dict.fromkeys(o for o in origins if o.startswith("async_copy")))
+
+
+def _issues(ring: Ring, origin: Expr, stage: Expr) -> tuple[Timed, ...]:
+    return tuple(Issue(c, origin, Stage(stage)) for c in ring.copies)

@@ -1,0 +1,178 @@
+"""A ring of stages, and what every mechanism that fills one has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gemmgen.expand.fragments import below, fetch, fetches, multiply, plus, reads_ahead
+from gemmgen.ir import names
+from gemmgen.ir.expanded import Fetch, Phase, Repeat, Set, Stage, Timed, When
+from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.facts import divides
+from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
+
+CopyTo = Callable[[Expr], tuple[Timed, ...]]
+"""The copies of the tile that begins at an index."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Copies whose tiles have the same number of stages, and the names of the ring's variables."""
+
+    copies: tuple[Copy, ...]
+    stages: int
+    prefix: str
+
+    @property
+    def stage(self) -> Var:
+        """The stage that is read now."""
+        return Var(f"{self.prefix}stage")
+
+    @property
+    def fill(self) -> Var:
+        """The stage that is written now: the one read in the step before."""
+        return Var(f"{self.prefix}fill")
+
+    @property
+    def count(self) -> Var:
+        """The constant that counts the stages."""
+        return Var(f"{self.prefix}STAGES")
+
+    def next(self, letter: str) -> Var:
+        """The first index of the tile that is loaded now."""
+        return Var(f"{self.prefix}next_{letter}")
+
+    def before(self) -> Expr:
+        """The stage before the present one, round the ring."""
+        if self.stages == 2:
+            return Binary("-", Int(1), self.stage)
+        last = Binary("-", self.count, Int(1))
+        first = Binary(">", self.stage, Int(0))
+        return Select(first, Binary("-", self.stage, Int(1)), last)
+
+    def after(self) -> Expr:
+        """The stage after the present one, round the ring."""
+        if self.stages == 2:
+            return self.fill
+        following = plus(self.stage, Int(1))
+        return Select(below(following, self.count), following, Int(0))
+
+    def advance(self) -> Timed:
+        return Set(self.stage.name, self.after(), "assign")
+
+
+def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
+    """Copies with more than one stage, by their number of stages; a single ring needs no prefix."""
+    if pipeline is None:
+        return ()
+    counts: dict[int, list[Copy]] = {}
+    for copy in pipeline.produce:
+        stages = kernel.buffer(copy.dst).layout.stages
+        if stages > 1:
+            counts.setdefault(stages, []).append(copy)
+    single = len(counts) == 1
+    return tuple(
+        Ring(tuple(copies), stages, "" if single else f"{copies[0].src}_")
+        for stages, copies in counts.items()
+    )
+
+
+def over_tiles(pipeline: Pipeline, body: tuple[Timed, ...]) -> Repeat:
+    """The serial loop over the tiles of the contraction."""
+    letter = pipeline.letter
+    tile = names.tile_origin(letter).name
+    return Repeat(tile, Int(0), Var(names.extent(letter)), names.block(letter), body)
+
+
+def if_in_range(
+    program: Program, pipeline: Pipeline, origin: Expr, body: tuple[Timed, ...]
+) -> tuple[Timed, ...]:
+    """A tile past the end is read as zeros by its guards; where those are assumed away, not at
+    all."""
+    size = names.extent(pipeline.letter)
+    if divides(program, size, pipeline.step):
+        return (When(below(origin, Var(size)), body),)
+    return body
+
+
+def fill_in_any_case(
+    program: Program, pipeline: Pipeline, ring: Ring, number: Var, copies: CopyTo
+) -> tuple[Timed, ...]:
+    """The first tiles, each of which is written where there is one at all: the last step reads
+    fragments of the tile behind the last one, which may be any tile, but one that was written."""
+    letter = pipeline.letter
+    size, origin = Var(names.extent(letter)), Binary("*", number, names.block(letter))
+    if not divides(program, size.name, pipeline.step):
+        return copies(origin)
+    inside = Select(below(origin, size), origin, Int(0))
+    here = ring.next(letter)
+    return if_in_range(program, pipeline, Int(0), (Set(here.name, inside), *copies(here)))
+
+
+def ahead(program: Program, pipeline: Pipeline, ring: Ring) -> Expr:
+    """First index of the tile to load now: past the last one there are zeros, or, where no guard
+    makes them, any tile will do."""
+    letter = pipeline.letter
+    size, tile = names.extent(letter), names.tile_origin(letter)
+    distance: Expr = names.block(letter)
+    if ring.stages > 2:
+        distance = Binary("*", Binary("-", ring.count, Int(1)), distance)
+    origin = plus(tile, distance)
+    if divides(program, size, pipeline.step):
+        return Select(below(origin, Var(size)), origin, tile)
+    return origin
+
+
+def crosses_tiles(kernel: Kernel, pipeline: Pipeline) -> bool:
+    """May the last step of a tile read the first fragments of the next one?
+
+    Only where every fragment of a tile has been read before that step's barrier: all fragments are
+    read ahead, from tiles of one ring, and the slots come out even.
+    """
+    (loop,) = pipeline.consume
+    copies = fetches(kernel, loop)
+    found = rings(kernel, pipeline)
+    return (
+        len(found) == 1
+        and len(found[0].copies) == len(copies) == 2
+        and all(reads_ahead(kernel, c) for c in copies)
+        and pipeline.step % 2 == 0
+    )
+
+
+def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Timed:
+    """The fragments of the very first step, read before the loop."""
+    copies = fetches(kernel, pipeline.consume[0])
+    first = tuple(fetch(kernel, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
+    body = if_in_range(program, pipeline, Int(0), first)
+    return Phase("the first fragments", cited(kernel, copies, "double_buffer"), body)
+
+
+def steps_reading_ahead(
+    kernel: Kernel, pipeline: Pipeline, ring: Ring, note: str, publish: tuple[Timed, ...]
+) -> Repeat:
+    """The steps of a tile; at the last one ``publish`` makes the next tile readable, and its first
+    fragments are read."""
+    (loop,) = pipeline.consume
+    k, size = Var(loop.letter), names.block(loop.letter)
+    following, copies = plus(k, Int(1)), fetches(kernel, loop)
+
+    def read(step: Expr, stage: Stage) -> tuple[Fetch, ...]:
+        slots = (fetch(kernel, c, following, None, lambda _: stage) for c in copies)
+        return tuple(replace(f, k=step) for f in slots)
+
+    within = read(following, Stage(ring.stage))
+    crossing = (*publish, *read(Int(0), Stage(ring.after())))
+    last = Phase(note, cited(kernel, copies, "double_buffer"), crossing)
+    step = (
+        When(below(following, size), within, (last,)),
+        multiply(kernel, loop, k, None, lambda _: Stage(ring.stage)),
+    )
+    return Repeat(loop.letter, Int(0), size, Int(1), step, unroll=True)
+
+
+def cited(kernel: Kernel, copies: tuple[Copy, ...], directive: str) -> Origins:
+    """The statements of one directive that made the tiles of these copies what they are."""
+    origins = (o for c in copies for o in kernel.buffer(c.dst).origins)
+    return tuple(dict.fromkeys(o for o in origins if o.split()[0] == directive))

@@ -1,0 +1,117 @@
+"""async_copy: copy tiles into shared memory without passing through registers.
+
+``cp.async`` (sm_80 on) moves 4, 8 or 16 bytes from global to shared memory while the thread goes
+on, and writes zeros behind the end of a matrix by itself.  Copies are counted in groups, one per
+tile, and a step waits for the group of the tile that it needs.  It builds on ``double_buffer``,
+whose ``stages`` say how many tiles are under way; a tile that changes its layout on the way in is
+copied element by element.
+
+    produce A_shared = A
+==> async_copy A via=cp_async
+    produce A_shared = A mode=cp_async   # async_copy A via=cp_async
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Program
+from gemmgen.passes.base import Fact, Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+
+SINCE = 80
+"""The first architecture with cp.async."""
+
+
+@dataclass(frozen=True)
+class AsyncCopy:
+    SPEC: ClassVar = DirectiveSpec(
+        "async_copy",
+        operands=("a", "b"),
+        arguments=(ArgumentSpec("via", "word", choices=("cp_async",), required=True),),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize", "double_buffer")
+
+    operands: tuple[Fact, ...]
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> AsyncCopy:
+        return AsyncCopy(said.facts("none"), said)
+
+    def apply(self, program: Program) -> Program:
+        if int(program.target.removeprefix("sm_").rstrip("a")) < SINCE:
+            raise Refusal(
+                f"cp.async is not there on {program.target}",
+                at=self.said.span,
+                hint="target sm_80 or later, or leave async_copy out",
+            )
+        for fact in self.operands:
+            program = edit_main(program, lambda kernel, fact=fact: _switch(kernel, fact))
+        _check_ring(program, self.operands)
+        return program
+
+
+def _switch(kernel: Kernel, fact: Fact) -> Kernel:
+    tensor = fact.operand.tensor
+    name = f"{tensor}_shared"
+    if not kernel.has(name):
+        raise Refusal(
+            f"async_copy {tensor}: {tensor} is not in shared memory",
+            at=fact.operand.span,
+            hint=f"add cache_shared {tensor} and double_buffer {tensor}",
+        )
+    tile = kernel.buffer(name)
+    if tile.layout.stages == 1:
+        raise Refusal(
+            f"async_copy {tensor}: with one stage a copy would be waited for at once",
+            at=fact.operand.span,
+            hint=f"add double_buffer {tensor}",
+        )
+    (copy,) = (c for c in copies(kernel) if c.dst == name)
+    straight = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
+    if copy.width > 1 and not straight:
+        order = ", ".join(kernel.buffer(copy.src).layout.order)
+        raise Refusal(
+            f"async_copy can't scatter the {copy.width} elements of a wide access of {tensor}",
+            at=fact.operand.span,
+            notes=(
+                f"{tensor}[{order}] is laid out as {name}[{', '.join(tile.layout.order)}]: "
+                "what is contiguous in one is not in the other",
+            ),
+            hint=f"cache_shared {tensor}[{order}], or vectorize {tensor}.shared alone",
+        )
+
+    def switch(operation: Copy | Contract) -> Copy | Contract:
+        if isinstance(operation, Copy) and operation.dst == name:
+            origins = (*operation.origins, fact.origin)
+            return replace(operation, mode="cp_async", origins=origins)
+        return operation
+
+    return edit_operations(kernel, switch)
+
+
+def _check_ring(program: Program, operands: tuple[Fact, ...]) -> None:
+    """Groups are counted per tile of the pipeline, so its copies go the same way."""
+    kernel = program.main
+    pipeline = pipeline_of(kernel)
+    assert pipeline is not None
+    stages = {c.src: kernel.buffer(c.dst).layout.stages for c in pipeline.produce}
+    others = [c for c in pipeline.produce if c.mode != "cp_async"]
+    if others:
+        raise Refusal(
+            f"async_copy needs {others[0].src} to travel the same way",
+            at=operands[0].operand.span,
+            hint=f"async_copy {' '.join(c.src for c in pipeline.produce)} via=cp_async",
+        )
+    if len(set(stages.values())) > 1:
+        raise Refusal(
+            "async_copy needs the same number of stages for both operands",
+            at=operands[0].operand.span,
+            notes=(", ".join(f"{name} has {count}" for name, count in stages.items()),),
+            hint=f"double_buffer {' '.join(stages)} stages={max(stages.values())}",
+        )
