@@ -12,6 +12,7 @@ from typing import cast
 
 from gemmgen.emit.ctypes import STORED
 from gemmgen.ir.dtypes import ACCESS, BYTES
+from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import Commit, CopyAsync, Wait
 
 COPY = """\
@@ -39,6 +40,42 @@ __device__ __forceinline__ void gg_wait_group()
 }"""
 
 
+FROM_F16 = """\
+// The number that the bits of an f16 stand for.
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{
+    float number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}"""
+
+TO_F16 = """\
+// The bits of the f16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}"""
+
+FROM_BF16 = """\
+// The number that the bits of a bf16 stand for: the upper half of a float.
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits)
+{
+    float number;
+    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
+    return number;
+}"""
+
+TO_BF16 = """\
+// The bits of the bf16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}"""
+
 SIZES = (4, 8, 16)
 """Bytes that one asynchronous copy can have."""
 
@@ -61,6 +98,10 @@ def _copy_text(stored: str, size: int) -> str:
 
 
 _ALL: dict[tuple[str, str], str] = {
+    ("from_f16", ""): FROM_F16,
+    ("to_f16", ""): TO_F16,
+    ("from_bf16", ""): FROM_BF16,
+    ("to_bf16", ""): TO_BF16,
     **{
         (f"gg_copy_async_{size}", stored): _copy_text(stored, size)
         for size in SIZES
@@ -76,6 +117,9 @@ def _used(node: object) -> Iterator[tuple[str, str]]:
     match node:
         case CopyAsync():
             yield copy_function(node), STORED[node.dtype]
+        case Call(function, arguments):
+            yield function, ""
+            yield from _used(arguments)
         case Commit():
             yield "gg_commit_group", ""
         case Wait():
