@@ -33,6 +33,8 @@ struct Header {
   uint32_t milliseconds;
   uint32_t buffers, arguments;
   uint32_t tensors, shared_arrays;  // none where the kernel is not a checked build
+  uint32_t word;                    // bytes of the smallest element, at most 4
+  uint32_t unused;
 };
 
 struct BufferHead {
@@ -50,7 +52,7 @@ struct Piece {
 };
 
 struct ArgumentHead {
-  uint32_t kind;  // 0 integer, 1 real, 2 pointer
+  uint32_t kind;  // 0 integer, 1 real (32 bits), 2 pointer, 3 real (64 bits)
   uint32_t buffer;
   uint64_t value;  // the bits of a number, or a byte offset into the buffer
 };
