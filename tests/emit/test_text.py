@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from passes.schedules import CASES, EXAMPLES
-from pipeline.running import Call, check, emitted
+from pipeline.running import Call, Operands, Want, check, emitted
 
 from gemmgen.emit.document import BEGIN, END
 from gemmgen.errors import ScheduleError
 from gemmgen.pipeline import compile_source
+from gemmgen.reference import F32
 from gemmgen.source import Source
 
 HANDWRITTEN = Path(__file__).parents[1] / "handwritten"
@@ -127,6 +128,15 @@ TAKEN = {
 }
 
 
+def plus_scalar(name: str) -> Want:
+    """The reference of ``acc + name``."""
+
+    def want(acc: F32, c: F32, given: Operands) -> F32:
+        return acc + given[name]
+
+    return want
+
+
 @pytest.mark.parametrize("use", TAKEN)
 def test_the_names_it_uses_can_be_given_to_nothing_else(use: str) -> None:
     """Either the schedule is refused, or the kernel is right all the same."""
@@ -137,7 +147,8 @@ def test_the_names_it_uses_can_be_given_to_nothing_else(use: str) -> None:
             kernel = compile_source(Source(text))
         except ScheduleError:
             continue
-        check(kernel, Call(3, 35, 4, 0.7, -1.0))
+        want = plus_scalar(name) if use == "the epilogue" else None
+        check(kernel, Call(3, 35, 4, 0.7, -1.0), want)
         free += 1
     assert free <= 20
 
