@@ -68,8 +68,9 @@ class CompiledKernel:
         a view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
         ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending``
         or ``shuffled`` (by ``seed``, anew in each interval).  ``landing`` is when asynchronous
-        copies do: ``late``, as they are waited for, or ``early``, as they are issued.  A checked kernel may not read the
-        tensors named in ``unreadable`` where it has not written them: C, where beta is 0.
+        copies do: ``late``, as they are waited for, or ``early``, as they are issued.  A checked
+        kernel may not read the tensors named in ``unreadable`` where it has not written them: C,
+        where beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
