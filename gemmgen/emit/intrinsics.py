@@ -111,6 +111,8 @@ _ALL: dict[tuple[str, str], str] = {
     ("gg_wait_group", ""): WAIT,
 }
 """By name and, of overloads, the type that they take."""
+INTRINSICS = tuple(_ALL.values())
+"""The text of every function."""
 
 
 def _used(node: object) -> Iterator[tuple[str, str]]:

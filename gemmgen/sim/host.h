@@ -86,76 +86,20 @@ double tanh(double);
 double erf(double);
 }
 
-#ifndef GG_RUNNER
-// cp.async, as late as it may be: from its issue to the wait for its group the target holds NaN.  That
-// shows a read without a wait, and, since the target changes at once, a copy into memory still read.
-// What a thread issues is kept in its own queue; a kernel ends with none under way.  Elements are
-// copied as the bits that they are.
-struct GgCopy {
-  void *target;
-  unsigned long long values[8];
-  int width, element, group;
-};
-struct GgQueue {
-  GgCopy copies[512];
-  int count, group;
-};
-inline GgQueue &gg_queue() {
-  static GgQueue queues[1024];
-  return queues[threadIdx.x + threadIdx.y * blockDim.x];
+// cp.async, of which copies.cpp keeps account.
+extern "C" void gg_issue_copy(void *target, const void *source, int bytes, int valid);
+extern "C" void gg_commit_group();
+extern "C" void gg_await(int pending);
+template <typename T> __forceinline__ void gg_copy_async_4(T *target, const T *source, int valid) {
+  gg_issue_copy(target, source, 4, valid);
 }
-template <int bytes> struct GgBits;
-template <> struct GgBits<2> { typedef unsigned short type; };
-template <> struct GgBits<4> { typedef unsigned type; };
-template <> struct GgBits<8> { typedef unsigned long long type; };
-template <typename T>
-inline void gg_copy_async(T *target, const T *source, int bytes, int valid) {
-  typedef typename GgBits<sizeof(T)>::type Bits;
-  constexpr int size = sizeof(T);
-  GgQueue &queue = gg_queue();
-  if (queue.count == 512) __builtin_trap();
-  GgCopy &copy = queue.copies[queue.count++];
-  copy.target = target;
-  copy.width = bytes / size;
-  copy.element = size;
-  copy.group = queue.group;
-  for (int e = 0; e < copy.width; ++e) {
-    copy.values[e] = size * e < valid ? reinterpret_cast<const Bits *>(source)[e] : Bits{0};
-    reinterpret_cast<Bits *>(target)[e] = static_cast<Bits>(~Bits{0});
-  }
+template <typename T> __forceinline__ void gg_copy_async_8(T *target, const T *source, int valid) {
+  gg_issue_copy(target, source, 8, valid);
 }
-template <typename Bits> inline void gg_land(const GgCopy &copy) {
-  for (int e = 0; e < copy.width; ++e) {
-    static_cast<Bits *>(copy.target)[e] = static_cast<Bits>(copy.values[e]);
-  }
+template <typename T> __forceinline__ void gg_copy_async_16(T *target, const T *source, int valid) {
+  gg_issue_copy(target, source, 16, valid);
 }
-template <typename T> inline void gg_copy_async_4(T *target, const T *source, int valid) {
-  gg_copy_async(target, source, 4, valid);
-}
-template <typename T> inline void gg_copy_async_8(T *target, const T *source, int valid) {
-  gg_copy_async(target, source, 8, valid);
-}
-template <typename T> inline void gg_copy_async_16(T *target, const T *source, int valid) {
-  gg_copy_async(target, source, 16, valid);
-}
-inline void gg_commit_group() { ++gg_queue().group; }
-template <int pending>
-inline void gg_wait_group() {
-  GgQueue &queue = gg_queue();
-  int kept = 0;
-  for (int i = 0; i < queue.count; ++i) {
-    GgCopy &copy = queue.copies[i];
-    if (copy.group + pending < queue.group) {
-      if (copy.element == 2) gg_land<unsigned short>(copy);
-      if (copy.element == 4) gg_land<unsigned>(copy);
-      if (copy.element == 8) gg_land<unsigned long long>(copy);
-    } else {
-      queue.copies[kept++] = copy;
-    }
-  }
-  queue.count = kept;
-}
-#endif
+template <int pending> __forceinline__ void gg_wait_group() { gg_await(pending); }
 
 #if defined(__x86_64__) && defined(__FMA__)
 // g++ makes one instruction of -fmaf(a, b, c), which gives +0 where the text gives -0.

@@ -28,6 +28,8 @@ _ARGUMENT = struct.Struct("=IIQ")
 _ANSWER = struct.Struct("=IIQ")
 
 ORDERS = ("ascending", "descending", "shuffled")
+LANDINGS = ("late", "early")
+"""When asynchronous copies land: at the wait for them, or at once."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class Real:
 class Launch:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 
-    ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels.
+    ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels; ``landing``
+    is one of ``LANDINGS``.
     """
 
     grid: int
@@ -93,6 +96,7 @@ class Launch:
     seed: int
     tensors: tuple[Tensor, ...] = ()
     arrays: tuple[tuple[int, int], ...] = ()
+    landing: str = "late"
 
 
 class Process:
@@ -192,8 +196,8 @@ def _head(launch: Launch, seconds: float) -> bytes:
             len(launch.arguments),
             len(launch.tensors),
             len(launch.arrays),
+            LANDINGS.index(launch.landing),
             min((*(tensor.element for tensor in launch.tensors), 4)),
-            0,
         )
     )
     for buffer in launch.buffers:

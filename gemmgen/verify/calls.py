@@ -13,7 +13,9 @@ from gemmgen.formats import Real, Stored, computing, held, stored
 from gemmgen.interface import Param
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.dtypes import Types
+from gemmgen.ir.landing import LANDINGS, Landing
 from gemmgen.ir.problem import Problem
+from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.pipeline import Emitted
 from gemmgen.reference import Inputs
 from gemmgen.schedule.roles import extent
@@ -45,12 +47,20 @@ class Case:
     beta: float = 0.0
     pad: int = 0
     order: Order = "ascending"
+    landing: Landing = "late"
 
     def text(self) -> str:
         m, n, k = self.shape
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
-        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}"
+        landing = ", copies landing early" if self.landing == "early" else ""
+        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}{landing}"
+
+
+def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
+    """When asynchronous copies may land: one is enough for a kernel that has none."""
+    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
+    return LANDINGS if copies else LANDINGS[:1]
 
 
 class Caller:
@@ -85,6 +95,7 @@ class Caller:
         kernel.run(
             {p.name: arguments[p.name] for p in params},
             order=case.order,
+            landing=case.landing,
             seed=sum(case.shape),
             unreadable=(problem.c.name,) if unread else (),
         )
