@@ -9,7 +9,7 @@ from gemmgen.gpu import nvrtc
 from gemmgen.limits import meets
 from gemmgen.passes.async_copy import SINCE, AsyncCopy
 from gemmgen.pipeline import Emitted
-from gemmgen.target import TARGETS
+from gemmgen.target import BF16_SINCE, TARGETS
 from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
 
 LAYER = "C3"
@@ -46,7 +46,8 @@ def architectures(emitted: Emitted) -> tuple[str, ...]:
         return (emitted.target,)
     used = emitted.interface.static_shared + emitted.interface.dynamic_shared
     copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
-    since = SINCE if copies else 0
+    converts = any(dtype == "bf16" for _, dtype in emitted.schedule.dtypes)
+    since = max(SINCE if copies else 0, BF16_SINCE if converts else 0)
     fitting = [
         arch
         for arch in ARCHITECTURES
