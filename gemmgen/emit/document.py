@@ -37,6 +37,7 @@ class KernelView:
     end: str
     constants: list[str]
     checks: list[str]
+    comment: list[str]
     bounds: str
     name: str
     parameters: list[str]
@@ -113,12 +114,20 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
         END,
         constant_lines(kernel.constants),
         [f'static_assert({c_text(c.condition)}, "{c.message}");' for c in kernel.checks],
+        _bounds_comment(kernel),
         "THREADS" if kernel.blocks == 1 else f"THREADS, {kernel.blocks}",
         kernel.interface.name,
         parameter_lines(kernel.interface, 96),
         _shared_lines(kernel),
         bodies(kernel.body, _render),
     )
+
+
+def _bounds_comment(kernel: LoweredKernel) -> list[str]:
+    """Why the bounds are what they are, where a directive says so."""
+    count = "one block" if kernel.blocks == 1 else f"{kernel.blocks} blocks"
+    note = f"a multiprocessor holds {count} at the least"
+    return comment_lines(note, kernel.bounded) if kernel.bounded else []
 
 
 def _shared_lines(kernel: LoweredKernel) -> list[str]:

@@ -115,6 +115,13 @@ class When:
 
 
 @dataclass(frozen=True)
+class Quit:
+    """Leave the innermost loop where the condition, the same for all threads of the block, holds."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True)
 class Set:
     """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name =
     value``."""
@@ -151,6 +158,7 @@ Timed = (
     | Multiply
     | Repeat
     | When
+    | Quit
     | Set
     | Sync
     | Phase

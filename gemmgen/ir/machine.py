@@ -31,6 +31,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     CopyAsync,
     Define,
@@ -140,7 +141,7 @@ class Machine:
                 return self.loop(node)
             case If():
                 return self.branch(node)
-            case Leave(condition):
+            case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
             case Barrier():
                 return self.barrier
@@ -215,7 +216,7 @@ class Machine:
         self.scope.leave()
         frame = self.scope.frame
 
-        def step(mask: Mask) -> None:
+        def steps(mask: Mask) -> None:
             at = start(mask)
             while True:
                 going, active = where(less(at, stop(mask)), mask)
@@ -227,7 +228,12 @@ class Machine:
                 body(active)
                 at = plus(at, by(mask))
 
-        return step
+        def until_broken(mask: Mask) -> None:
+            alive = self.alive
+            steps(mask)
+            self.alive = alive
+
+        return until_broken if breaks(node) else steps
 
     def branch(self, node: If) -> Step:
         condition = compile_expression(node.condition, self.scope).run
@@ -302,10 +308,15 @@ class Machine:
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
 
 
+def breaks(loop: For) -> bool:
+    """May threads leave this loop before its end?  They rest until all are done with it."""
+    return any(isinstance(node, Break) for node in loop.body)
+
+
 def _leaves(node: Node) -> bool:
-    """May threads leave the kernel in ``node``?"""
+    """May threads leave the kernel, or a loop, in ``node``?"""
     match node:
-        case Leave():
+        case Leave() | Break():
             return True
         case If():
             return any(map(_leaves, (*node.body, *node.otherwise)))

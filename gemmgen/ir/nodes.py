@@ -141,6 +141,15 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """How many blocks a multiprocessor is to hold at once, at the least; 0 where ``lower``
+    chooses."""
+
+    blocks: int = 0
+    origins: Origins = ()
+
+
+@dataclass(frozen=True)
 class Init:
     """``dst = 0`` over its tile."""
 
@@ -186,20 +195,29 @@ class Map:
 
 @dataclass(frozen=True)
 class Loop:
-    """Serial over one letter: the tile's extent inside a pipeline, the problem's elsewhere."""
+    """Serial over one letter: the tile's extent inside a pipeline, the problem's elsewhere.
+
+    ``unroll`` steps at a time; 0 where ``expand`` chooses.
+    """
 
     letter: str
     body: tuple[Copy | Contract, ...]
+    unroll: int = 0
+    origins: Origins = ()
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed."""
+    """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed.
+
+    ``unroll`` steps at a time.
+    """
 
     letter: str
     step: int
     produce: tuple[Copy, ...]
     consume: tuple[Loop, ...]
+    unroll: int = 1
     origins: Origins = ()
 
 
@@ -208,12 +226,13 @@ Statement = Init | Copy | Contract | Map | Loop | Pipeline
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel: its work, its buffers and its body."""
+    """One kernel: its work, its buffers and its body, and what its launch is bounded by."""
 
     name: str
     work: Work
     buffers: tuple[Buffer, ...]
     body: tuple[Statement, ...]
+    bounds: Bounds = Bounds()
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

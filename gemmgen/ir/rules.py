@@ -25,6 +25,7 @@ from gemmgen.ir.nodes import (
 )
 
 WIDTHS = (1, 2, 4)
+MOST_BLOCKS = 32
 
 Operation = Init | Copy | Contract | Map
 
@@ -94,6 +95,17 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"work raster={work.raster} is below 1"
     if kernel.spread.x not in (problem.m, problem.n):
         yield f"threads run along {kernel.spread.x}, which is no letter of {problem.c.name}"
+
+
+def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str]:
+    if not 0 <= kernel.bounds.blocks <= MOST_BLOCKS:
+        yield f"bounds blocks={kernel.bounds.blocks}"
+    for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
+        if pipeline.unroll < 1:
+            yield f"pipeline {pipeline.letter}: unroll={pipeline.unroll}"
+        for loop in pipeline.consume:
+            if loop.unroll < 0 or (loop.unroll and pipeline.step % loop.unroll):
+                yield f"loop {loop.letter}: unroll={loop.unroll} of {pipeline.step} steps"
 
 
 def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 from gemmgen.ir.nodes import (
     AxisSpread,
+    Bounds,
     Buffer,
     Contract,
     Copy,
@@ -85,6 +86,8 @@ def _fact(fact: Fact) -> str:
 def _kernel(kernel: Kernel) -> Iterator[str]:
     yield f"kernel {kernel.name}"
     yield "  " + _work(kernel.work)
+    if kernel.bounds != Bounds():
+        yield "  " + _line("bounds", kernel.bounds.origins, blocks=(kernel.bounds.blocks, 0))
     for buffer in kernel.buffers:
         yield "  " + _buffer(buffer)
     for statement in kernel.body:
@@ -125,11 +128,11 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield _operation(statement)
         case Map(dst, value, width, origins):
             yield _line(f"{dst} = {format_expression(value)}", origins, width=(width, 1))
-        case Loop(letter, body):
-            yield f"loop {letter}"
+        case Loop(letter, body, unroll, origins):
+            yield _line(f"loop {letter}", origins, unroll=(unroll, 0))
             yield from ("  " + _operation(operation) for operation in body)
-        case Pipeline(letter, step, produce, consume, origins):
-            yield _line(f"pipeline {letter} by {step}", origins)
+        case Pipeline(letter, step, produce, consume, unroll, origins):
+            yield _line(f"pipeline {letter} by {step}", origins, unroll=(unroll, 1))
             yield from ("  produce " + _operation(copy) for copy in produce)
             for loop in consume:
                 yield from ("  " + line for line in _statement(loop))

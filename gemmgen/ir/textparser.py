@@ -17,6 +17,7 @@ from gemmgen.errors import Mistakes
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import (
     AxisSpread,
+    Bounds,
     Buffer,
     Contract,
     Copy,
@@ -104,9 +105,15 @@ def _kernel(tree: Node) -> Kernel:
     body = tuple(
         _statement(statement, outputs)
         for statement in _trees(tree)
-        if statement.data not in {"work", "buffer"}
+        if statement.data not in {"work", "bounds", "buffer"}
     )
-    return Kernel(name, _work(work), buffers, body)
+    bounds = [_bounds(tree) for tree in _trees(tree, "bounds")]
+    return Kernel(name, _work(work), buffers, body, *bounds)
+
+
+def _bounds(tree: Node) -> Bounds:
+    pairs = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    return Bounds(int(pairs["blocks"]), _origins(tree))
 
 
 def _work(tree: Node) -> Work:
@@ -188,15 +195,19 @@ def _contract(tree: Node) -> Contract:
 
 
 def _loop(tree: Node) -> Loop:
-    body = tuple(_copy(t) if t.data == "assign" else _contract(t) for t in _trees(tree))
-    return Loop(_token(tree, "NAME").value, body)
+    statements = [t for t in _trees(tree) if t.data != "pair"]
+    body = tuple(_copy(t) if t.data == "assign" else _contract(t) for t in statements)
+    options = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    return Loop(_token(tree, "NAME").value, body, int(options.get("unroll", "0")), _origins(tree))
 
 
 def _pipeline(tree: Node) -> Pipeline:
     letter, step = _words(tree)[:2]
     produce = tuple(_copy(t) for outer in _trees(tree, "produce") for t in _trees(outer))
     consume = tuple(_loop(t) for t in _trees(tree, "loop"))
-    return Pipeline(letter, int(step), produce, consume, _origins(tree))
+    options = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    unroll = int(options.get("unroll", "1"))
+    return Pipeline(letter, int(step), produce, consume, unroll, _origins(tree))
 
 
 def _expression(token: Token) -> Expr:

@@ -25,6 +25,7 @@ FORM: tuple[Rule, ...] = (
 USE: tuple[Rule, ...] = (
     rules.declared_buffers_are_used,
     rules.work_tiles_the_output,
+    rules.bounds_and_loops_are_whole,
     rules.global_buffers_are_the_problems,
     rules.pads_and_stages_have_a_place,
     rules.fragments_are_dealt_like_the_accumulator,

@@ -12,10 +12,12 @@ from gemmgen.passes.bind import Bind
 from gemmgen.passes.cache_shared import CacheShared
 from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
+from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
 from gemmgen.passes.tile import Tile
+from gemmgen.passes.unroll import Unroll
 from gemmgen.passes.vectorize import Vectorize
 from gemmgen.passes.warp_tile import WarpTile
 from gemmgen.schedule.model import Schedule
@@ -30,6 +32,8 @@ LADDER = (
     Pad,
     DoubleBuffer,
     AsyncCopy,
+    Unroll,
+    LaunchBounds,
     Raster,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""

@@ -12,6 +12,7 @@ from gemmgen.ir.build import build
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Var
 from gemmgen.ir.nodes import (
     AxisSpread,
+    Bounds,
     Buffer,
     Contract,
     Copy,
@@ -34,7 +35,10 @@ from gemmgen.schedule.model import Epilogue, Schedule
 from .samples import FAST, NAIVE, PROGRAMS, UNFUSED
 
 BIASED = Call("relu", (Var("acc"),))
-HARD_NAMES = ("init", "loop", "raster", "width", "x", "by", "pipeline", "shared", "of", "spread")
+HARD_NAMES = (
+    *("init", "loop", "raster", "width", "x", "by", "pipeline", "shared", "of", "spread"),
+    *("bounds", "blocks", "unroll"),
+)
 
 
 def test_the_naive_program_prints_as_quoted():
@@ -118,13 +122,20 @@ copies = st.builds(
 )
 orders = st.sampled_from(("rows", "serpentine", "zigzag"))
 contracts = st.builds(Contract, names, names, names, orders, st.just("fma"), origins)
-loops = st.builds(Loop, names, st.lists(copies | contracts, min_size=1, max_size=3).map(tuple))
+loops = st.builds(
+    Loop,
+    names,
+    st.lists(copies | contracts, min_size=1, max_size=3).map(tuple),
+    st.integers(0, 8),
+    origins,
+)
 pipelines = st.builds(
     Pipeline,
     names,
     sizes,
     st.lists(copies, max_size=2).map(tuple),
     st.lists(loops, min_size=1, max_size=2).map(tuple),
+    st.integers(1, 8),
     origins,
 )
 maps = st.builds(Map, st.just("OUT"), expressions(), st.sampled_from((1, 2, 4)), origins)
@@ -141,7 +152,8 @@ def programs(draw: st.DrawFn) -> Program:
     body = tuple(draw(st.lists(statements, max_size=4)))
     facts = draw(st.lists(st.sampled_from((Fact("N", 4), Fact("lda", equals="K")))).map(tuple))
     problem = Problem(c, a, b, m, n, k, draw(expressions()))
-    return Program(problem, "sm_80", (Kernel("kernel", work, (out, *tiles), body),), facts)
+    bounds = draw(st.just(Bounds()) | st.builds(Bounds, st.integers(1, 32), origins))
+    return Program(problem, "sm_80", (Kernel("kernel", work, (out, *tiles), body, bounds),), facts)
 
 
 @settings(max_examples=200, deadline=None)
