@@ -27,6 +27,8 @@ from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
 """Where a long line may be broken."""
+INDICES = re.compile(r"\](?=\[)")
+"""Where it may be broken if nowhere else."""
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
 
@@ -98,6 +100,7 @@ def fold(line: str) -> str:
     if note:
         return f"{line[: len(line) - len(line.lstrip())]}// {comment}\n{fold(code)}"
     ends = [m.end() for m in JOINTS.finditer(line) if m.end() <= WIDTH]
+    ends = ends or [m.end() for m in INDICES.finditer(line) if m.end() <= WIDTH]
     if not ends:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)

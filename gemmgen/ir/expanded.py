@@ -116,7 +116,7 @@ class When:
 
 @dataclass(frozen=True)
 class Quit:
-    """Leave the innermost loop where the condition, the same for all threads of the block, holds."""
+    """Leave the loop that it stands in where the condition, the same for the whole block, holds."""
 
     condition: Expr
 

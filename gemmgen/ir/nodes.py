@@ -89,13 +89,33 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Swizzle:
+    """Chunks of ``chunk`` elements change places within a row: chunk c of row r stands where chunk
+    ``c ^ (r / every % by)`` would.  ``by`` and ``chunk`` are powers of two."""
+
+    by: int
+    every: int
+    chunk: int
+
+    @property
+    def period(self) -> int:
+        """Elements of a row that change places among themselves."""
+        return self.by * self.chunk
+
+    def column(self, row: int, column: int) -> int:
+        """Where the element in ``column`` of ``row`` stands; its own inverse."""
+        return column ^ (row // self.every % self.by * self.chunk)
+
+
+@dataclass(frozen=True)
 class Layout:
     """Where an element of a tile lies: letters in storage order, elements of padding per row,
-    stages."""
+    stages, and how rows are permuted."""
 
     order: tuple[str, ...]
     pad: int = 0
     stages: int = 1
+    swizzle: Swizzle | None = None
 
 
 @dataclass(frozen=True)

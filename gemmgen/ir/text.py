@@ -38,6 +38,7 @@ from gemmgen.ir.nodes import (
     Program,
     Spread,
     Statement,
+    Swizzle,
     Work,
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
@@ -106,10 +107,16 @@ def _buffer(buffer: Buffer) -> str:
     layout = buffer.layout
     if buffer.letters != layout.order:
         text += f" of [{', '.join(buffer.letters)}]"
-    text += _options(pad=(layout.pad, 0), stages=(layout.stages, 1))
+    text += _options(pad=(layout.pad, 0), stages=(layout.stages, 1)) + _swizzle(layout.swizzle)
     if buffer.spread:
         text += f" spread {_spread(buffer.spread)}"
     return _line(text, buffer.origins)
+
+
+def _swizzle(swizzle: Swizzle | None) -> str:
+    if swizzle is None:
+        return ""
+    return f" swizzle={swizzle.by} every={swizzle.every} chunk={swizzle.chunk}"
 
 
 def _spread(spread: Spread) -> str:

@@ -16,6 +16,7 @@ from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.swizzle import Swizzle
 from gemmgen.passes.tile import Tile
 from gemmgen.passes.unroll import Unroll
 from gemmgen.passes.vectorize import Vectorize
@@ -30,6 +31,7 @@ LADDER = (
     RegisterBlock,
     Vectorize,
     Pad,
+    Swizzle,
     DoubleBuffer,
     AsyncCopy,
     Unroll,

@@ -50,6 +50,7 @@ EXAMPLES = {
     "register_block": "register_block m=8 n=8",
     "vectorize": "vectorize A B C width=4",
     "pad": "pad A by=4",
+    "swizzle": "swizzle A by=4 every=4 chunk=8",
     "double_buffer": "double_buffer A B",
     "unroll": "unroll k=4",
     "launch_bounds": "launch_bounds blocks=2",
@@ -60,7 +61,6 @@ EXAMPLES = {
 
 LATER = {
     "tensor_core": "the contraction is by `register_block` and fused multiply-adds for now",
-    "swizzle": "`pad A by=4` removes bank conflicts too",
     "split_k": "remove the line: one block computes the whole sum of its tile",
     "persistent": "remove the line: a block computes one tile",
     "cluster": "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",

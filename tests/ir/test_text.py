@@ -26,6 +26,7 @@ from gemmgen.ir.nodes import (
     Program,
     Space,
     Spread,
+    Swizzle,
     Work,
 )
 from gemmgen.ir.problem import Problem, Tensor
@@ -37,7 +38,7 @@ from .samples import FAST, NAIVE, PROGRAMS, UNFUSED
 BIASED = Call("relu", (Var("acc"),))
 HARD_NAMES = (
     *("init", "loop", "raster", "width", "x", "by", "pipeline", "shared", "of", "spread"),
-    *("bounds", "blocks", "unroll"),
+    *("bounds", "blocks", "unroll", "swizzle", "pad", "f32"),
 )
 
 
@@ -105,7 +106,8 @@ def buffers(draw: st.DrawFn, name: str) -> Buffer:
     letters = tuple(draw(st.lists(names, min_size=1, max_size=2, unique=True)))
     order = tuple(draw(st.permutations(letters)))
     space = draw(st.sampled_from((Space.SHARED, Space.REGISTER)))
-    layout = Layout(order, draw(st.integers(0, 8)), draw(st.integers(1, 4)))
+    swizzle = draw(st.none() | st.builds(Swizzle, *(st.sampled_from((2, 4, 8)),) * 3))
+    layout = Layout(order, draw(st.integers(0, 8)), draw(st.integers(1, 4)), swizzle)
     shape = tuple((letter, draw(sizes)) for letter in letters)
     axes = tuple(AxisSpread(x, *(draw(sizes) for _ in range(4))) for x in letters)
     spread = Spread(axes, letters[0]) if draw(st.booleans()) else None
