@@ -52,6 +52,7 @@ EXAMPLES = {
     "pad": "pad A by=4",
     "swizzle": "swizzle A by=4 every=4 chunk=8",
     "double_buffer": "double_buffer A B",
+    "async_copy": "async_copy A B via=cp_async",
     "unroll": "unroll k=4",
     "launch_bounds": "launch_bounds blocks=2",
     "raster": "raster group=8",

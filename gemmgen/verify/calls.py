@@ -11,7 +11,9 @@ import numpy as np
 from gemmgen import reference
 from gemmgen.interface import Param
 from gemmgen.ir.build import problem_of
+from gemmgen.ir.landing import LANDINGS, Landing
 from gemmgen.ir.problem import Problem
+from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.pipeline import Emitted
 from gemmgen.reference import F32, Inputs
 from gemmgen.schedule.roles import extent
@@ -42,12 +44,20 @@ class Case:
     beta: float = 0.0
     pad: int = 0
     order: Order = "ascending"
+    landing: Landing = "late"
 
     def text(self) -> str:
         m, n, k = self.shape
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
-        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}"
+        landing = ", copies landing early" if self.landing == "early" else ""
+        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}{landing}"
+
+
+def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
+    """When asynchronous copies may land: one is enough for a kernel that has none."""
+    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
+    return LANDINGS if copies else LANDINGS[:1]
 
 
 class Caller:
@@ -78,6 +88,7 @@ class Caller:
         kernel.run(
             {p.name: arguments[p.name] for p in params},
             order=case.order,
+            landing=case.landing,
             seed=sum(case.shape),
             unreadable=(problem.c.name,) if unread else (),
         )

@@ -55,11 +55,9 @@ def counted(text: str, tensor: str, swizzle: Swizzle | None) -> int:
 
 @pytest.mark.parametrize("name", ["A along k", "A along m", "pairs", "warps"])
 def test_the_pattern_chosen_is_the_best_that_explain_finds(name: str) -> None:
-    (plain, chosen) = (
+    plain, chosen = (
         next(
-            p
-            for p in pad_choices(kernel.program, kernel.lowered, values)
-            if p.buffer == "A_shared"
+            p for p in pad_choices(kernel.program, kernel.lowered, values) if p.buffer == "A_shared"
         )
         for text in (SCHEDULES[name], SCHEDULES[name] + "swizzle A\n")
         for kernel in (compile_kernel(parse_schedule(Source(text))),)
