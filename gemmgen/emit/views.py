@@ -19,6 +19,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     Constant,
     CopyAsync,
@@ -88,6 +89,8 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_move(node))
         case Leave(condition):
             return LineView(f"if ({c_text(condition)}) return;")
+        case Break(condition):
+            return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
             return LineView("__syncthreads();")
         case CopyAsync():

@@ -15,10 +15,10 @@ import numpy as np
 from gemmgen.ir.evaluate import (
     ARITHMETIC,
     COMPARE,
-    DIVISION,
     DOUBLE,
     FROM_BITS,
     FUNCTIONS,
+    INTEGER,
     TO_BITS,
     Bools,
     Operation,
@@ -224,7 +224,7 @@ def _binary(op: str, left: Compiled, right: Compiled) -> Compiled:
         return _pair(COMPARE[op], first, second, "bool")
     if op in ARITHMETIC:
         return _pair(ARITHMETIC[op], first, second, kind)
-    return _pair(DIVISION[op] if kind == "int" else divide, first, second, kind)
+    return _pair(INTEGER[op] if kind == "int" else divide, first, second, kind)
 
 
 def _pair(function: Operation, first: Run, second: Run, kind: Kind) -> Compiled:
