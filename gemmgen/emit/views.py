@@ -17,6 +17,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     Constant,
     CopyAsync,
@@ -87,6 +88,8 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_move(target, source, width))
         case Leave(condition):
             return LineView(f"if ({c_text(condition)}) return;")
+        case Break(condition):
+            return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
             return LineView("__syncthreads();")
         case CopyAsync():

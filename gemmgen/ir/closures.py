@@ -15,8 +15,8 @@ import numpy as np
 from gemmgen.ir.evaluate import (
     ARITHMETIC,
     COMPARE,
-    DIVISION,
     FUNCTIONS,
+    INTEGER,
     Bools,
     Operation,
     Value,
@@ -198,7 +198,7 @@ def _binary(op: str, left: Compiled, right: Compiled) -> Compiled:
         return _pair(COMPARE[op], first, second, "bool")
     if op in ARITHMETIC:
         return _pair(ARITHMETIC[op], first, second, kind)
-    return _pair(DIVISION[op] if kind == "int" else divide, first, second, kind)
+    return _pair(INTEGER[op] if kind == "int" else divide, first, second, kind)
 
 
 def _pair(function: Operation, first: Run, second: Run, kind: Kind) -> Compiled:

@@ -32,6 +32,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     CopyAsync,
     Define,
@@ -110,7 +111,7 @@ class Machine:
         steps = [self.node(node) for node in body]
         if len(steps) == 1:
             return steps[0]
-        if contains(body, Leave):
+        if contains(body, Leave) or contains(body, Break):
             return lambda mask: self.run_alive(steps, mask)
 
         def run(mask: Mask) -> None:
@@ -143,7 +144,7 @@ class Machine:
                 return self.loop(node)
             case If():
                 return self.branch(node)
-            case Leave(condition):
+            case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
             case Barrier():
                 return self.barrier
@@ -218,7 +219,7 @@ class Machine:
         self.scope.leave()
         frame = self.scope.frame
 
-        def step(mask: Mask) -> None:
+        def steps(mask: Mask) -> None:
             at = start(mask)
             while True:
                 going, active = where(less(at, stop(mask)), mask)
@@ -230,7 +231,12 @@ class Machine:
                 body(active)
                 at = plus(at, by(mask))
 
-        return step
+        def until_broken(mask: Mask) -> None:
+            alive = self.alive
+            steps(mask)
+            self.alive = alive
+
+        return until_broken if breaks(node) else steps
 
     def branch(self, node: If) -> Step:
         condition = compile_expression(node.condition, self.scope).run
@@ -287,6 +293,11 @@ class Machine:
             missing = int(np.argmin(arrived[block])) + block * self.lanes.threads
             name = self.lanes.name(missing)
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
+
+
+def breaks(loop: For) -> bool:
+    """May threads leave this loop before its end?  They rest until all are done with it."""
+    return any(isinstance(node, Break) for node in loop.body)
 
 
 def _own(value: Value) -> Value:

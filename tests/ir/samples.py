@@ -82,4 +82,26 @@ kernel gemm
   out = alpha * acc + beta * out[col, row]
 """
 
-PROGRAMS = {"naive": NAIVE, "unfused": UNFUSED, "fast": FAST, "transposed": TRANSPOSED}
+UNROLLED = """\
+program C[m, n] = A[m, k] * B[k, n]
+kernel gemm
+  work m=16 n=16
+  bounds blocks=2   # launch_bounds blocks=2
+  global A[m, k] f32
+  global B[k, n] f32
+  global C[m, n] f32
+  register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
+  init acc
+  pipeline k by 8 unroll=2   # unroll k=4 tile_k=2
+    loop k unroll=4   # unroll k=4 tile_k=2
+      acc += A * B
+  C = alpha * acc + beta * C[m, n]
+"""
+
+PROGRAMS = {
+    "naive": NAIVE,
+    "unfused": UNFUSED,
+    "fast": FAST,
+    "transposed": TRANSPOSED,
+    "unrolled": UNROLLED,
+}

@@ -10,7 +10,7 @@ from gemmgen.ir.nodes import Layout
 from gemmgen.ir.text import parse_program
 from gemmgen.ir.verify import FORM, USE, IRError, verify
 
-from .samples import FAST, NAIVE, PROGRAMS, TRANSPOSED, UNFUSED
+from .samples import FAST, NAIVE, PROGRAMS, TRANSPOSED, UNFUSED, UNROLLED
 
 SHARED_A = "shared A_shared[k=8, m=128] f32 pad=4 stages=2"
 PLANTED = [
@@ -28,6 +28,9 @@ PLANTED = [
     ("work_tiles_the_output", NAIVE, "work m=8 n=32", "work m=8 k=32"),
     ("work_tiles_the_output", FAST, "raster=8 ", "raster=0 "),
     ("work_tiles_the_output", NAIVE, "x=n", "x=k"),
+    ("bounds_and_loops_are_whole", UNROLLED, "blocks=2", "blocks=33"),
+    ("bounds_and_loops_are_whole", UNROLLED, "unroll=4", "unroll=3"),
+    ("bounds_and_loops_are_whole", UNROLLED, "unroll=2", "unroll=0"),
     ("global_buffers_are_the_problems", NAIVE, "global B[k, n]", "global B[n, k]"),
     ("pads_and_stages_have_a_place", FAST, "stages=3", "stages=0"),
     ("pads_and_stages_have_a_place", NAIVE, "global C[m, n] f32", "global C[m, n] f32 pad=4"),
