@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import cast
+from typing import Literal, cast
 
 from gemmgen.ir.lowered import Commit, CopyAsync, Wait
 
@@ -35,6 +35,43 @@ __device__ __forceinline__ void gg_wait_group()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }"""
+
+SHUFFLE = """\
+// {what}; all lanes of the warp call it together.
+__device__ __forceinline__ float gg_shuffle_{name}(float value, int {offset})
+{{
+    float result;
+    asm volatile("shfl.sync.{mode}.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=f"(result) : "f"(value), "r"({offset}));
+    return result;
+}}"""
+
+SHUFFLE_DOUBLE = """\
+// {what}; all lanes of the warp call it together.
+__device__ __forceinline__ double gg_shuffle_{name}(double value, int {offset})
+{{
+    double result;
+    asm volatile("{{\\n"
+                 ".reg .b32 low, high;\\n"
+                 "mov.b64 {{low, high}}, %1;\\n"
+                 "shfl.sync.{mode}.b32 low, low, %2, 0x1f, 0xffffffff;\\n"
+                 "shfl.sync.{mode}.b32 high, high, %2, 0x1f, 0xffffffff;\\n"
+                 "mov.b64 %0, {{low, high}};\\n"
+                 "}}" : "=d"(result) : "d"(value), "r"({offset}));
+    return result;
+}}"""
+
+_SHUFFLES = {
+    "xor": ("The value of the lane whose number differs by `lane_mask`", "lane_mask", "bfly"),
+    "down": ("The value of the lane `delta` further; behind the last, its own", "delta", "down"),
+}
+
+
+def shuffle_text(name: Literal["xor", "down"], dtype: Literal["f32", "f64"]) -> str:
+    """``gg_shuffle_xor`` or ``gg_shuffle_down`` of values of ``dtype``."""
+    what, offset, mode = _SHUFFLES[name]
+    text = SHUFFLE if dtype == "f32" else SHUFFLE_DOUBLE
+    return text.format(what=what, name=name, offset=offset, mode=mode)
 
 
 def copy_function(width: int) -> str:

@@ -21,6 +21,15 @@
 #define __syncthreads() gg_barrier(__LINE__)
 extern "C" void gg_barrier(int line);
 
+#define __syncwarp() gg_warp_barrier(__LINE__)
+extern "C" void gg_warp_barrier(int line);
+
+// Deposits the lane's bytes and, when all lanes of its warp have done so, returns where lane 0's
+// are; those of the next lane are GG_DEPOSIT bytes on.  They stay until the lane meets its warp
+// twice more.
+#define GG_DEPOSIT 128
+extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size, int line);
+
 struct GgIndex {
   unsigned x, y, z;
 };
@@ -70,6 +79,26 @@ float cosf(float);
 }
 
 #ifndef GG_RUNNER
+inline unsigned gg_lane() { return (threadIdx.x + threadIdx.y * blockDim.x) % 32; }
+
+// shfl.sync of all 32 lanes.  Of an offset the lower 5 bits count; where no lane is so far down,
+// a lane gets its own value.
+template <typename T>
+inline T gg_value_of(T value, unsigned lane, int line) {
+  T found;
+  __builtin_memcpy(&found, gg_exchange(&value, sizeof value, line) + lane * GG_DEPOSIT, sizeof found);
+  return found;
+}
+template <typename T>
+inline T gg_shuffle_xor(T value, int lane_mask, int line = __builtin_LINE()) {
+  return gg_value_of(value, gg_lane() ^ (static_cast<unsigned>(lane_mask) & 31), line);
+}
+template <typename T>
+inline T gg_shuffle_down(T value, int delta, int line = __builtin_LINE()) {
+  const unsigned lane = gg_lane() + (static_cast<unsigned>(delta) & 31);
+  return gg_value_of(value, lane < 32 ? lane : gg_lane(), line);
+}
+
 // cp.async, as late as it may be: from its issue to the wait for its group the target holds NaN.  That
 // shows a read without a wait, and, since the target changes at once, a copy into memory still read.
 // What a thread issues is kept in its own queue; a kernel ends with none under way.

@@ -1,6 +1,7 @@
 #include "runner.h"
 
 #include <csignal>
+#include <cstring>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -64,19 +65,33 @@ void check_barrier() {
   }
 }
 
+void run_on(unsigned thread) {
+  set_thread(thread);
+  state.running = true;
+  resume_fiber(thread);
+  state.running = false;
+}
+
+// Each thread until it waits at a barrier of the block, or leaves the kernel.
+void run_interval() {
+  ++state.interval;
+  memset(state.epoch, 0, sizeof state.epoch);
+  arrange_threads();
+  for (unsigned i = 0; i < state.threads; ++i) run_on(order[i]);
+  while (release_warps()) {
+    arrange_threads();
+    for (unsigned i = 0; i < state.threads; ++i) {
+      if (state.released[order[i]]) run_on(order[i]);
+    }
+  }
+}
+
 void run_block() {
   poison_shared();
   state.block_interval = state.interval + 1;
   for (unsigned thread = 0; thread < state.threads; ++thread) start_fiber(thread, run_thread);
   do {
-    ++state.interval;
-    arrange_threads();
-    for (unsigned i = 0; i < state.threads; ++i) {
-      set_thread(order[i]);
-      state.running = true;
-      resume_fiber(order[i]);
-      state.running = false;
-    }
+    run_interval();
     check_barrier();
   } while (state.line[0] != 0);
 }

@@ -2,6 +2,7 @@
 //
 //   runner.cpp  launches: blocks one after another, threads in an order, barriers
 //   fibers.cpp  one fiber for each thread of a block
+//   warp.cpp    where the lanes of a warp meet
 //   memory.cpp  buffers between guard pages, shared memory
 //   request.cpp what is asked on standard input and answered on standard output
 //   faults.cpp  what is found wrong, and what ends a run
@@ -71,7 +72,9 @@ struct SharedArray {
   uint64_t offset, bytes;  // in the segment of shared memory
 };
 
-enum Kind : uint32_t { RACE, TWO_OWNERS, BOUNDS, UNWRITTEN, MISALIGNED, DIVERGENT, ARITHMETIC };
+enum Kind : uint32_t {
+  RACE, TWO_OWNERS, BOUNDS, UNWRITTEN, MISALIGNED, DIVERGENT, ARITHMETIC, DIVERGENT_WARP
+};
 enum Target : uint32_t { NOTHING, TENSOR, SHARED };
 
 struct Access {
@@ -94,6 +97,7 @@ struct Finding {
 
 constexpr uint32_t MAGIC = 0x67676d32;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
+constexpr unsigned WARP = 32;
 constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
 
 // [mapping, data) and [data + bytes, mapping_end) are poisoned; at either end are GUARD_BYTES that
@@ -116,6 +120,9 @@ struct State {
   unsigned threads;       // of a block
   unsigned thread;        // that runs now: x + y * block_x
   int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 when it left the kernel
+  int warp_line[MAX_THREADS];   // at which a thread waits for its warp, or 0
+  bool released[MAX_THREADS];   // it waited, and its warp has met
+  uint16_t epoch[MAX_THREADS];  // barriers of its warp that a thread has passed in this interval
   bool running;           // the kernel's code, not the runner's
   unsigned char *stack;   // of that thread
   unsigned char *shared;  // the segment of shared memory
@@ -149,6 +156,9 @@ void start_fiber(unsigned index, void (*entry)());
 void resume_fiber(unsigned index);  // until the fiber suspends, or its entry returns
 void suspend_fiber();
 bool is_fiber_guard(const unsigned char *address);
+
+// warp.cpp
+bool release_warps();  // those that have met; no thread runs on by itself when it is called
 
 // faults.cpp
 void install_fault_handlers();

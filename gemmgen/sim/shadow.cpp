@@ -15,6 +15,8 @@ struct Cell {
   uint32_t write_block, read_block;
   uint32_t write_pc, read_pc;
   uint16_t writer, reader, second_reader;
+  // Barriers of their warps that these threads had passed in that interval.
+  uint16_t write_epoch, read_epoch, second_epoch;
 };
 
 Cell *shared_cells;
@@ -62,33 +64,60 @@ bool holds_pattern(const Touch &touch) {
   return false;
 }
 
+bool of_my_warp(uint16_t thread) { return thread / WARP == state.thread / WARP; }
+
+// A barrier of the warp lies between what `thread` did in `epoch` of this interval and now.
+bool precedes(uint16_t thread, uint16_t epoch) {
+  return of_my_warp(thread) && epoch < state.epoch[state.thread];
+}
+
+// Of the threads that read a word in an interval two are kept: the first, and another, of another
+// warp where there is one.  One that a barrier of the warp has passed is forgotten for its own.
+void keep_reader(Cell &cell) {
+  const auto me = static_cast<uint16_t>(state.thread);
+  const uint16_t epoch = state.epoch[me];
+  if (cell.read != state.interval || precedes(cell.reader, cell.read_epoch)) {
+    if (cell.read != state.interval) cell.second_reader = NOBODY;
+    cell.read = state.interval;
+    cell.reader = me;
+    cell.read_epoch = epoch;
+  } else if (cell.reader != me && (cell.second_reader == NOBODY ||
+                                   cell.second_reader / WARP == cell.reader / WARP ||
+                                   precedes(cell.second_reader, cell.second_epoch))) {
+    cell.second_reader = me;
+    cell.second_epoch = epoch;
+  }
+}
+
+// A thread that read the word in this interval and that nothing orders before a write of it now.
+uint16_t conflicting_reader(const Cell &cell) {
+  const auto me = static_cast<uint16_t>(state.thread);
+  if (cell.read != state.interval) return NOBODY;
+  if (cell.reader != me && !precedes(cell.reader, cell.read_epoch)) return cell.reader;
+  if (cell.second_reader == me || cell.second_reader == NOBODY) return NOBODY;
+  return precedes(cell.second_reader, cell.second_epoch) ? NOBODY : cell.second_reader;
+}
+
 // Shared memory is the block's: only its running interval matters.
 void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval;
-  if (cell.written == now && cell.writer != me) {
+  if (cell.written == now && cell.writer != me && !precedes(cell.writer, cell.write_epoch)) {
     report(found(RACE, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
   }
   if (!touch.write) {
     if (cell.written < state.block_interval) report(found(UNWRITTEN, touch, where));
-    if (cell.read != now) {
-      cell.read = now;
-      cell.reader = me;
-      cell.second_reader = NOBODY;
-    } else if (cell.reader != me) {
-      cell.second_reader = me;
-    }
+    keep_reader(cell);
     cell.read_pc = touch.pc;
     return;
   }
-  if (cell.read == now) {
-    const uint16_t reader = cell.reader != me ? cell.reader : cell.second_reader;
-    if (reader != me && reader != NOBODY) {
-      report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, reader, 0}));
-    }
+  const uint16_t reader = conflicting_reader(cell);
+  if (reader != NOBODY) {
+    report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, reader, 0}));
   }
   cell.written = now;
   cell.writer = me;
+  cell.write_epoch = state.epoch[me];
   cell.write_pc = touch.pc;
 }
 
