@@ -64,6 +64,21 @@ def sequential(a: F32, b: F32) -> F32:
     return acc
 
 
+def split(a: F32, b: F32, parts: int, step: int, *, backwards: bool = False) -> F32:
+    """The sums of ``parts`` ranges of k, each by ``sequential``, added one after another.
+
+    A range is ceil(ceil(K / step) / parts) * step terms, the last ones fewer, or none.
+    ``backwards`` adds the last part first.
+    """
+    chunk = -(-(-(-a.shape[1] // step)) // parts) * step
+    ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
+    first, *others = [sequential(a[:, r], b[r]) for r in (ranges[::-1] if backwards else ranges)]
+    with np.errstate(all="ignore"):
+        for other in others:
+            first = first + other
+    return first
+
+
 def default_epilogue(acc: F32, c: F32 | None, alpha: float, beta: float) -> F32:
     """``alpha * acc + beta * C`` as kernels compute it: ``fma(beta, c, alpha * acc)``.
 

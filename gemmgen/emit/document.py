@@ -162,7 +162,7 @@ def _launcher_view(interface: Interface) -> LauncherView:
         wrapped(argument_conditions(interface), " || ", 80),
         [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
-        " * ".join(blocks),
+        " * ".join([*blocks, *([str(interface.parts)] if interface.parts > 1 else [])]),
         [str(dynamic)] if dynamic else [],
         f"dim3({x}, {y})" if y > 1 else str(x),
         str(dynamic),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Literal, cast
 
-from gemmgen.ir.lowered import Commit, CopyAsync, Wait
+from gemmgen.ir.lowered import AtomicAdd, Commit, CopyAsync, CountIn, Wait
 
 COPY = """\
 // Copies `valid` bytes of {bytes} to shared memory, zeros behind them; asynchronous.
@@ -35,6 +35,26 @@ __device__ __forceinline__ void gg_wait_group()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }"""
+
+COUNT_IN = "gg_count_in"
+COUNT_IN_TEXT = f"""\
+// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
+// last barrier is seen behind the next one by every block that counts later.
+__device__ __forceinline__ unsigned {COUNT_IN}(unsigned *counter, unsigned last)
+{{
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;"
+                 : "=r"(before) : "l"(counter), "r"(last) : "memory");
+    return before;
+}}"""
+
+ADD = "gg_add"
+ADD_TEXT = f"""\
+// Adds to what other blocks add to as well.
+__device__ __forceinline__ void {ADD}(float *target, float value)
+{{
+    asm volatile("red.relaxed.gpu.add.f32 [%0], %1;" :: "l"(target), "f"(value) : "memory");
+}}"""
 
 SHUFFLE = """\
 // {what}; all lanes of the warp call it together.
@@ -92,6 +112,8 @@ _ALL = {
     },
     "gg_commit_group": COMMIT,
     "gg_wait_group": WAIT,
+    ADD: ADD_TEXT,
+    COUNT_IN: COUNT_IN_TEXT,
 }
 
 
@@ -103,6 +125,10 @@ def _used(node: object) -> Iterator[str]:
             yield "gg_commit_group"
         case Wait():
             yield "gg_wait_group"
+        case CountIn():
+            yield COUNT_IN
+        case AtomicAdd():
+            yield ADD
         case _ if isinstance(node, tuple):
             for part in cast("tuple[object, ...]", node):
                 yield from _used(part)

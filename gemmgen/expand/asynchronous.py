@@ -22,6 +22,7 @@ from gemmgen.expand.ring import (
     rings,
     steps_reading_ahead,
 )
+from gemmgen.expand.terms import Terms, terms_of
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Await, Close, Issue, Phase, Repeat, Set, Stage, Sync, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
@@ -41,7 +42,10 @@ class AsyncPipeline:
         body = self._body_reading_ahead() if crosses else self._body()
         # Copies past the last tile are waited for too: no thread may end with one under way.
         drain = Phase("let the last copies land", (), (Await(0),))
-        return (*self._prologue(crosses), over_tiles(self.pipeline, body), drain)
+        return (*self._prologue(crosses), over_tiles(self._terms(), self.pipeline, body), drain)
+
+    def _terms(self) -> Terms:
+        return terms_of(self.kernel, self.pipeline.letter)
 
     def _ring(self) -> Ring:
         (ring,) = rings(self.kernel, self.pipeline)
@@ -61,8 +65,9 @@ class AsyncPipeline:
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
-            first = _issues(ring, Int(0), Int(0))
-            body = (*if_in_range(self.program, self.pipeline, Int(0), first), Close())
+            start = self._terms().start
+            first = _issues(ring, start, Int(0))
+            body = (*if_in_range(self.program, self.pipeline, start, first), Close())
             return Phase("the first tile", self._origins(), body)
         number = Var("ahead")
         issues = fill_in_any_case(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gemmgen.expand.fragments import below, fetch, fetches, multiply, plus, reads_ahead
+from gemmgen.expand.terms import Terms, terms_of
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Fetch, Phase, Repeat, Set, Stage, Timed, When
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
@@ -78,11 +79,11 @@ def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
     )
 
 
-def over_tiles(pipeline: Pipeline, body: tuple[Timed, ...]) -> Repeat:
+def over_tiles(terms: Terms, pipeline: Pipeline, body: tuple[Timed, ...]) -> Repeat:
     """The serial loop over the tiles of the contraction."""
     letter = pipeline.letter
     tile = names.tile_origin(letter).name
-    return Repeat(tile, Int(0), Var(names.extent(letter)), names.block(letter), body)
+    return Repeat(tile, terms.start, terms.stop, names.block(letter), body)
 
 
 def if_in_range(
@@ -90,9 +91,8 @@ def if_in_range(
 ) -> tuple[Timed, ...]:
     """A tile past the end is read as zeros by its guards; where those are assumed away, not at
     all."""
-    size = names.extent(pipeline.letter)
-    if divides(program, size, pipeline.step):
-        return (When(below(origin, Var(size)), body),)
+    if divides(program, names.extent(pipeline.letter), pipeline.step):
+        return (When(below(origin, terms_of(program.main, pipeline.letter).stop), body),)
     return body
 
 
@@ -102,25 +102,32 @@ def fill_in_any_case(
     """The first tiles, each of which is written where there is one at all: the last step reads
     fragments of the tile behind the last one, which may be any tile, but one that was written."""
     letter = pipeline.letter
-    size, origin = Var(names.extent(letter)), Binary("*", number, names.block(letter))
-    if not divides(program, size.name, pipeline.step):
+    terms, origin = terms_of(program.main, letter), first_origin(program, pipeline, number)
+    if not divides(program, names.extent(letter), pipeline.step):
         return copies(origin)
-    inside = Select(below(origin, size), origin, Int(0))
+    inside = Select(below(origin, terms.stop), origin, terms.start)
     here = ring.next(letter)
-    return if_in_range(program, pipeline, Int(0), (Set(here.name, inside), *copies(here)))
+    return if_in_range(program, pipeline, terms.start, (Set(here.name, inside), *copies(here)))
+
+
+def first_origin(program: Program, pipeline: Pipeline, number: Expr) -> Expr:
+    """First index of the ``number``-th tile."""
+    start = terms_of(program.main, pipeline.letter).start
+    distance = Binary("*", number, names.block(pipeline.letter))
+    return distance if start == Int(0) else plus(start, distance)
 
 
 def ahead(program: Program, pipeline: Pipeline, ring: Ring) -> Expr:
     """First index of the tile to load now: past the last one there are zeros, or, where no guard
     makes them, any tile will do."""
     letter = pipeline.letter
-    size, tile = names.extent(letter), names.tile_origin(letter)
+    tile = names.tile_origin(letter)
     distance: Expr = names.block(letter)
     if ring.stages > 2:
         distance = Binary("*", Binary("-", ring.count, Int(1)), distance)
     origin = plus(tile, distance)
-    if divides(program, size, pipeline.step):
-        return Select(below(origin, Var(size)), origin, tile)
+    if divides(program, names.extent(letter), pipeline.step):
+        return Select(below(origin, terms_of(program.main, letter).stop), origin, tile)
     return origin
 
 
@@ -145,7 +152,8 @@ def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Tim
     """The fragments of the very first step, read before the loop."""
     copies = fetches(kernel, pipeline.consume[0])
     first = tuple(fetch(kernel, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
-    body = if_in_range(program, pipeline, Int(0), first)
+    start = terms_of(program.main, pipeline.letter).start
+    body = if_in_range(program, pipeline, start, first)
     return Phase("the first fragments", cited(kernel, copies, "double_buffer"), body)
 
 

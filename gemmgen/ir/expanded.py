@@ -130,6 +130,30 @@ class Sync:
 
 
 @dataclass(frozen=True)
+class HandOver:
+    """Put the block's sums, its part's, into the workspace; ``atomic``: add them to the tile's."""
+
+    atomic: bool
+
+
+@dataclass(frozen=True)
+class CountIn:
+    """Count the block among its tile's; all of them but the last one to come leave the kernel.
+
+    Between the two barriers around it what the block handed over is published, and what the blocks
+    before it did becomes visible.
+    """
+
+
+@dataclass(frozen=True)
+class Gather:
+    """The sums of all parts, added in the parts' order; ``atomic``: added already, and the
+    workspace is left zero."""
+
+    atomic: bool
+
+
+@dataclass(frozen=True)
 class Phase:
     """Operations under one heading of the emitted text."""
 
@@ -153,6 +177,9 @@ Timed = (
     | When
     | Set
     | Sync
+    | HandOver
+    | CountIn
+    | Gather
     | Phase
 )
 

@@ -17,25 +17,28 @@ from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.machine import Argument, Machine
 from gemmgen.ir.memory import F32, POISON, Lanes, Trap
+from gemmgen.ir.sharing import Order, Sharing, in_order
 
-__all__ = ["Argument", "Trap", "interpret", "with_temporaries"]
+__all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]
 
 MOST_LANES = 8192
 """Threads that run side by side: NumPy's cost per call is spread, and the arrays fit a cache."""
 
 
-def interpret(program: LoweredProgram, arguments: Mapping[str, Argument]) -> dict[str, Ints]:
+def interpret(
+    program: LoweredProgram, arguments: Mapping[str, Argument], order: Order = "ascending"
+) -> dict[str, Ints]:
     """Run the kernels of ``program`` one after another, in place on flat f32 memories.
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
-    what the interfaces require.  Gives for each tensor that is written the number of the thread
+    what the interfaces require.  Blocks that share memory meet in it in ``order``.  Gives for each tensor that is written the number of the thread
     that wrote each element, from 1; 0 for none.  Raises ``Trap`` where a thread does what it may
     not.
     """
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
     for kernel in program.kernels:
-        written |= run_kernel(kernel, values)
+        written |= run_kernel(kernel, values, order)
     return written
 
 
@@ -53,7 +56,9 @@ def with_temporaries(
     return values
 
 
-def run_kernel(kernel: LoweredKernel, arguments: Mapping[str, Argument]) -> dict[str, Ints]:
+def run_kernel(
+    kernel: LoweredKernel, arguments: Mapping[str, Argument], order: Order = "ascending"
+) -> dict[str, Ints]:
     """Run one kernel; see ``interpret``."""
     interface = kernel.interface
     extents = {name: cast(int, arguments[name]) for name, _ in interface.tiles}
@@ -65,8 +70,10 @@ def run_kernel(kernel: LoweredKernel, arguments: Mapping[str, Argument]) -> dict
     x, y = interface.block
     grid = interface.grid(extents)
     at_once = max(1, MOST_LANES // (x * y))
+    sharing = Sharing.of(interface, extents, order)
     with np.errstate(all="ignore"):
-        for first in range(0, grid, at_once):
+        for first in in_order(range(0, grid, at_once), order):
             lanes = Lanes(first, min(at_once, grid - first), x, y)
-            Machine(kernel, lanes, arguments, written).run()
+            Machine(kernel, lanes, arguments, written, sharing).run()
+    sharing.check_left(interface)
     return written

@@ -126,7 +126,7 @@ class If:
 
 @dataclass(frozen=True)
 class Leave:
-    """``if (condition) return;``: only in kernels without barriers."""
+    """``if (condition) return;``: where barriers follow, all threads of a block alike."""
 
     condition: Expr
 
@@ -134,6 +134,28 @@ class Leave:
 @dataclass(frozen=True)
 class Barrier:
     """``__syncthreads();``"""
+
+
+@dataclass(frozen=True)
+class CountIn:
+    """``name`` says whether ``counter`` has been counted up ``last`` times before, which resets it.
+
+    The thread that is ``chosen`` counts for its block, and a barrier tells all threads.  What the
+    block wrote before the barrier before it is seen by those who count later.
+    """
+
+    name: str
+    chosen: Expr
+    counter: Element
+    last: Expr
+
+
+@dataclass(frozen=True)
+class AtomicAdd:
+    """``target += value``, undivided."""
+
+    target: Element
+    value: Expr
 
 
 @dataclass(frozen=True)
@@ -184,6 +206,8 @@ Node = (
     | If
     | Leave
     | Barrier
+    | CountIn
+    | AtomicAdd
     | CopyAsync
     | Commit
     | Wait

@@ -29,10 +29,12 @@ from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
 from gemmgen.ir.expr import Element
 from gemmgen.ir.lowered import (
     Assign,
+    AtomicAdd,
     Barrier,
     Block,
     Commit,
     CopyAsync,
+    CountIn,
     Define,
     For,
     If,
@@ -54,6 +56,7 @@ from gemmgen.ir.memory import (
     Registers,
     Trap,
 )
+from gemmgen.ir.sharing import Counters, Sharing, Workspace
 
 Argument = F32 | int | float
 Step = Callable[[Mask], None]
@@ -70,6 +73,7 @@ class Machine:
         lanes: Lanes,
         arguments: Mapping[str, Argument],
         written: dict[str, Ints],
+        sharing: Sharing,
     ):
         self.lanes, self.scope = lanes, Scope()
         self.alive: Mask = None
@@ -80,6 +84,8 @@ class Machine:
             scope.bind(name, known(value, "int"))
         for name, meaning in _parameters(kernel.interface, lanes, arguments, written):
             scope.bind(name, meaning)
+        for param in kernel.interface.scratch:
+            scope.bind(param.name, Array(sharing.memory(param, lanes), None))
         for constant in kernel.constants:
             scope.bind(constant.name, known(constant.value, "int"))
             if constant.definition is not None:
@@ -144,6 +150,10 @@ class Machine:
                 return self.departure(compile_expression(condition, self.scope).run)
             case Barrier():
                 return self.barrier
+            case CountIn():
+                return self.count_in(node)
+            case AtomicAdd(target, value):
+                return self.atomic_add(target, compile_expression(value, self.scope))
             case CopyAsync():
                 return self.copy_async(node)
             case Commit():
@@ -253,6 +263,31 @@ class Machine:
 
         return step
 
+    def count_in(self, node: CountIn) -> Step:
+        chosen = compile_expression(node.chosen, self.scope).run
+        counters, index = compile_element(node.counter.buffer, node.counter.indices, self.scope)
+        last = compile_expression(node.last, self.scope).run
+        assert isinstance(counters, Counters)
+        frame, place = self.scope.frame, self.scope.variable(node.name, "bool").place
+
+        def step(mask: Mask) -> None:
+            self.barrier(mask)
+            every = np.broadcast_to(np.asarray(chosen(mask), np.bool_), self.lanes.count)
+            ones = every if mask is None else every & mask
+            frame[place] = counters.count(cast(Index, index(mask)), cast(int, last(mask)), ones)
+
+        return step
+
+    def atomic_add(self, target: Element, value: Compiled) -> Step:
+        memory, index = compile_element(target.buffer, target.indices, self.scope)
+        run = as_float(value).run
+        assert isinstance(memory, Workspace)
+
+        def step(mask: Mask) -> None:
+            memory.add(cast(Index, index(mask)), cast(F32, run(mask)), mask)
+
+        return step
+
     def copy_async(self, node: CopyAsync) -> Step:
         """The late model: until the wait the target is poison, then the source's values of the
         issue."""
@@ -324,6 +359,8 @@ def _parameters(
     interface: Interface, lanes: Lanes, arguments: Mapping[str, Argument], written: dict[str, Ints]
 ) -> Iterable[tuple[str, Compiled | Array]]:
     for param in interface.params:
+        if param.is_scratch:
+            continue
         value = arguments[param.name]
         if isinstance(value, np.ndarray):
             tensor = (

@@ -17,6 +17,8 @@ __all__ = [
     "piece",
     "place",
     "registers",
+    "start",
+    "stop",
     "tile_origin",
     "warp",
 ]
@@ -50,6 +52,16 @@ def lanes(letter: str) -> Var:
 def tile_origin(letter: str) -> Var:
     """First index of the current tile: ``block_m``, ``tile_k``."""
     return Var(f"tile_{letter}")
+
+
+def start(letter: str) -> Var:
+    """First index of a part's range: ``start_k``."""
+    return Var(f"start_{letter}")
+
+
+def stop(letter: str) -> Var:
+    """The index behind a part's range: ``stop_k``."""
+    return Var(f"stop_{letter}")
 
 
 def place(letter: str) -> Var:

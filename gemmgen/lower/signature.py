@@ -8,6 +8,7 @@ as it names them.  A parameter that nothing reads is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from gemmgen.interface import (
     INT_MAX,
@@ -25,7 +26,8 @@ from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.facts import equal_to
 from gemmgen.ir.nodes import Map, Space
-from gemmgen.lower.context import Context
+from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
+from gemmgen.lower.split import piece_width
 
 MARGIN = 16
 """Indices may run this far past a tile: a wide access looks at its last element."""
@@ -46,6 +48,8 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         static_shared,
         tuple(_pitches(context, params)),
         tuple(_equal_extents(context)),
+        context.kernel.work.parts,
+        context.kernel.work.reduce == "ordered",
     )
 
 
@@ -97,6 +101,18 @@ def _params(context: Context) -> Iterator[Param]:
             yield from _leading(context, name)
     for name in scalars:
         yield Param(name, "scalar")
+    yield from _scratch(context)
+
+
+def _scratch(context: Context) -> Iterator[Param]:
+    """What blocks that share a tile leave their sums in, and count themselves with."""
+    work = context.kernel.work
+    if context.is_split:
+        size, atomic = prod(size for _, size in work.tile), work.reduce == "atomic"
+        of_tile = size if atomic else size * work.parts
+        align = 4 if atomic else 4 * piece_width(context)
+        yield Param(WORKSPACE.name, "workspace", per_tile=of_tile, zeroed=atomic, align=align)
+        yield Param(ARRIVED.name, "counter", per_tile=1, zeroed=True)
 
 
 def _letters(context: Context) -> list[str]:
@@ -163,7 +179,7 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     for letter in _all_letters(context):
         reach = context.step(letter)
         if pipeline is not None and letter == pipeline.letter:
-            reach *= stages
+            reach *= stages + context.kernel.work.parts - 1
         name = context.extent(letter).name
         reaches[name] = max(reach, reaches.get(name, 0))
     for name, reach in reaches.items():

@@ -15,6 +15,7 @@ from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.split_k import SplitK
 from gemmgen.passes.tile import Tile
 from gemmgen.passes.vectorize import Vectorize
 from gemmgen.passes.warp_tile import WarpTile
@@ -31,6 +32,7 @@ LADDER = (
     DoubleBuffer,
     AsyncCopy,
     Raster,
+    SplitK,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 

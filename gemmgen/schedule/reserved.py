@@ -62,7 +62,8 @@ _PATTERNS = (
 
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
-    unfused ahead GROUP STAGES THREADS shared_memory blocks error stream
+    unfused ahead GROUP STAGES THREADS shared_memory blocks error stream tile tiles part other last
+    share offset PARTS workspace arrived
     """)
 """Names that the emitted text uses whatever the schedule."""
 
@@ -72,7 +73,10 @@ STEMS = ("_shared", "_frag", "_next", "_piece", "_stage", "_fill", "_ahead", "_S
 CONSTANTS = {"B": "block tile", "T": "micro-tile", "W": "warp tile", "P": "piece", "L": "lanes"}
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 
-VARIABLES = ("tile", "blocks", "thread", "reg", "step", "pair", "end", "next")
+VARIABLES = (
+    *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next"),
+    *("steps", "chunk", "start", "stop"),
+)
 """First words of the emitted text's variables along a letter: ``tile_k``."""
 
 

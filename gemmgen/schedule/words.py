@@ -52,6 +52,7 @@ EXAMPLES = {
     "pad": "pad A by=4",
     "double_buffer": "double_buffer A B",
     "raster": "raster group=8",
+    "split_k": "split_k parts=4",
     EPILOGUE: "fuse_epilogue relu(acc + bias[n])",
 }
 """What a statement looks like, for hints."""
@@ -61,7 +62,6 @@ LATER = {
     "swizzle": "`pad A by=4` removes bank conflicts too",
     "unroll": "remove the line: loops of constant length are left to the compiler's unrolling",
     "launch_bounds": "remove the line: the block's size is fixed by `tile` and `register_block`",
-    "split_k": "remove the line: one block computes the whole sum of its tile",
     "persistent": "remove the line: a block computes one tile",
     "cluster": "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",
     "warp_specialize": "`double_buffer A B` overlaps copies and arithmetic within each warp",

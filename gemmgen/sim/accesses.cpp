@@ -130,6 +130,11 @@ inline void check(const Touch &touch, bool aligned) {
 }
 
 }  // namespace
+
+void touch_atomic(const void *word, uint32_t pc) {
+  check({static_cast<const unsigned char *>(word), WORD, true, pc, true}, true);
+}
+
 }  // namespace gg
 
 #define GG_PC static_cast<uint32_t>(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))

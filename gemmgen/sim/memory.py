@@ -39,7 +39,7 @@ class Matrix:
         pitch = cols if pitch is None else pitch
         assert pitch >= cols
         start = BAND + offset
-        memory = _aligned(start + rows * pitch + BAND)
+        memory = aligned(start + rows * pitch + BAND)
         memory[:] = poison(memory.size)
         rectangle = memory[start : start + rows * pitch].reshape(rows, pitch)
         return Matrix(rectangle[:, :cols], memory, start, pitch)
@@ -88,7 +88,8 @@ def sparse(values: Array, pitch: int) -> Array:
     return view
 
 
-def _aligned(count: int) -> Array:
+def aligned(count: int) -> Array:
+    """``count`` elements from an address that a GPU's allocation could have."""
     raw = np.zeros(count * 4 + ALIGNMENT, np.uint8)
     skip = -raw.__array_interface__["data"][0] % ALIGNMENT
     return raw[skip : skip + count * 4].view(np.float32)

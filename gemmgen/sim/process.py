@@ -22,7 +22,7 @@ _HEADER = struct.Struct("=IIQ8I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
-_TENSOR = struct.Struct(f"=4IQ{2 * _RANK}Q")
+_TENSOR = struct.Struct(f"=6IQ{2 * _RANK}Q")
 _SHARED = struct.Struct("=QQ")
 _ARGUMENT = struct.Struct("=IIQ")
 _ANSWER = struct.Struct("=IIQ")
@@ -67,6 +67,8 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     readable: bool
+    shared: bool = False
+    """May several blocks write an element, one after another?"""
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,8 @@ def _head(launch: Launch, seconds: float) -> bytes:
 
 def _tensor_head(tensor: Tensor) -> bytes:
     rank, fill = len(tensor.shape), (0,) * (_RANK - len(tensor.shape))
-    place = (tensor.pointer.buffer, rank, tensor.readable, 4, tensor.pointer.offset)
+    flags = tensor.readable, tensor.shared
+    place = (tensor.pointer.buffer, rank, *flags, 4, 0, tensor.pointer.offset)
     return _TENSOR.pack(*place, *tensor.shape, *fill, *tensor.strides, *fill)
 
 

@@ -15,6 +15,7 @@ struct Cell {
   uint32_t write_block, read_block;
   uint32_t write_pc, read_pc;
   uint16_t writer, reader, second_reader;
+  bool atomic;  // the write was
   // Barriers of their warps that these threads had passed in that interval.
   uint16_t write_epoch, read_epoch, second_epoch;
 };
@@ -121,9 +122,10 @@ void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   cell.write_pc = touch.pc;
 }
 
-// An element of a tensor has one writer in the whole launch.  Of its readers the first block's are
-// remembered: blocks are ordered by nothing.
-void touch_element(Cell &cell, const Touch &touch, const Where &where, bool readable) {
+// An element of a tensor has one writer in the whole launch; where it is shared, writers come one
+// after another, or are atomic.  Of its readers the first block's are remembered: blocks are ordered
+// by nothing but counters.
+void touch_element(Cell &cell, const Touch &touch, const Where &where, const Tensor &tensor) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval, block = blockIdx.x;
   const bool was_written = cell.written >= state.launch_interval;
@@ -131,14 +133,16 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, bool read
   const bool same_writer = cell.writer == me && cell.write_block == block;
   if (was_written && !same_writer) {
     const Access writer = {cell.write_pc, 0, cell.write_block, cell.writer, 1};
-    if (touch.write) {
+    if (touch.write && !tensor.shared) {
       report(found(TWO_OWNERS, touch, where, writer));
-    } else if (cell.write_block != block || cell.written == now) {
+    } else if (!(touch.atomic && cell.atomic) &&
+               !precedes_now(cell.write_block, cell.written, cell.writer)) {
       report(found(RACE, touch, where, writer));
     }
   }
+  const bool reads = !touch.write || touch.atomic;
+  if (reads && !was_written && !tensor.readable) report(found(UNWRITTEN, touch, where));
   if (!touch.write) {
-    if (!was_written && !readable) report(found(UNWRITTEN, touch, where));
     if (was_read && cell.read_block != block) return;
     cell.read = now;
     cell.read_block = block;
@@ -146,13 +150,14 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, bool read
     cell.read_pc = touch.pc;
     return;
   }
-  if (was_read && (cell.read_block != block || (cell.read == now && cell.reader != me))) {
+  if (was_read && !precedes_now(cell.read_block, cell.read, cell.reader)) {
     report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader, 0}));
   }
   cell.written = now;
   cell.write_block = block;
   cell.writer = me;
   cell.write_pc = touch.pc;
+  cell.atomic = touch.atomic;
 }
 
 }  // namespace
@@ -182,7 +187,7 @@ void touch_tensor(const Touch &touch, const Where &where, size_t element) {
   const Tensor &tensor = state.tensors[where.index];
   Cell *cells = tensor_cells[where.index] + element * (tensor.element / WORD);
   for (size_t word = 0; word < touch.bytes / WORD; ++word) {
-    touch_element(cells[word], touch, where, tensor.readable != 0);
+    touch_element(cells[word], touch, where, tensor);
   }
 }
 

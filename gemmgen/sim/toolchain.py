@@ -23,8 +23,8 @@ END = "// ---- end of kernel ----"
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
-_RUNNER = ("runner", "fibers", "warp", "memory", "faults", "request")
-_CHECKS = ("accesses", "shadow", "arithmetic")
+_RUNNER = ("runner", "fibers", "warp", "blocks", "memory", "faults", "request")
+_CHECKS = ("accesses", "shadow", "order", "arithmetic")
 _RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
 _KERNEL_FLAGS = (
@@ -146,12 +146,15 @@ def _between_lines(text: str) -> tuple[str, int]:
 def _c_type(param: Param) -> str:
     if param.kind == "tensor":
         return "float *" if param.written else "const float *"
+    if param.is_scratch:
+        return "unsigned *" if param.kind == "counter" else "float *"
     return "float" if param.kind == "scalar" else "int"
 
 
 def _c_value(param: Param, index: int) -> str:
-    if param.kind == "tensor":
-        return f"static_cast<float *>(arguments[{index}].pointer)"
+    if param.kind == "tensor" or param.is_scratch:
+        kind = "unsigned" if param.kind == "counter" else "float"
+        return f"static_cast<{kind} *>(arguments[{index}].pointer)"
     return f"arguments[{index}].{'real' if param.kind == 'scalar' else 'integer'}"
 
 

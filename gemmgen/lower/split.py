@@ -1,0 +1,156 @@
+"""The parts of a split sum, as one thread sees them: its range of k, its place in the workspace.
+
+The workspace has a tile of the block's size for each part (one for all parts, where they are added
+atomically).  Its layout is the kernel's own: a thread's sums in pieces of ``width``, the pieces of
+neighbouring threads side by side, so that every access of a warp is whole lines.  Parts of a tile
+lie as far apart as there are tiles: the block's number, which has the tiles fastest, is its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gemmgen.ir import names
+from gemmgen.ir.expanded import Gather, HandOver
+from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
+from gemmgen.ir.lowered import (
+    Assign,
+    AtomicAdd,
+    CountIn,
+    Define,
+    For,
+    Leave,
+    Move,
+    Node,
+    RegisterArray,
+)
+from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
+from gemmgen.lower.context import ARRIVED, PARTS, THREADS, TID, WORKSPACE, Context
+
+BLOCK = Var("blockIdx.x")
+TILES, TILE, PART, OTHER, LAST = (Var(name) for name in ("tiles", "tile", "part", "other", "last"))
+SHARE, OFFSET = "share", Var("offset")
+ELEMENT = Var("e")
+IN_FLIGHT = 16
+"""Loads that a thread has under way while it adds parts: more of them take registers, fewer leave
+the memory idle."""
+
+Body = Callable[[Element | Var, Expr], tuple[Node, ...]]
+"""What is done with a piece of the sums, at an offset in the block's share of the workspace."""
+
+
+def chunk(letter: str) -> Var:
+    """Terms of a part, whole steps: ``chunk_k``."""
+    return Var(f"chunk_{letter}")
+
+
+def range_of_part(context: Context) -> Iterator[Define]:
+    """From where to where the block's part sums; the last ones may be short, or empty."""
+    k = context.problem.k
+    size, step = context.extent(k), names.block(k)
+    steps = Var(f"steps_{k}")
+    yield Define(steps.name, div(sub(add(size, step), Int(1)), step))
+    yield Define(chunk(k).name, mul(div(sub(add(steps, PARTS), Int(1)), PARTS), step))
+    yield Define(names.start(k).name, mul(PART, chunk(k)))
+    end = add(names.start(k), chunk(k))
+    yield Define(names.stop(k).name, Select(less(end, size), end, size))
+
+
+def hand_over(context: Context, node: HandOver) -> tuple[Node, ...]:
+    """The thread's sums to the workspace."""
+
+    def store(total: Element | Var, offset: Expr) -> tuple[Node, ...]:
+        target = _at(context, TILE if node.atomic else BLOCK, offset)
+        if node.atomic:
+            return (AtomicAdd(target, total),)
+        return (_move(context, target, total),)
+
+    return _over_pieces(context, 1 if node.atomic else piece_width(context), store)
+
+
+def count_in(context: Context) -> tuple[Node, ...]:
+    """All blocks of a tile but the last one leave."""
+    first = Binary("==", TID, Int(0))
+    counter = Element(ARRIVED.name, (TILE,))
+    return (CountIn(LAST.name, first, counter, sub(PARTS, Int(1))), Leave(Unary("!", LAST)))
+
+
+def gather(context: Context, node: Gather) -> tuple[Node, ...]:
+    """The sums of all parts, in the thread's registers."""
+    if node.atomic:
+        return _over_pieces(context, 1, lambda total, offset: _take(context, total, offset))
+    width = piece_width(context)
+    first = _over_pieces(
+        context, width, lambda total, offset: (_move(context, total, _at(context, TILE, offset)),)
+    )
+    place = add(mul(OTHER, TILES), TILE)
+    rest = _over_pieces(
+        context, width, lambda total, offset: _add(context, total, _at(context, place, offset))
+    )
+    loop = For(OTHER.name, Int(1), PARTS, Int(1), rest, unroll=_at_once(context))
+    return (*first, loop)
+
+
+def piece_width(context: Context) -> int:
+    """Sums that move at once: as many as a row of the micro-tile has neighbours for."""
+    registers = context.axis(context.letters[1]).registers
+    return next(width for width in (4, 2, 1) if registers % width == 0)
+
+
+def _at_once(context: Context) -> bool | int:
+    """Parts whose loads are under way together."""
+    pieces = context.kernel.spread.registers // piece_width(context)
+    return min(IN_FLIGHT // pieces, context.kernel.work.parts - 1) if pieces < IN_FLIGHT else False
+
+
+def _take(context: Context, total: Element | Var, offset: Expr) -> tuple[Node, ...]:
+    place = _at(context, TILE, offset)
+    return (Assign(_target(total), place), Assign(place, Float(0.0)))
+
+
+def _add(context: Context, total: Element | Var, place: Element) -> tuple[Node, ...]:
+    """The piece at ``place`` on top of the sums from ``total`` on."""
+    width = piece_width(context)
+    if width == 1:
+        return (Assign(_target(total), Binary("+", total, place)),)
+    assert isinstance(total, Element)
+    one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], ELEMENT)))
+    each = Assign(one, Binary("+", one, Element(SHARE, (ELEMENT,))))
+    return (
+        RegisterArray(SHARE, "f32", (Int(width),), (width,), wide=True),
+        Move(Element(SHARE, (Int(0),)), place, width),
+        For(ELEMENT.name, Int(0), Int(width), Int(1), (each,), unroll=True),
+    )
+
+
+def _move(context: Context, target: Element | Var, source: Element | Var) -> Node:
+    width = piece_width(context)
+    if width == 1:
+        return Assign(_target(target), source)
+    assert isinstance(target, Element) and isinstance(source, Element)
+    return Move(target, source, width)
+
+
+def _target(total: Element | Var) -> Element | str:
+    return total.name if isinstance(total, Var) else total
+
+
+def _at(context: Context, tile: Expr, offset: Expr) -> Element:
+    """An element of the workspace: ``offset`` in the ``tile``-th tile of it."""
+    m, n = context.letters
+    size = mul(names.block(m), names.block(n))
+    return Element(WORKSPACE.name, (add(wide_product(tile, size), offset),))
+
+
+def _over_pieces(context: Context, width: int, body: Body) -> tuple[Node, ...]:
+    """``body`` for each piece of the thread's sums."""
+    mine = mul(TID, Int(width))
+    if context.scalar_sums:
+        return body(Var("acc"), mine)
+    m, n = context.letters
+    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
+    number = add(mul(row, names.registers(n)), column)
+    place = Define(OFFSET.name, add(mul(number, THREADS), mine))
+    inner = (place, *body(Element("acc", (row, column)), OFFSET))
+    columns = For(column.name, Int(0), names.registers(n), Int(width), inner, unroll=True)
+    return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)

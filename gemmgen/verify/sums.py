@@ -1,0 +1,40 @@
+"""The order in which a schedule's kernel adds the terms of a sum: bits follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen import reference
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.pipeline import rewrite
+from gemmgen.reference import F32
+from gemmgen.schedule.model import Schedule
+
+
+@dataclass(frozen=True)
+class Summation:
+    """``parts`` ranges of whole steps of ``step`` terms, each summed term by term.
+
+    ``ordered``: the parts are added in the order of their numbers; else in that of the blocks.
+    """
+
+    parts: int = 1
+    step: int = 1
+    ordered: bool = True
+
+    @staticmethod
+    def of(schedule: Schedule) -> Summation:
+        kernel = rewrite(schedule)[-1].program.main
+        pipeline, work = pipeline_of(kernel), kernel.work
+        return Summation(work.parts, pipeline.step if pipeline else 1, work.reduce == "ordered")
+
+    @property
+    def follows_blocks(self) -> bool:
+        """Do its bits depend on which block comes first?"""
+        return not self.ordered and self.parts > 2
+
+    def sums(self, a: F32, b: F32, *, backwards: bool = False) -> F32:
+        """A (M, K) times B (K, N) in the kernel's very bits, where blocks come in ascending order,
+        or ``backwards``."""
+        reverse = backwards and self.follows_blocks
+        return reference.split(a, b, self.parts, self.step, backwards=reverse)
