@@ -28,8 +28,9 @@ from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.lower.context import ARRIVED, PARTS, THREADS, TID, WORKSPACE, Context
 
 BLOCK = Var("blockIdx.x")
-TILES, TILE, PART, OTHER, LAST = (Var(name) for name in ("tiles", "tile", "part", "other", "last"))
-SHARE, OFFSET = "share", Var("offset")
+TILES, TILE = Var("tiles"), Var("own_tile")
+PART, OTHER, LAST = Var("own_part"), Var("other_part"), Var("is_last")
+SUM, OFFSET = "part_sum", Var("part_at")
 ELEMENT = Var("e")
 IN_FLIGHT = 16
 """Loads that a thread has under way while it adds parts: more of them take registers, fewer leave
@@ -115,10 +116,10 @@ def _add(context: Context, total: Element | Var, place: Element) -> tuple[Node, 
         return (Assign(_target(total), Binary("+", total, place)),)
     assert isinstance(total, Element)
     one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], ELEMENT)))
-    each = Assign(one, Binary("+", one, Element(SHARE, (ELEMENT,))))
+    each = Assign(one, Binary("+", one, Element(SUM, (ELEMENT,))))
     return (
-        RegisterArray(SHARE, "f32", (Int(width),), (width,), wide=True),
-        Move(Element(SHARE, (Int(0),)), place, width),
+        RegisterArray(SUM, "f32", (Int(width),), (width,), wide=True),
+        Move(Element(SUM, (Int(0),)), place, width),
         For(ELEMENT.name, Int(0), Int(width), Int(1), (each,), unroll=True),
     )
 

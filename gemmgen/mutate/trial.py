@@ -20,8 +20,8 @@ from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.sim.toolchain import object_code
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
-from gemmgen.verify.sums import Summation
 from gemmgen.verify.shapes import Shape, alignment, ring_of, solve, tile_of
+from gemmgen.verify.sums import Summation
 
 SECONDS = 2
 SPAN = 2**31

@@ -68,8 +68,9 @@ class CompiledKernel:
         A tensor is a float32 array that has the shape of its indices; the whole memory that it is
         a view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
         ``order`` is that of the blocks, and of a block's threads between two barriers:
-        ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval).  A checked kernel may not read the
-        tensors named in ``unreadable`` where it has not written them: C, where beta is 0.
+        ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval).
+        A checked kernel may not read the tensors named in ``unreadable`` where it has not written
+        them: C, where beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
