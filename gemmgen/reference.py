@@ -70,7 +70,8 @@ def split(a: F32, b: F32, parts: int, step: int, *, backwards: bool = False) -> 
     A range is ceil(ceil(K / step) / parts) * step terms, the last ones fewer, or none.
     ``backwards`` adds the last part first.
     """
-    chunk = -(-(-(-a.shape[1] // step)) // parts) * step
+    steps = -(-a.shape[1] // step)
+    chunk = -(-steps // parts) * step
     ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
     first, *others = [sequential(a[:, r], b[r]) for r in (ranges[::-1] if backwards else ranges)]
     with np.errstate(all="ignore"):

@@ -74,7 +74,7 @@ def scratch_lines(interface: Interface) -> list[str]:
         if param.align > 4:
             told += f", aligned to {param.align} bytes"
         if param.zeroed:
-            told += ", zeros before the first launch; each one leaves zeros"
+            told += ", zeros; each launch leaves zeros"
         lines.append(told)
     if lines:
         names = " and ".join(p.name for p in interface.scratch)

@@ -31,9 +31,9 @@ def interpret(
     """Run the kernels of ``program`` one after another, in place on flat f32 memories.
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
-    what the interfaces require.  Blocks that share memory meet in it in ``order``.  Gives for each tensor that is written the number of the thread
-    that wrote each element, from 1; 0 for none.  Raises ``Trap`` where a thread does what it may
-    not.
+    what the interfaces require.  Blocks that share memory meet in it in ``order``.  Gives for each
+    tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
+    Raises ``Trap`` where a thread does what it may not.
     """
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}

@@ -30,7 +30,7 @@ from gemmgen.lower.context import ARRIVED, PARTS, THREADS, TID, WORKSPACE, Conte
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
 PART, OTHER, LAST = Var("own_part"), Var("other_part"), Var("is_last")
-SUM, OFFSET = "part_sum", Var("part_at")
+PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
 ELEMENT = Var("e")
 IN_FLIGHT = 16
 """Loads that a thread has under way while it adds parts: more of them take registers, fewer leave
@@ -84,11 +84,11 @@ def gather(context: Context, node: Gather) -> tuple[Node, ...]:
     first = _over_pieces(
         context, width, lambda total, offset: (_move(context, total, _at(context, TILE, offset)),)
     )
-    place = add(mul(OTHER, TILES), TILE)
+    place = Define(PLACE.name, add(mul(OTHER, TILES), TILE))
     rest = _over_pieces(
-        context, width, lambda total, offset: _add(context, total, _at(context, place, offset))
+        context, width, lambda total, offset: _add(context, total, _at(context, PLACE, offset))
     )
-    loop = For(OTHER.name, Int(1), PARTS, Int(1), rest, unroll=_at_once(context))
+    loop = For(OTHER.name, Int(1), PARTS, Int(1), (place, *rest), unroll=_at_once(context))
     return (*first, loop)
 
 

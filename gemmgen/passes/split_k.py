@@ -1,12 +1,12 @@
 """split_k: several blocks share a tile of C, each sums a part of k.
 
-Where C has few tiles and k is long, one block a tile leaves most of the GPU idle.  ``parts=N`` gives
-each tile N blocks; part p takes the p-th range of whole steps.  Every block leaves its sums in a
-workspace and counts itself in; the last one to come adds the parts and computes the epilogue, so
-that no block waits for another.  ``reduce=ordered`` (the default) adds them in the order of their
-numbers, with the same bits in every run; ``reduce=atomic`` keeps one tile of sums, to which the
-blocks add as they come: less memory, bits that may differ from run to run.  The launcher takes the
-workspace and the counters; from Python they are kept for you.
+Where C has few tiles and k is long, one block a tile leaves most of the GPU idle.  ``parts=N``
+gives each tile N blocks; part p takes the p-th range of whole steps.  Every block leaves its sums
+in a workspace and counts itself in; the last one to come adds the parts and computes the epilogue,
+so that no block waits for another.  ``reduce=ordered`` (the default) adds them in the order of
+their numbers, with the same bits in every run; ``reduce=atomic`` keeps one tile of sums, to which
+the blocks add as they come: less memory, bits that may differ from run to run.  The launcher takes
+the workspace and the counters; from Python they are kept for you.
 
     work m=16 n=16
 ==> split_k parts=4

@@ -63,7 +63,7 @@ _PATTERNS = (
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
     unfused ahead GROUP STAGES THREADS shared_memory blocks error stream tiles own_tile own_part
-    other_part is_last part_sum part_at PARTS workspace arrived
+    other_part is_last part_tile part_sum part_at PARTS workspace arrived
     """)
 """Names that the emitted text uses whatever the schedule."""
 

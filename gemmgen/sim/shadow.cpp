@@ -16,6 +16,9 @@ struct Cell {
   uint32_t write_pc, read_pc;
   uint16_t writer, reader, second_reader;
   bool atomic;  // the write was
+  // The one before it, of another block, where both were atomic; 0 is never.
+  uint32_t added, add_block, add_pc;
+  uint16_t adder;
   // Barriers of their warps that these threads had passed in that interval.
   uint16_t write_epoch, read_epoch, second_epoch;
 };
@@ -140,6 +143,10 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
       report(found(RACE, touch, where, writer));
     }
   }
+  if (!touch.atomic && was_written && cell.atomic && cell.added >= state.launch_interval &&
+      !precedes_now(cell.add_block, cell.added, cell.adder)) {
+    report(found(RACE, touch, where, {cell.add_pc, 0, cell.add_block, cell.adder, 1}));
+  }
   const bool reads = !touch.write || touch.atomic;
   if (reads && !was_written && !tensor.readable) report(found(UNWRITTEN, touch, where));
   if (!touch.write) {
@@ -152,6 +159,14 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
   }
   if (was_read && !precedes_now(cell.read_block, cell.read, cell.reader)) {
     report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader, 0}));
+  }
+  if (!touch.atomic || !was_written) {
+    cell.added = 0;
+  } else if (cell.atomic && cell.write_block != block) {
+    cell.added = cell.written;
+    cell.add_block = cell.write_block;
+    cell.adder = cell.writer;
+    cell.add_pc = cell.write_pc;
   }
   cell.written = now;
   cell.write_block = block;

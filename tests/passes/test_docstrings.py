@@ -23,6 +23,7 @@ GIVEN: dict[str, list[str]] = {
     "double_buffer": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
     "async_copy": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "double_buffer A"],
     "raster": ["tile m=16 n=16"],
+    "split_k": ["tile m=16 n=16 k=8"],
     "fuse_epilogue": [],
 }
 """What each docstring takes for granted."""
