@@ -48,7 +48,7 @@ class SplitK:
     @staticmethod
     def read(said: Said, schedule: Schedule) -> SplitK:
         word = said.word("reduce")
-        reduce = next((r for r in REDUCE if r == word), "ordered")
+        reduce: Reduce = "atomic" if word == "atomic" else "ordered"
         return SplitK(said.integer("parts") or 1, reduce, said)
 
     def apply(self, program: Program) -> Program:
