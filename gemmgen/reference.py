@@ -64,8 +64,11 @@ def sequential(a: F32, b: F32) -> F32:
     return acc
 
 
-def split(a: F32, b: F32, parts: int, step: int, *, backwards: bool = False) -> F32:
-    """The sums of ``parts`` ranges of k, each by ``sequential``, added one after another.
+def split(
+    a: F32, b: F32, parts: int, step: int, *, groups: int = 1, backwards: bool = False
+) -> F32:
+    """The sums of ``parts`` ranges of k, each by ``sequential``, added one after another: within
+    each of ``groups`` of as many neighbours, then the groups.
 
     A range is ceil(ceil(K / step) / parts) * step terms, the last ones fewer, or none.
     ``backwards`` adds the last part first.
@@ -73,11 +76,18 @@ def split(a: F32, b: F32, parts: int, step: int, *, backwards: bool = False) -> 
     steps = -(-a.shape[1] // step)
     chunk = -(-steps // parts) * step
     ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
-    first, *others = [sequential(a[:, r], b[r]) for r in (ranges[::-1] if backwards else ranges)]
+    sums = [sequential(a[:, r], b[r]) for r in (ranges[::-1] if backwards else ranges)]
+    size = parts // groups
+    return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
+
+
+def _in_turn(sums: list[F32]) -> F32:
+    """The first of ``sums``, and the others added to it one after another."""
+    total = sums[0]
     with np.errstate(all="ignore"):
-        for other in others:
-            first = first + other
-    return first
+        for other in sums[1:]:
+            total = total + other
+    return total
 
 
 def default_epilogue(acc: F32, c: F32 | None, alpha: float, beta: float) -> F32:

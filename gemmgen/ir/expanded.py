@@ -8,6 +8,7 @@ thread's code.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Origins, Program
@@ -129,28 +130,37 @@ class Sync:
     """A barrier of the block: what was written before it is seen by all threads after it."""
 
 
+Sharers = Literal["parts", "group", "groups"]
+"""Whose sums meet: all parts of a tile, the parts of one group, or the groups of a tile."""
+
+
 @dataclass(frozen=True)
 class HandOver:
-    """Put the block's sums, its part's, into the workspace; ``atomic``: add them to the tile's."""
+    """Put the block's sums into the workspace, for the other ``sharers``; ``atomic``: add them to
+    the tile's."""
 
-    atomic: bool
+    sharers: Sharers
+    atomic: bool = False
 
 
 @dataclass(frozen=True)
 class CountIn:
-    """Count the block among its tile's; all of them but the last one to come leave the kernel.
+    """Count the block among its ``sharers``; all of them but the last one to come leave the kernel.
 
     Between the two barriers around it what the block handed over is published, and what the blocks
     before it did becomes visible.
     """
 
+    sharers: Sharers
+
 
 @dataclass(frozen=True)
 class Gather:
-    """The sums of all parts, added in the parts' order; ``atomic``: added already, and the
+    """The sums of all ``sharers``, added in their order; ``atomic``: added already, and the
     workspace is left zero."""
 
-    atomic: bool
+    sharers: Sharers
+    atomic: bool = False
 
 
 @dataclass(frozen=True)

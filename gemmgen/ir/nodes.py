@@ -136,13 +136,16 @@ class Work:
 
     ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
     ``parts`` blocks share each tile; part p sums the p-th range of whole steps along k, and the
-    block that comes last adds the parts, as ``reduce`` says, and computes the epilogue.
+    block that comes last adds the parts, as ``reduce`` says, and computes the epilogue.  With
+    ``groups`` of as many neighbouring parts each, the last one of each group adds its parts, and
+    the last of these adds the groups.
     """
 
     tile: tuple[tuple[str, int], ...]
     raster: int = 1
     parts: int = 1
     reduce: Reduce = "ordered"
+    groups: int = 1
     origins: Origins = ()
 
     def size(self, letter: str) -> int:

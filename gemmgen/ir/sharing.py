@@ -37,12 +37,13 @@ class Sharing:
     counters: dict[str, Ints] = field(default_factory=dict[str, Ints])
     spaces: dict[str, F32] = field(default_factory=dict[str, F32])
     writers: dict[str, Ints] = field(default_factory=dict[str, Ints])
-    """For each element the number of the block that wrote it last, from 1, negative where it had
-    counted already; 0 for none."""
+    """For each element the number of the block that wrote it last, from 1; 0 for none."""
+    ages: dict[str, Ints] = field(default_factory=dict[str, Ints])
+    """And how often that block had counted by then."""
     came: dict[tuple[str, int], list[int]] = field(default_factory=dict[tuple[str, int], list[int]])
     """The blocks that counted, by counter."""
-    seen: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
-    """For each block that counted, those that had done so before."""
+    seen: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
+    """For each block that counted, how many counts of others (and of itself) lie before its own."""
 
     @staticmethod
     def of(interface: Interface, extents: dict[str, int], order: Order) -> Sharing:
@@ -56,6 +57,7 @@ class Sharing:
             fresh = np.float32(0) if param.zeroed else POISON
             sharing.spaces[param.name] = np.full(count, fresh, np.float32)
             sharing.writers[param.name] = np.zeros(count, np.int64)
+            sharing.ages[param.name] = np.zeros(count, np.int64)
         return sharing
 
     def memory(self, param: Param, lanes: Lanes) -> FlatMemory:
@@ -67,11 +69,19 @@ class Sharing:
     def count(self, counter: str, index: int, last: int, block: int) -> bool:
         """Counts ``block``; does the counter come to ``last`` before it, and begin anew?"""
         counts, came = self.counters[counter], self.came.setdefault((counter, index), [])
-        self.seen.setdefault(block, set()).update(came)
+        mine = self.seen.setdefault(block, {})
+        for other in came:
+            for known, count in self.seen[other].items():
+                mine[known] = max(count, mine.get(known, 0))
+        mine[block] = self.age(block) + 1
         came.append(block)
         before = int(counts[index])
         counts[index] = 0 if before >= last else before + 1
         return before == last
+
+    def age(self, block: int) -> int:
+        """How often ``block`` has counted."""
+        return self.seen.get(block, {}).get(block, 0)
 
     def check_left(self, interface: Interface) -> None:
         """The next launch needs zeros in what must be zero."""
@@ -109,7 +119,7 @@ class Workspace(FlatMemory):
     def __init__(self, param: Param, sharing: Sharing, lanes: Lanes):
         super().__init__(param.name, sharing.spaces[param.name], lanes)
         self.sharing, self.zeroed = sharing, param.zeroed
-        self.writers = sharing.writers[param.name]
+        self.writers, self.ages = sharing.writers[param.name], sharing.ages[param.name]
         self.blocks = np.repeat(np.arange(lanes.first, lanes.first + lanes.blocks), lanes.threads)
 
     def load(self, index: Index, mask: Mask) -> np.float32 | F32:
@@ -123,8 +133,7 @@ class Workspace(FlatMemory):
         self.check(places, mask)
         self._check_order(places, blocks, mask, "written")
         super().store(index, value, mask)
-        counted = np.array([int(b) in self.sharing.seen for b in blocks], np.bool_)
-        self.writers[places] = np.where(counted, -1, 1) * (blocks + 1)
+        self._sign(places, blocks)
 
     def add(self, index: Index, value: np.float32 | F32, mask: Mask) -> None:
         """An undivided addition: blocks may come in any order."""
@@ -136,7 +145,13 @@ class Workspace(FlatMemory):
         for at in self._in_turn(blocks):
             lanes = at if mask is None else np.flatnonzero(mask)[at]
             self.data[places[at]] += every[lanes]
+        self._sign(places, blocks)
+
+    def _sign(self, places: Ints, blocks: Ints) -> None:
         self.writers[places] = blocks + 1
+        first = self.lanes.first
+        ages = [self.sharing.age(first + block) for block in range(self.lanes.blocks)]
+        self.ages[places] = np.array(ages)[blocks - first]
 
     def _in_turn(self, blocks: Ints) -> list[Ints]:
         """The places of each block's lanes, block by block as they come."""
@@ -152,21 +167,20 @@ class Workspace(FlatMemory):
         nothing = writers == 0
         if done == "read" and not self.zeroed and nothing.any():
             self._refuse(nothing, places, mask, "read before any block writes it")
-        other = ~nothing & (np.abs(writers) != blocks + 1)
-        if not other.any():
+        other = np.flatnonzero(~nothing & (writers != blocks + 1))
+        if not other.size:
             return
-        pairs = zip(writers[other].tolist(), blocks[other].tolist(), strict=True)
-        known = {pair: self._is_seen(*pair) for pair in set(pairs)}
+        told = np.stack((writers[other] - 1, self.ages[places[other]], blocks[other]))
+        kinds, which = np.unique(told, axis=1, return_inverse=True)
+        is_hidden = [not self._is_seen(*kind) for kind in kinds.T.tolist()]
         hidden = np.zeros(len(places), np.bool_)
-        hidden[other] = [
-            not known[pair]
-            for pair in zip(writers[other].tolist(), blocks[other].tolist(), strict=True)
-        ]
+        hidden[other] = np.array(is_hidden)[which.reshape(-1)]
         if hidden.any():
             self._refuse(hidden, places, mask, f"{done} with no order behind another block's write")
 
-    def _is_seen(self, writer: int, block: int) -> bool:
-        return writer > 0 and writer - 1 in self.sharing.seen.get(block, ())
+    def _is_seen(self, writer: int, age: int, block: int) -> bool:
+        """Has ``writer`` counted since, and ``block`` behind that?"""
+        return self.sharing.seen.get(block, {}).get(writer, 0) > age
 
     def _refuse(self, wrong: Bools, places: Ints, mask: Mask, description: str) -> None:
         at = int(np.argmax(wrong))

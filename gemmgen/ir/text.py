@@ -99,6 +99,7 @@ def _work(work: Work) -> str:
         raster=(work.raster, 1),
         parts=(work.parts, 1),
         reduce=(work.reduce, "ordered"),
+        groups=(work.groups, 1),
     )
 
 

@@ -114,9 +114,10 @@ def _work(tree: Node) -> Work:
     pairs = [_pair(pair) for pair in _trees(tree, "pair")]
     tile = tuple((letter, int(size)) for letter, size in pairs[:2])
     options = dict(pairs[2:])
-    raster, parts = (int(options.get(name, "1")) for name in ("raster", "parts"))
+    numbers = (int(options.get(name, "1")) for name in ("raster", "parts", "groups"))
+    raster, parts, groups = numbers
     reduce = cast(Reduce, options.get("reduce", "ordered"))
-    return Work(tile, raster, parts, reduce, _origins(tree))
+    return Work(tile, raster, parts, reduce, groups, _origins(tree))
 
 
 def _buffer(tree: Node) -> Buffer:

@@ -16,7 +16,7 @@ from gemmgen.ir.simplify import add, div, less, mod, mul, wide_product
 
 THREADS = Var("THREADS")
 TID = Var("tid")
-PARTS = Var("PARTS")
+PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
 WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
 """Where blocks that share a tile leave their sums, and where they count themselves."""
 

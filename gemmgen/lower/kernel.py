@@ -189,7 +189,7 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
         case HandOver():
             return split.hand_over(context, node)
         case CountIn():
-            return split.count_in(context)
+            return split.count_in(context, node)
         case Gather():
             return split.gather(context, node)
         case Set():

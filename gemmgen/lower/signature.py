@@ -112,7 +112,8 @@ def _scratch(context: Context) -> Iterator[Param]:
         of_tile = size if atomic else size * work.parts
         align = 4 if atomic else 4 * piece_width(context)
         yield Param(WORKSPACE.name, "workspace", per_tile=of_tile, zeroed=atomic, align=align)
-        yield Param(ARRIVED.name, "counter", per_tile=1, zeroed=True)
+        counters = 1 if work.groups == 1 else work.groups + 1
+        yield Param(ARRIVED.name, "counter", per_tile=counters, zeroed=True)
 
 
 def _letters(context: Context) -> list[str]:

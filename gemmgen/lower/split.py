@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Gather, HandOver
+from gemmgen.ir.expanded import CountIn, Gather, HandOver, Sharers
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
 from gemmgen.ir.lowered import (
     Assign,
     AtomicAdd,
-    CountIn,
     Define,
     For,
     Leave,
@@ -24,12 +23,23 @@ from gemmgen.ir.lowered import (
     Node,
     RegisterArray,
 )
+from gemmgen.ir.lowered import CountIn as Counted
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
-from gemmgen.lower.context import ARRIVED, PARTS, THREADS, TID, WORKSPACE, Context
+from gemmgen.lower.context import (
+    ARRIVED,
+    GROUPS,
+    PARTS,
+    THREADS,
+    TID,
+    WORKSPACE,
+    Context,
+)
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
-PART, OTHER, LAST = Var("own_part"), Var("other_part"), Var("is_last")
+PART, OWN_GROUP, GROUP = Var("own_part"), Var("own_group"), Var("group_tile")
+LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
+PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
 ELEMENT = Var("e")
 IN_FLIGHT = 16
@@ -47,6 +57,8 @@ def chunk(letter: str) -> Var:
 
 def range_of_part(context: Context) -> Iterator[Define]:
     """From where to where the block's part sums; the last ones may be short, or empty."""
+    if context.kernel.work.groups > 1:
+        yield Define(OWN_GROUP.name, div(PART, PARTS_OF_GROUP))
     k = context.problem.k
     size, step = context.extent(k), names.block(k)
     steps = Var(f"steps_{k}")
@@ -58,38 +70,58 @@ def range_of_part(context: Context) -> Iterator[Define]:
 
 
 def hand_over(context: Context, node: HandOver) -> tuple[Node, ...]:
-    """The thread's sums to the workspace."""
+    """The thread's sums to the workspace; a group's take the place of its first part's, which the
+    same thread has read."""
+    if node.atomic:
+        return _over_pieces(
+            context, 1, lambda total, at: (AtomicAdd(_at(context, TILE, at), total),)
+        )
+    place = GROUP if node.sharers == "groups" else BLOCK
+    width = piece_width(context)
+    return _over_pieces(
+        context, width, lambda total, at: (_move(context, _at(context, place, at), total),)
+    )
 
-    def store(total: Element | Var, offset: Expr) -> tuple[Node, ...]:
-        target = _at(context, TILE if node.atomic else BLOCK, offset)
-        if node.atomic:
-            return (AtomicAdd(target, total),)
-        return (_move(context, target, total),)
 
-    return _over_pieces(context, 1 if node.atomic else piece_width(context), store)
-
-
-def count_in(context: Context) -> tuple[Node, ...]:
-    """All blocks of a tile but the last one leave."""
-    first = Binary("==", TID, Int(0))
-    counter = Element(ARRIVED.name, (TILE,))
-    return (CountIn(LAST.name, first, counter, sub(PARTS, Int(1))), Leave(Unary("!", LAST)))
+def count_in(context: Context, node: CountIn) -> tuple[Node, ...]:
+    """All sharers but the last one to come leave.  A tile's groups have a counter each, and one
+    together."""
+    first, name = Binary("==", TID, Int(0)), LAST
+    counters = mul(TILE, add(GROUPS, Int(1)))
+    place: dict[Sharers, tuple[Expr, Expr]] = {
+        "parts": (TILE, PARTS),
+        "group": (add(counters, OWN_GROUP), PARTS_OF_GROUP),
+        "groups": (add(counters, GROUPS), GROUPS),
+    }
+    at, count = place[node.sharers]
+    if node.sharers == "group":
+        name = LAST_OF_GROUP
+    counter = Element(ARRIVED.name, (at,))
+    return (Counted(name.name, first, counter, sub(count, Int(1))), Leave(Unary("!", name)))
 
 
 def gather(context: Context, node: Gather) -> tuple[Node, ...]:
-    """The sums of all parts, in the thread's registers."""
+    """The sums of all sharers, in the thread's registers."""
     if node.atomic:
-        return _over_pieces(context, 1, lambda total, offset: _take(context, total, offset))
-    width = piece_width(context)
+        return _over_pieces(context, 1, lambda total, at: _take(context, total, at))
+    work, width, sharers = context.kernel.work, piece_width(context), node.sharers
+    number = Var("other_group" if sharers == "groups" else "other_part")
+    lead: tuple[Node, ...] = ()
+    start, step, count, others = TILE, TILES, PARTS, work.parts - 1
+    if sharers == "groups":
+        step, count, others = mul(PARTS_OF_GROUP, TILES), GROUPS, work.groups - 1
+    elif sharers == "group":
+        start, count, others = GROUP, PARTS_OF_GROUP, work.parts // work.groups - 1
+        lead = (Define(GROUP.name, add(mul(OWN_GROUP, mul(PARTS_OF_GROUP, TILES)), TILE)),)
     first = _over_pieces(
-        context, width, lambda total, offset: (_move(context, total, _at(context, TILE, offset)),)
+        context, width, lambda total, at: (_move(context, total, _at(context, start, at)),)
     )
-    place = Define(PLACE.name, add(mul(OTHER, TILES), TILE))
     rest = _over_pieces(
-        context, width, lambda total, offset: _add(context, total, _at(context, PLACE, offset))
+        context, width, lambda total, at: _add(context, total, _at(context, PLACE, at))
     )
-    loop = For(OTHER.name, Int(1), PARTS, Int(1), (place, *rest), unroll=_at_once(context))
-    return (*first, loop)
+    place = Define(PLACE.name, add(start, mul(number, step)))
+    unroll = _at_once(context, others)
+    return (*lead, *first, For(number.name, Int(1), count, Int(1), (place, *rest), unroll=unroll))
 
 
 def piece_width(context: Context) -> int:
@@ -98,10 +130,10 @@ def piece_width(context: Context) -> int:
     return next(width for width in (4, 2, 1) if registers % width == 0)
 
 
-def _at_once(context: Context) -> bool | int:
-    """Parts whose loads are under way together."""
+def _at_once(context: Context, others: int) -> bool | int:
+    """Of ``others`` so many whose loads are under way together."""
     pieces = context.kernel.spread.registers // piece_width(context)
-    return min(IN_FLIGHT // pieces, context.kernel.work.parts - 1) if pieces < IN_FLIGHT else False
+    return min(IN_FLIGHT // pieces, others) if pieces < IN_FLIGHT and others else False
 
 
 def _take(context: Context, total: Element | Var, offset: Expr) -> tuple[Node, ...]:

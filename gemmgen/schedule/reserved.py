@@ -63,7 +63,8 @@ _PATTERNS = (
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
     unfused ahead GROUP STAGES THREADS shared_memory blocks error stream tiles own_tile own_part
-    other_part is_last part_tile part_sum part_at PARTS workspace arrived
+    own_group group_tile other_part other_group is_last is_last_of_group part_tile part_sum part_at
+    PARTS GROUPS workspace arrived
     """)
 """Names that the emitted text uses whatever the schedule."""
 

@@ -15,18 +15,21 @@ from gemmgen.schedule.model import Schedule
 class Summation:
     """``parts`` ranges of whole steps of ``step`` terms, each summed term by term.
 
-    ``ordered``: the parts are added in the order of their numbers; else in that of the blocks.
+    ``ordered``: the parts are added in the order of their numbers, by ``groups`` of neighbours;
+    else in that of the blocks.
     """
 
     parts: int = 1
     step: int = 1
     ordered: bool = True
+    groups: int = 1
 
     @staticmethod
     def of(schedule: Schedule) -> Summation:
         kernel = rewrite(schedule)[-1].program.main
         pipeline, work = pipeline_of(kernel), kernel.work
-        return Summation(work.parts, pipeline.step if pipeline else 1, work.reduce == "ordered")
+        step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
+        return Summation(work.parts, step, ordered, work.groups)
 
     @property
     def follows_blocks(self) -> bool:
@@ -37,4 +40,4 @@ class Summation:
         """A (M, K) times B (K, N) in the kernel's very bits, where blocks come in ascending order,
         or ``backwards``."""
         reverse = backwards and self.follows_blocks
-        return reference.split(a, b, self.parts, self.step, backwards=reverse)
+        return reference.split(a, b, self.parts, self.step, groups=self.groups, backwards=reverse)

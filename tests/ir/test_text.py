@@ -142,6 +142,7 @@ def programs(draw: st.DrawFn) -> Program:
         draw(st.integers(1, 8)),
         draw(st.integers(1, 8)),
         draw(st.sampled_from(("ordered", "atomic"))),
+        draw(st.integers(1, 8)),
         draw(origins),
     )
     body = tuple(draw(st.lists(statements, max_size=4)))
