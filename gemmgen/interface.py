@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gemmgen.ir.dtypes import BYTES, DType
+
 INT_MAX = 2**31 - 1
 
 
@@ -18,11 +20,12 @@ class Param:
     """One kernel parameter, in the order of the parameter list.
 
     ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``scalar``
-    (alpha, beta, names of the epilogue; float), ``tensor`` (a pointer; ``indices`` are its letters,
-    in storage order; ``written`` for the output), ``workspace`` (memory that blocks share, of
-    ``per_tile`` floats for each tile of C, at an address that is a multiple of ``align`` bytes) and
-    ``counter`` (the same, of unsigned ints).  Where it is ``zeroed`` it must hold zeros before the
-    first launch, and each launch leaves zeros.
+    (alpha, beta, names of the epilogue), ``tensor`` (a pointer; ``indices`` are its letters, in
+    storage order; ``written`` for the output), ``workspace`` (memory that blocks share, of
+    ``per_tile`` elements for each tile of C, at an address that is a multiple of ``align`` bytes)
+    and ``counter`` (the same, of unsigned ints).  ``dtype`` is that of a tensor's or a workspace's
+    elements, or of a scalar.  What is ``zeroed`` must hold zeros before the first launch, and each
+    launch leaves zeros.
     """
 
     name: str
@@ -30,6 +33,7 @@ class Param:
     indices: tuple[str, ...] = ()
     written: bool = False
     read: bool = True
+    dtype: DType = "f32"
     per_tile: int = 0
     zeroed: bool = False
     align: int = 4
@@ -38,6 +42,11 @@ class Param:
     def is_scratch(self) -> bool:
         """Is it memory that launches use and leave, and callers neither fill nor read?"""
         return self.kind in ("workspace", "counter")
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return 4 if self.kind == "counter" else BYTES[self.dtype]
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,7 @@ class Interface:
         return tuple(p for p in self.params if p.is_scratch)
 
     def scratch_elements(self, param: Param, extents: Mapping[str, int]) -> int:
-        """Elements (4 bytes each) that such a parameter must have for ``extents``."""
+        """Elements that such a parameter must have for ``extents``."""
         return self.tile_count(extents) * param.per_tile
 
     def extent_names(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@ text."""
 
 from __future__ import annotations
 
+from gemmgen.emit.ctypes import STORED
 from gemmgen.interface import (
     Aligned,
     AtLeast,
@@ -13,6 +14,7 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
+from gemmgen.ir.dtypes import HALVES
 
 
 def parameter_text(param: Param, *, written: bool) -> str:
@@ -20,11 +22,27 @@ def parameter_text(param: Param, *, written: bool) -> str:
     if param.kind in ("extent", "ld"):
         return f"int {param.name}"
     if param.kind == "scalar":
-        return f"float {param.name}"
+        return f"{STORED[param.dtype]} {param.name}"
     if param.is_scratch:  # not restricted: other blocks write there while this one runs
-        return f"{'unsigned' if param.kind == 'counter' else 'float'} *{param.name}"
+        return f"{'unsigned' if param.kind == 'counter' else STORED[param.dtype]} *{param.name}"
     constant = "" if written else "const "
-    return f"{constant}float *__restrict__ {param.name}"
+    return f"{constant}{STORED[param.dtype]} *__restrict__ {param.name}"
+
+
+def types_text(interface: Interface) -> str:
+    """What the parameters are, by kind; tensors by their elements."""
+    scalar = next((p.dtype for p in interface.params if p.kind == "scalar"), "f32")
+    stored: dict[str, list[str]] = {}
+    for param in interface.params:
+        if param.kind == "tensor":
+            bits = f" ({param.dtype} bits)" if param.dtype in HALVES else ""
+            stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
+    told = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
+    pointers = ", ".join(told if len(told) > 1 else stored)
+    return (
+        f"extents, leading dimensions: int; scalars: {STORED[scalar]}; "
+        f"tensors: device pointers to {pointers}"
+    )
 
 
 def parameter_lines(interface: Interface, width: int) -> list[str]:
@@ -69,7 +87,7 @@ def scratch_lines(interface: Interface) -> list[str]:
     """What must be true of the memory that a launch uses beside its tensors."""
     lines: list[str] = []
     for param in interface.scratch:
-        size = f"{_tiles(interface)} * {4 * param.per_tile} bytes"
+        size = f"{_tiles(interface)} * {param.item * param.per_tile} bytes"
         told = f"{param.name}: {size}"
         if param.align > 4:
             told += f", aligned to {param.align} bytes"

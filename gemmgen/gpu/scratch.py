@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from gemmgen.errors import CallError
+from gemmgen.formats import NAMES
 from gemmgen.gpu.arguments import View
 from gemmgen.gpu.device import Array, Stream, cupy
 from gemmgen.interface import Interface, Param
 
-ITEM = 4  # bytes of a float32 or uint32 element
 _STREAMS = 64  # whose memory is kept
 
 Scratch = tuple[Array, ...]
@@ -72,7 +72,7 @@ class Pool:
 
 
 def _dtype(param: Param) -> str:
-    return "uint32" if param.kind == "counter" else "float32"
+    return "uint32" if param.kind == "counter" else NAMES[param.dtype]
 
 
 def _fresh(param: Param, size: int) -> Array:
@@ -85,7 +85,7 @@ def _alone(param: Param, size: int) -> Array:
     """Zeroed when this returns.  Not of CuPy's pool, which could hand it on while a launch that
     nobody waits for still uses it; works while a stream captures, too."""
     cp = cupy()
-    memory = cp.cuda.Memory(max(size, 1) * ITEM)
+    memory = cp.cuda.Memory(max(size, 1) * param.item)
     view = cast(Callable[[tuple[int, ...], str, object], Array], cp.ndarray)
     with cp.cuda.Stream(non_blocking=True) as stream:
         found = view((max(size, 1),), _dtype(param), cp.cuda.MemoryPointer(memory, 0))
@@ -96,7 +96,7 @@ def _alone(param: Param, size: int) -> Array:
 
 
 def _check(param: Param, size: int, view: View) -> None:
-    known = ("uint32", "int32") if param.kind == "counter" else ("float32",)
+    known = ("uint32", "int32") if param.kind == "counter" else (_dtype(param),)
     if view.dtype not in known:
         raise CallError(f"{param.name} is {view.dtype}; the kernel takes {known[0]}")
     count = 1

@@ -116,6 +116,13 @@ class When:
 
 
 @dataclass(frozen=True)
+class Quit:
+    """Leave the loop that it stands in where the condition, the same for the whole block, holds."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True)
 class Set:
     """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name =
     value``."""
@@ -185,6 +192,7 @@ Timed = (
     | Multiply
     | Repeat
     | When
+    | Quit
     | Set
     | Sync
     | HandOver

@@ -14,9 +14,10 @@ from typing import cast
 import numpy as np
 
 from gemmgen.ir.evaluate import Ints
+from gemmgen.ir.landing import Landing
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.machine import Argument, Machine
-from gemmgen.ir.memory import F32, POISON, Lanes, Trap
+from gemmgen.ir.memory import Elements, Lanes, Trap, poisoned
 from gemmgen.ir.sharing import Order, Sharing, in_order
 
 __all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]
@@ -26,19 +27,23 @@ MOST_LANES = 8192
 
 
 def interpret(
-    program: LoweredProgram, arguments: Mapping[str, Argument], order: Order = "ascending"
+    program: LoweredProgram,
+    arguments: Mapping[str, Argument],
+    landing: Landing = "late",
+    order: Order = "ascending",
 ) -> dict[str, Ints]:
-    """Run the kernels of ``program`` one after another, in place on flat f32 memories.
+    """Run the kernels of ``program`` one after another, in place on flat memories.
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
-    what the interfaces require.  Blocks that share memory meet in it in ``order``.  Gives for each
+    what the interfaces require.  ``landing`` is when asynchronous copies land, ``order`` that in
+    which blocks come that share memory.  Gives for each
     tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
     Raises ``Trap`` where a thread does what it may not.
     """
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
     for kernel in program.kernels:
-        written |= run_kernel(kernel, values, order)
+        written |= run_kernel(kernel, values, landing, order)
     return written
 
 
@@ -47,23 +52,27 @@ def with_temporaries(
 ) -> dict[str, Argument]:
     """``arguments`` and the matrices between kernels, poisoned, with padded rows."""
     values = dict(arguments)
+    types = {p.name: p.dtype for kernel in program.kernels for p in kernel.interface.params}
     for name, letters in program.temporaries:
         rows, columns = (values[letter.upper()] for letter in letters)
         assert isinstance(rows, int) and isinstance(columns, int)
         ld = (columns // 4 + 1) * 4
         values["ld" + name.lower()] = ld
-        values[name] = np.full(rows * ld, POISON, np.float32)
+        values[name] = poisoned(rows * ld, types[name])
     return values
 
 
 def run_kernel(
-    kernel: LoweredKernel, arguments: Mapping[str, Argument], order: Order = "ascending"
+    kernel: LoweredKernel,
+    arguments: Mapping[str, Argument],
+    landing: Landing = "late",
+    order: Order = "ascending",
 ) -> dict[str, Ints]:
     """Run one kernel; see ``interpret``."""
     interface = kernel.interface
     extents = {name: cast(int, arguments[name]) for name, _ in interface.tiles}
     written = {
-        p.name: np.zeros(cast(F32, arguments[p.name]).size, np.int64)
+        p.name: np.zeros(cast(Elements, arguments[p.name]).size, np.int64)
         for p in interface.params
         if p.kind == "tensor" and p.written
     }
@@ -74,6 +83,6 @@ def run_kernel(
     with np.errstate(all="ignore"):
         for first in in_order(range(0, grid, at_once), order):
             lanes = Lanes(first, min(at_once, grid - first), x, y)
-            Machine(kernel, lanes, arguments, written, sharing).run()
+            Machine(kernel, lanes, arguments, written, sharing, landing).run()
     sharing.check_left(interface)
     return written

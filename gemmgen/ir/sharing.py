@@ -15,7 +15,7 @@ import numpy as np
 
 from gemmgen.interface import Interface, Param
 from gemmgen.ir.evaluate import Bools, Ints
-from gemmgen.ir.memory import F32, POISON, FlatMemory, Index, Lanes, Mask, Trap
+from gemmgen.ir.memory import Elements, FlatMemory, Index, Lanes, Mask, Trap, poisoned
 
 Order = Literal["ascending", "descending", "shuffled"]
 """The order in which blocks come."""
@@ -35,7 +35,7 @@ class Sharing:
 
     order: Order
     counters: dict[str, Ints] = field(default_factory=dict[str, Ints])
-    spaces: dict[str, F32] = field(default_factory=dict[str, F32])
+    spaces: dict[str, Elements] = field(default_factory=dict[str, Elements])
     writers: dict[str, Ints] = field(default_factory=dict[str, Ints])
     """For each element the number of the block that wrote it last, from 1; 0 for none."""
     ages: dict[str, Ints] = field(default_factory=dict[str, Ints])
@@ -54,8 +54,9 @@ class Sharing:
             if param.kind == "counter":
                 sharing.counters[param.name] = np.zeros(count, np.int64)
                 continue
-            fresh = np.float32(0) if param.zeroed else POISON
-            sharing.spaces[param.name] = np.full(count, fresh, np.float32)
+            space = sharing.spaces[param.name] = poisoned(count, param.dtype)
+            if param.zeroed:
+                space.fill(0)
             sharing.writers[param.name] = np.zeros(count, np.int64)
             sharing.ages[param.name] = np.zeros(count, np.int64)
         return sharing
@@ -96,7 +97,7 @@ class Counters(FlatMemory):
     """Counters, one a tile; only ``Sharing.count`` touches them."""
 
     def __init__(self, name: str, sharing: Sharing, lanes: Lanes):
-        super().__init__(name, np.full(sharing.counters[name].size, POISON, np.float32), lanes)
+        super().__init__(name, poisoned(sharing.counters[name].size, "f32"), lanes)
         self.sharing = sharing
 
     def count(self, index: Index, last: int, mask: Bools) -> Bools:
@@ -122,26 +123,26 @@ class Workspace(FlatMemory):
         self.writers, self.ages = sharing.writers[param.name], sharing.ages[param.name]
         self.blocks = np.repeat(np.arange(lanes.first, lanes.first + lanes.blocks), lanes.threads)
 
-    def load(self, index: Index, mask: Mask) -> np.float32 | F32:
+    def load(self, index: Index, mask: Mask) -> np.generic | Elements:
         found = super().load(index, mask)
         places, blocks = self._active(index, mask)
         self._check_order(places, blocks, mask, "read")
         return found
 
-    def store(self, index: Index, value: np.float32 | F32, mask: Mask) -> None:
+    def store(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
         places, blocks = self._active(index, mask)
         self.check(places, mask)
         self._check_order(places, blocks, mask, "written")
         super().store(index, value, mask)
         self._sign(places, blocks)
 
-    def add(self, index: Index, value: np.float32 | F32, mask: Mask) -> None:
+    def add(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
         """An undivided addition: blocks may come in any order."""
         places, blocks = self._active(index, mask)
         self.check(places, mask)
         if not self.zeroed:
             self._check_order(places, blocks, mask, "added to")
-        every = np.broadcast_to(np.asarray(value, np.float32), self.lanes.count)
+        every = np.broadcast_to(np.asarray(value, self.data.dtype), self.lanes.count)
         for at in self._in_turn(blocks):
             lanes = at if mask is None else np.flatnonzero(mask)[at]
             self.data[places[at]] += every[lanes]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import DType, widths
 from gemmgen.ir.expanded import CountIn, Gather, HandOver, Sharers
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
 from gemmgen.ir.lowered import (
@@ -74,7 +75,9 @@ def hand_over(context: Context, node: HandOver) -> tuple[Node, ...]:
     same thread has read."""
     if node.atomic:
         return _over_pieces(
-            context, 1, lambda total, at: (AtomicAdd(_at(context, TILE, at), total),)
+            context,
+            1,
+            lambda total, at: (AtomicAdd(_at(context, TILE, at), total, _dtype(context)),),
         )
     place = GROUP if node.sharers == "groups" else BLOCK
     width = piece_width(context)
@@ -127,7 +130,12 @@ def gather(context: Context, node: Gather) -> tuple[Node, ...]:
 def piece_width(context: Context) -> int:
     """Sums that move at once: as many as a row of the micro-tile has neighbours for."""
     registers = context.axis(context.letters[1]).registers
-    return next(width for width in (4, 2, 1) if registers % width == 0)
+    return max(w for w in (1, *widths(_dtype(context))) if registers % w == 0)
+
+
+def _dtype(context: Context) -> DType:
+    """What sums are kept in."""
+    return context.problem.accumulate
 
 
 def _at_once(context: Context, others: int) -> bool | int:
@@ -150,8 +158,8 @@ def _add(context: Context, total: Element | Var, place: Element) -> tuple[Node, 
     one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], ELEMENT)))
     each = Assign(one, Binary("+", one, Element(SUM, (ELEMENT,))))
     return (
-        RegisterArray(SUM, "f32", (Int(width),), (width,), wide=True),
-        Move(Element(SUM, (Int(0),)), place, width),
+        RegisterArray(SUM, _dtype(context), (Int(width),), (width,), wide=True),
+        Move(Element(SUM, (Int(0),)), place, width, _dtype(context)),
         For(ELEMENT.name, Int(0), Int(width), Int(1), (each,), unroll=True),
     )
 
@@ -161,7 +169,7 @@ def _move(context: Context, target: Element | Var, source: Element | Var) -> Nod
     if width == 1:
         return Assign(_target(target), source)
     assert isinstance(target, Element) and isinstance(source, Element)
-    return Move(target, source, width)
+    return Move(target, source, width, _dtype(context))
 
 
 def _target(total: Element | Var) -> Element | str:

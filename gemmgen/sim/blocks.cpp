@@ -7,10 +7,16 @@ namespace {
 #define GG_CALLER static_cast<uint32_t>(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))
 
 unsigned increment(unsigned *counter, unsigned last, uint32_t pc) {
-  if (gg::touch_atomic) gg::touch_atomic(counter, pc);
+  if (gg::touch_atomic) gg::touch_atomic(counter, sizeof *counter, pc);
   const unsigned before = *counter;
   *counter = before >= last ? 0 : before + 1;
   return before;
+}
+
+template <typename T>
+void add(T *target, T value, uint32_t pc) {
+  if (gg::touch_atomic) gg::touch_atomic(target, sizeof *target, pc);
+  *target += value;
 }
 
 }  // namespace
@@ -24,7 +30,5 @@ extern "C" unsigned atomicInc(unsigned *counter, unsigned last) {
   return increment(counter, last, GG_CALLER);
 }
 
-extern "C" void gg_add(float *target, float value) {
-  if (gg::touch_atomic) gg::touch_atomic(target, GG_CALLER);
-  *target += value;
-}
+void gg_add(float *target, float value) { add(target, value, GG_CALLER); }
+void gg_add(double *target, double value) { add(target, value, GG_CALLER); }

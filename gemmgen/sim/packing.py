@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.errors import CallError
+from gemmgen.formats import NAMES, STORAGE, Stored
 from gemmgen.interface import INT_MAX, Interface, Param
 from gemmgen.sim import process
 
-Array = npt.NDArray[np.float32] | npt.NDArray[np.uint32]
-Argument = Array | int | float
+Array = npt.NDArray[np.generic]
+Argument = Stored | npt.NDArray[np.uint32] | int | float
 
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
@@ -57,10 +58,18 @@ def _checked_int(param: Param, value: int | float) -> int:
     return int(value)
 
 
-def _checked_scalar(param: Param, value: int | float) -> float:
+def _checked_scalar(param: Param, value: int | float) -> float | process.Real:
+    if param.dtype == "f64":
+        return process.Real(float(value))
     if math.isfinite(value) and abs(value) > FLOAT_MAX:
         raise CallError(f"{param.name} = {value!r} is more than a float32 holds")
     return float(value)
+
+
+def _wanted(param: Param) -> str:
+    if param.dtype == "bf16":
+        return "an array of bfloat16 (or of its bits, uint16)"
+    return f"a {NAMES[param.dtype]} array"
 
 
 class _Packing:
@@ -74,13 +83,13 @@ class _Packing:
         self._written: set[int] = set()
         self._tensors: list[tuple[Param, Array, process.Pointer]] = []
 
-    def pack(self, param: Param, value: Argument) -> int | float | process.Pointer:
+    def pack(self, param: Param, value: Argument) -> int | float | process.Real | process.Pointer:
         if param.kind != "tensor" and not param.is_scratch:
             if isinstance(value, np.ndarray):
                 raise CallError(f"{param.name} must be a number, not an array")
             return _checked_scalar(param, value) if param.kind == "scalar" else int(value)
         if not isinstance(value, np.ndarray):
-            raise CallError(f"{param.name} must be a {_dtype(param)} array, not {value!r}")
+            raise CallError(f"{param.name} must be {_wanted(param)}, not {value!r}")
         self._check_scratch(param, value) if param.is_scratch else self._check_tensor(param, value)
         root = _root(value, param.name)
         same = [i for i, other in enumerate(self._roots) if other is root]
@@ -116,6 +125,7 @@ class _Packing:
                 array.shape,
                 _strides(array),
                 _is_readable(param) and param.name not in unreadable,
+                array.itemsize,
                 param.is_scratch,
             )
             for param, array, pointer in self._tensors
@@ -138,9 +148,10 @@ class _Packing:
 
     def _check_scratch(self, param: Param, array: Array) -> None:
         count = self._interface.scratch_elements(param, self._values)
-        if array.dtype != _dtype(param) or array.shape != (count,):
+        if array.dtype != scratch_dtype(param) or array.shape != (count,):
+            wanted = f"{scratch_dtype(param)} of shape ({count},)"
             told = f"{array.dtype} of shape {array.shape}"
-            raise CallError(f"{param.name} must be {_dtype(param)} of shape ({count},), not {told}")
+            raise CallError(f"{param.name} must be {wanted}, not {told}")
         if not array.flags.writeable or not array.flags.c_contiguous:
             raise CallError(f"{param.name} must be contiguous, and not read-only")
         if _address(array) % param.align:
@@ -148,8 +159,9 @@ class _Packing:
 
     def _check_tensor(self, param: Param, array: Array) -> None:
         name = param.name
-        if array.dtype != np.float32:
-            raise CallError(f"{name} must be a float32 array, not {array.dtype}")
+        # Libraries that have bfloat16 store the same bits as we do.
+        if array.dtype.name != NAMES[param.dtype] and array.dtype != STORAGE[param.dtype]:
+            raise CallError(f"{name} must be {_wanted(param)}, not {array.dtype}")
         if param.written and not array.flags.writeable:
             raise CallError(f"{name} is written, but the array is read-only")
         shape = tuple(self._values[self._extent(letter)] for letter in param.indices)
@@ -168,8 +180,9 @@ class _Packing:
                 )
 
 
-def _dtype(param: Param) -> str:
-    return "uint32" if param.kind == "counter" else "float32"
+def scratch_dtype(param: Param) -> str:
+    """What the elements of memory for a launch alone are called."""
+    return "uint32" if param.kind == "counter" else NAMES[param.dtype]
 
 
 def _is_written(param: Param) -> bool:

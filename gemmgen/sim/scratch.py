@@ -7,26 +7,26 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from gemmgen.formats import Stored, poison
 from gemmgen.interface import Interface, Param
-from gemmgen.reference import F32, poison
 from gemmgen.sim.memory import aligned
 
-U32 = npt.NDArray[np.uint32]
-Argument = F32 | U32 | int | float
+Scratch = Stored | npt.NDArray[np.uint32]
+Argument = Scratch | int | float
 
 
-def scratch_of(interface: Interface, extents: Mapping[str, int]) -> dict[str, F32 | U32]:
+def scratch_of(interface: Interface, extents: Mapping[str, int]) -> dict[str, Scratch]:
     """Per such parameter an array of the size that it needs: zeros where they are asked for, else
     poison."""
     return {param.name: _array(interface, param, extents) for param in interface.scratch}
 
 
-def _array(interface: Interface, param: Param, extents: Mapping[str, int]) -> F32 | U32:
+def _array(interface: Interface, param: Param, extents: Mapping[str, int]) -> Scratch:
     count = interface.scratch_elements(param, extents)
     if param.kind == "counter":
         return np.zeros(count, np.uint32)
-    array = aligned(count)
-    array[:] = 0 if param.zeroed else poison(count)
+    array = aligned(count, param.dtype)
+    array[:] = 0 if param.zeroed else poison(count, param.dtype)
     return array
 
 

@@ -12,6 +12,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+from gemmgen.emit.ctypes import STORED
 from gemmgen.errors import CannotCheck
 from gemmgen.interface import Interface, Param
 from gemmgen.sim.alignment import check_alignment
@@ -23,7 +24,7 @@ END = "// ---- end of kernel ----"
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
-_RUNNER = ("runner", "fibers", "warp", "blocks", "memory", "faults", "request")
+_RUNNER = ("runner", "fibers", "warp", "blocks", "copies", "memory", "faults", "request")
 _CHECKS = ("accesses", "shadow", "order", "arithmetic")
 _RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
@@ -145,17 +146,21 @@ def _between_lines(text: str) -> tuple[str, int]:
 
 def _c_type(param: Param) -> str:
     if param.kind == "tensor":
-        return "float *" if param.written else "const float *"
+        return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
     if param.is_scratch:
-        return "unsigned *" if param.kind == "counter" else "float *"
-    return "float" if param.kind == "scalar" else "int"
+        return f"{_stored(param)} *"
+    return STORED[param.dtype] if param.kind == "scalar" else "int"
+
+
+def _stored(param: Param) -> str:
+    return "unsigned" if param.kind == "counter" else STORED[param.dtype]
 
 
 def _c_value(param: Param, index: int) -> str:
     if param.kind == "tensor" or param.is_scratch:
-        kind = "unsigned" if param.kind == "counter" else "float"
-        return f"static_cast<{kind} *>(arguments[{index}].pointer)"
-    return f"arguments[{index}].{'real' if param.kind == 'scalar' else 'integer'}"
+        return f"static_cast<{_stored(param)} *>(arguments[{index}].pointer)"
+    real = "precise" if param.dtype == "f64" else "real"
+    return f"arguments[{index}].{real if param.kind == 'scalar' else 'integer'}"
 
 
 @functools.cache

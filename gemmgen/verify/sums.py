@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmgen import reference
+from gemmgen.formats import Real
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.pipeline import rewrite
-from gemmgen.reference import F32
 from gemmgen.schedule.model import Schedule
 
 
@@ -36,7 +36,7 @@ class Summation:
         """Do its bits depend on which block comes first?"""
         return not self.ordered and self.parts > 2
 
-    def sums(self, a: F32, b: F32, *, backwards: bool = False) -> F32:
+    def sums(self, a: Real, b: Real, *, backwards: bool = False) -> Real:
         """A (M, K) times B (K, N) in the kernel's very bits, where blocks come in ascending order,
         or ``backwards``."""
         reverse = backwards and self.follows_blocks

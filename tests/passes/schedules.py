@@ -222,6 +222,13 @@ OWN = {
         "async_copy A B via=cp_async",
         "split_k parts=3",
     ),
+    "groups of parts": _lines(*BLOCKED, "double_buffer A B", "split_k parts=6 groups=3"),
+    "groups of parts of single elements": _lines(
+        "tile m=16 n=16 k=2", "cache_shared A B", "split_k parts=4 groups=2"
+    ),
+    "parts, two tiles at a time": _lines(
+        *BLOCKED, "double_buffer A B stages=2", "unroll tile_k=2", "split_k parts=3"
+    ),
     "parts as they come": _lines(*BLOCKED, "split_k parts=2 reduce=atomic"),
     "parts of single elements": _lines(
         "tile m=16 n=16 k=8", "cache_shared A B", "split_k parts=3", "raster group=2"
@@ -240,6 +247,29 @@ OWN = {
     "parts straight from global memory": _lines(
         "tile m=32 n=64 k=8", "register_block m=4 n=8", "vectorize B C width=4", "split_k parts=3"
     ),
+    "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
+    "all of k in threes": _lines("unroll k=3"),
+    "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),
+    "two tiles at a time": _lines(
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B A.register B.register",
+        "unroll k=4 tile_k=2",
+    ),
+    "two rounds of three stages": _lines(*BLOCKED, "double_buffer A stages=3", "unroll tile_k=6"),
+    "rounds of two rings": _lines(
+        *BLOCKED, "double_buffer A", "double_buffer B stages=3", "unroll tile_k=6"
+    ),
+    "tiles at a time, one stage": _lines("tile m=16 n=16 k=8", "cache_shared A", "unroll tile_k=3"),
+    "tiles at a time, nothing staged": _lines("tile m=16 n=16 k=8", "unroll k=2 tile_k=2"),
+    "rounds of whole tiles": _lines(
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "double_buffer A B stages=4",
+        "double_buffer A.register B.register",
+        "unroll tile_k=4",
+    ),
+    "four blocks": _lines(*BLOCKED, "launch_bounds blocks=4"),
     "pads of both": _lines(*BLOCKED, "pad A by=3", "pad B by=5", "double_buffer A B"),
     "more than 48 KiB of shared memory": _lines(
         "tile m=64 n=64 k=32",
