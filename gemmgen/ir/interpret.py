@@ -8,14 +8,15 @@ not do raises ``Trap``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from math import prod
 from typing import cast
 
 import numpy as np
 
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.landing import Landing
-from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
+from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains
 from gemmgen.ir.machine import Argument, Machine
 from gemmgen.ir.memory import Elements, Lanes, Trap, poisoned
 from gemmgen.ir.sharing import Order, Sharing, in_order
@@ -77,12 +78,27 @@ def run_kernel(
         if p.kind == "tensor" and p.written
     }
     x, y = interface.block
-    grid = interface.grid(extents)
-    at_once = max(1, MOST_LANES // (x * y))
     sharing = Sharing.of(interface, extents, order)
     with np.errstate(all="ignore"):
-        for first in in_order(range(0, grid, at_once), order):
-            lanes = Lanes(first, min(at_once, grid - first), x, y)
+        batches = dict(_batches(kernel, extents))
+        for first in in_order(batches, order):
+            lanes = Lanes(first, batches[first], x, y)
             Machine(kernel, lanes, arguments, written, sharing, landing).run()
     sharing.check_left(interface)
     return written
+
+
+def _batches(kernel: LoweredKernel, extents: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """The first blocks, and the numbers, of blocks that run side by side.
+
+    Asynchronous copies are counted for all of them alike, so these then are of one part, whose
+    loops have the same length; the tiles of a part are neighbours.
+    """
+    interface = kernel.interface
+    grid, at_once = interface.grid(extents), max(1, MOST_LANES // prod(interface.block))
+    together = grid
+    if interface.parts > 1 and contains(kernel.body, CopyAsync):
+        together = interface.tile_count(extents)
+    for start in range(0, grid, max(together, 1)):
+        for first in range(start, start + together, at_once):
+            yield first, min(at_once, start + together - first)

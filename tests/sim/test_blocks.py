@@ -102,8 +102,8 @@ PLANTS = {
     "a part is skipped": Plant("other_part = 1;", "other_part = 2;", ("C: wrong bits",)),
     "a part is counted twice": Plant("other_part = 1;", "other_part = 0;", ("C: wrong bits",)),
     "another order of the parts": Plant(
-        "part_tile = other_part * tiles",
-        "part_tile = (PARTS - other_part) * tiles",
+        "part_tile = own_tile + other_part * tiles",
+        "part_tile = own_tile + (PARTS - other_part) * tiles",
         ("C: wrong bits",),
     ),
     "the last to come adds to its own part": Plant(
