@@ -23,6 +23,15 @@ OVERHEAD = 24
 WARP = 32
 
 
+BF16_SINCE = 80
+"""The first architecture that converts to bf16."""
+
+
+def has(target: str, since: int) -> bool:
+    """Does ``target`` (``sm_90a``) have what architecture ``since`` brought?"""
+    return int(target.removeprefix("sm_").rstrip("a")) >= since
+
+
 @dataclass(frozen=True)
 class Target:
     """One architecture.

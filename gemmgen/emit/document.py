@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 
 from gemmgen.emit.ctext import c_text
+from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.header import (
     argument_conditions,
     call_text,
@@ -18,6 +19,7 @@ from gemmgen.emit.header import (
     parameter_lines,
     pointer_conditions,
     requirement_lines,
+    types_text,
     wrapped,
 )
 from gemmgen.emit.intrinsics import intrinsics_of
@@ -69,6 +71,7 @@ class LauncherView:
 class FileView:
     what: list[str]
     schedule: list[str]
+    types: list[str]
     call: list[str]
     launch: list[str]
     requires: list[str]
@@ -84,6 +87,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     view = FileView(
         textwrap.wrap(what, WIDTH - 3),
         schedule.rstrip("\n").split("\n"),
+        textwrap.wrap(f"call ({types_text(interface)}):", WIDTH - 3),
         _call_lines(interface),
         launch_lines(interface),
         requirement_lines(interface),
@@ -133,7 +137,7 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
         _bounds_comment(kernel),
         "THREADS" if kernel.blocks == 1 else f"THREADS, {kernel.blocks}",
         kernel.interface.name,
-        parameter_lines(kernel.interface, 96),
+        parameter_lines(kernel.interface, 95),
         _shared_lines(kernel),
         bodies(kernel.body, _render),
     )
@@ -149,7 +153,7 @@ def _bounds_comment(kernel: LoweredKernel) -> list[str]:
 def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
-    arrays = [f"__shared__ alignas(16) float {shared_text(a)};" for a in kernel.shared]
+    arrays = [f"__shared__ alignas(16) {shared_text(a)};" for a in kernel.shared]
     return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
@@ -161,9 +165,10 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
         offset = "".join(f" + {part}" for part in before)
+        stored = STORED[array.dtype]
         lines.append(
-            f"float(*const {array.name}){inner} ="
-            f" reinterpret_cast<float(*){inner}>(shared_memory{offset});"
+            f"{stored}(*const {array.name}){inner} ="
+            f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
         )
         before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
     return [*lines, ""]

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import prod
 from typing import cast
 
 import numpy as np
 
-from gemmgen.interface import Interface
+from gemmgen.interface import Interface, Param
 from gemmgen.ir.closures import (
+    KINDS,
     Array,
     Compiled,
     Run,
     Scope,
-    as_float,
     compile_element,
     compile_expression,
+    converted,
     is_empty,
     known,
     narrowed,
@@ -47,8 +49,7 @@ from gemmgen.ir.lowered import (
     contains,
 )
 from gemmgen.ir.memory import (
-    F32,
-    POISON,
+    Elements,
     FlatMemory,
     Index,
     Lanes,
@@ -56,9 +57,10 @@ from gemmgen.ir.memory import (
     OutputMemory,
     Registers,
     Trap,
+    poisoned,
 )
 
-Argument = F32 | int | float
+Argument = Elements | int | float
 Step = Callable[[Mask], None]
 
 less, plus = COMPARE["<"], ARITHMETIC["+"]
@@ -91,7 +93,7 @@ class Machine:
                     computed == constant.value
                 ), f"{constant.name} is {computed} by its definition"
         for shared in kernel.shared:
-            data = np.full(lanes.blocks * (shared.bytes // 4), POISON, np.float32)
+            data = poisoned(lanes.blocks * prod(shared.sizes), shared.dtype)
             memory = FlatMemory(shared.name, data, lanes, per_block=True)
             scope.bind(shared.name, Array(memory, shared.sizes))
         self.body = self.sequence(kernel.body)
@@ -157,13 +159,14 @@ class Machine:
 
     def register_array(self, node: RegisterArray) -> Step:
         size = int(np.prod(node.sizes))
-        memory = Registers(node.name, size, self.lanes, zero=node.zero, wide=node.wide)
+        zero, wide = node.zero, node.wide
+        memory = Registers(node.name, size, self.lanes, zero=zero, wide=wide, dtype=node.dtype)
         self.scope.bind(node.name, Array(memory, node.sizes))
         return lambda _: memory.declare()
 
     def define(self, node: Define) -> Step:
         value = compile_expression(node.value, self.scope)
-        run = as_float(value).run if node.kind == "float" else value.run
+        run = converted(value, node.kind).run
         frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
 
         def step(mask: Mask) -> None:
@@ -175,18 +178,18 @@ class Machine:
         if isinstance(target, str):
             return self.assign_variable(target, value)
         memory, index = compile_element(target.buffer, target.indices, self.scope)
-        run = as_float(value).run
+        run = converted(value, KINDS[memory.data.dtype.type]).run
         store = memory.store
 
         def step(mask: Mask) -> None:
-            store(cast(Index, index(mask)), cast(F32, run(mask)), mask)
+            store(cast(Index, index(mask)), cast(Elements, run(mask)), mask)
 
         return step
 
     def assign_variable(self, name: str, value: Compiled) -> Step:
         slot = self.scope.find(name)
         assert not isinstance(slot, Array | Compiled), f"{name} is no variable"
-        run = as_float(value).run if slot.kind == "float" else value.run
+        run = converted(value, slot.kind).run
         frame, place = self.scope.frame, slot.place
 
         def step(mask: Mask) -> None:
@@ -273,10 +276,10 @@ class Machine:
             target.check_aligned(to, width, mask)
             source.check_aligned(at, width, mask)
             for e in range(width):
-                value = np.zeros(self.lanes.count, np.float32)
+                value = np.zeros(self.lanes.count, target.data.dtype)
                 some, there = where(less(e, valid), mask)
                 if some:
-                    loaded = cast(F32, source.load(at + e, there))
+                    loaded = cast(Elements, source.load(at + e, there))
                     value = np.where(True if there is None else there, loaded, value)
                 self.copies.issue(target, to + e, value, mask)
 
@@ -305,6 +308,12 @@ def _own(value: Value) -> Value:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
+def _scalar(param: Param, value: float) -> Compiled:
+    if param.dtype == "f64":
+        return known(np.float64(value), "double")
+    return known(np.float32(value), "float")
+
+
 def _parameters(
     interface: Interface, lanes: Lanes, arguments: Mapping[str, Argument], written: dict[str, Ints]
 ) -> Iterable[tuple[str, Compiled | Array]]:
@@ -318,6 +327,6 @@ def _parameters(
             )
             yield param.name, Array(tensor, None)
         elif param.kind == "scalar":
-            yield param.name, known(np.float32(value), "float")
+            yield param.name, _scalar(param, value)
         else:
             yield param.name, known(int(value), "int")

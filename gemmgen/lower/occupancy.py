@@ -6,6 +6,9 @@ leave room for the second one; where a thread's arrays fit twice, ``__launch_bou
 
 from __future__ import annotations
 
+from math import prod
+
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.nodes import Space
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import staging_array
@@ -28,10 +31,13 @@ def array_registers(context: Context) -> int:
     total = 0
     for buffer in context.kernel.buffers:
         if buffer.space is Space.REGISTER and buffer.spread is not None:
-            total += buffer.layout.stages * buffer.spread.registers
+            total += _words(buffer.layout.stages * buffer.spread.registers, buffer.dtype)
     for copy in context.expanded.staged:
-        pieces = 1
-        for size in staging_array(context, copy).sizes:
-            pieces *= size
-        total += pieces
+        array = staging_array(context, copy)
+        total += _words(prod(array.sizes), array.dtype)
     return total
+
+
+def _words(elements: int, dtype: DType) -> int:
+    """32-bit registers that so many elements take."""
+    return -(-elements * BYTES[dtype] // 4)

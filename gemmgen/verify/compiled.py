@@ -13,7 +13,7 @@ from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.pipeline import Emitted
 from gemmgen.residency import fits
 from gemmgen.schedule.model import Schedule
-from gemmgen.target import TARGETS
+from gemmgen.target import BF16_SINCE, TARGETS
 from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
 
 LAYER = "C3"
@@ -50,7 +50,8 @@ def architectures(emitted: Emitted) -> tuple[str, ...]:
         return (emitted.target,)
     used = emitted.interface.static_shared + emitted.interface.dynamic_shared
     copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
-    since = SINCE if copies else 0
+    converts = any(dtype == "bf16" for _, dtype in emitted.schedule.dtypes)
+    since = max(SINCE if copies else 0, BF16_SINCE if converts else 0)
     x, y = emitted.interface.block
     fitting = [
         arch

@@ -71,6 +71,8 @@ PLANTED = [
     ("widths_divide_what_they_move", FAST, "n=1x2x16x4", "n=1x4x16x2"),
     ("widths_divide_what_they_move", TRANSPOSED, "x_shared = x", "x_shared = x width=3"),
     ("wide_rows_stay_aligned", FAST, "pad=4", "pad=3"),
+    ("types_change_on_the_way_to_a_fragment", FAST, "m=128] f32 pad=4", "m=128] f16 pad=4"),
+    ("types_change_on_the_way_to_a_fragment", NAIVE, "acc[m=8, n=32] f32", "acc[m=8, n=32] f64"),
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + bias[m])"),
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + gamma)"),
 ]
