@@ -206,6 +206,35 @@ OWN = {
         "async_copy B via=cp_async",
         "unroll tile_k=3",
     ),
+    "permuted rows, stored down a column": _lines(
+        "tile m=32 n=64 k=16",
+        *BLOCKED[1:],
+        "vectorize A B C width=4",
+        "swizzle A",
+        "double_buffer A B",
+    ),
+    "permuted rows, read down a column": _lines(
+        "tile m=64 n=64 k=8",
+        "cache_shared A[m, k] B[n, k]",
+        "register_block m=4 n=4",
+        "vectorize A.global width=4",
+        "swizzle A",
+        "swizzle B by=8 every=4",
+    ),
+    "permuted rows, wide and in pieces": _lines(
+        *BLOCKED[:2],
+        "register_block m=4 n=8 interleave=2",
+        "vectorize A.shared B width=2",
+        "swizzle A by=2 every=2 chunk=4",
+        "swizzle B by=8 chunk=8",
+        "double_buffer A B A.register B.register",
+    ),
+    "permuted rows, an element a thread": _lines(
+        "tile m=32 n=32 k=32", "cache_shared A[k, m] B[n, k]", "swizzle A B"
+    ),
+    "permuted rows, copied while threads go on": _lines(
+        *BLOCKED, "swizzle A by=4", "double_buffer A B stages=3", "async_copy A B via=cp_async"
+    ),
     "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
     "all of k in threes": _lines("unroll k=3"),
     "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),
