@@ -177,6 +177,124 @@ OWN = {
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
     "bands of the naive kernel": _lines("raster group=2"),
+    "asynchronous, two stages": _lines(
+        *BLOCKED, "double_buffer A B", "async_copy A B via=cp_async"
+    ),
+    "asynchronous, fragments ahead": _lines(
+        "gemm C[m, n] = A[k, m] * B[k, n]",
+        *BLOCKED,
+        "vectorize A B width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "vectorize B width=4",
+        "double_buffer A B stages=4",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, one operand in rounds": _lines(
+        "tile m=32 n=32 k=8",
+        "cache_shared B",
+        "vectorize B.global width=2",
+        "pad B by=2",
+        "double_buffer B stages=3",
+        "async_copy B via=cp_async",
+        "unroll tile_k=3",
+    ),
+    "permuted rows, stored down a column": _lines(
+        "tile m=32 n=64 k=16",
+        *BLOCKED[1:],
+        "vectorize A B C width=4",
+        "swizzle A",
+        "double_buffer A B",
+    ),
+    "permuted rows, read down a column": _lines(
+        "tile m=64 n=64 k=8",
+        "cache_shared A[m, k] B[n, k]",
+        "register_block m=4 n=4",
+        "vectorize A.global width=4",
+        "swizzle A",
+        "swizzle B by=8 every=4",
+    ),
+    "permuted rows, wide and in pieces": _lines(
+        *BLOCKED[:2],
+        "register_block m=4 n=8 interleave=2",
+        "vectorize A.shared B width=2",
+        "swizzle A by=2 every=2 chunk=4",
+        "swizzle B by=8 chunk=8",
+        "double_buffer A B A.register B.register",
+    ),
+    "permuted rows, an element a thread": _lines(
+        "tile m=32 n=32 k=32", "cache_shared A[k, m] B[n, k]", "swizzle A B"
+    ),
+    "permuted rows, copied while threads go on": _lines(
+        *BLOCKED, "swizzle A by=4", "double_buffer A B stages=3", "async_copy A B via=cp_async"
+    ),
+    "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
+    "all of k in threes": _lines("unroll k=3"),
+    "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),
+    "two tiles at a time": _lines(
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B A.register B.register",
+        "unroll k=4 tile_k=2",
+    ),
+    "two rounds of three stages": _lines(*BLOCKED, "double_buffer A stages=3", "unroll tile_k=6"),
+    "rounds of two rings": _lines(
+        *BLOCKED, "double_buffer A", "double_buffer B stages=3", "unroll tile_k=6"
+    ),
+    "tiles at a time, one stage": _lines("tile m=16 n=16 k=8", "cache_shared A", "unroll tile_k=3"),
+    "tiles at a time, nothing staged": _lines("tile m=16 n=16 k=8", "unroll k=2 tile_k=2"),
+    "rounds of whole tiles": _lines(
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "double_buffer A B stages=4",
+        "double_buffer A.register B.register",
+        "unroll tile_k=4",
+    ),
+    "four blocks": _lines(*BLOCKED, "launch_bounds blocks=4"),
+    "pads of both": _lines(*BLOCKED, "pad A by=3", "pad B by=5", "double_buffer A B"),
+    "more than 48 KiB of shared memory": _lines(
+        "tile m=64 n=64 k=32",
+        "cache_shared A[k, m] B",
+        "register_block m=8 n=4",
+        "double_buffer A B stages=4",
+    ),
+    "whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B A.register B.register",
+    ),
+    "whole rows of fours": _lines(
+        "assume N % 4 == 0", "assume K % 4 == 0", *BLOCKED, "vectorize A B C width=4"
+    ),
+    "a tile of one row": _lines("tile m=1 n=32 k=2", "cache_shared B"),
+    "leading dimensions assumed": _lines(
+        "assume lda == K", "assume ldb == N", "assume ldc == N", *BLOCKED
+    ),
+    "bias": _fused("relu(acc + bias[n])", relu_bias, *BLOCKED),
+    "a matrix added": _fused("acc + residual[m, n]", add_residual, *BLOCKED),
+    "a matrix added, wide": _fused(
+        "acc + residual[m, n]", add_residual, *BLOCKED, "vectorize C width=4"
+    ),
+    "a matrix added, wide runs all or nothing": _fused(
+        "acc + residual[m, n]", add_residual, "assume N % 4 == 0", *BLOCKED, "vectorize C width=4"
+    ),
+    "the old C added": _fused("acc + C[m, n]", add_old, *BLOCKED, "vectorize C width=2"),
+    "the old C added, naive": _fused("acc + C[m, n]", add_old),
+    "rows scaled": _fused("row[m] * acc", scale_rows, *BLOCKED, "vectorize C width=4"),
+    "a triangle": _fused("where(n > m, s, acc)", lower_triangle, *BLOCKED, "vectorize C width=4"),
+}
+
+SPLIT = {
     "parts": _lines(*BLOCKED, "double_buffer A B", "split_k parts=3"),
     "parts, wide and read ahead": _lines(
         *BLOCKED,
@@ -247,69 +365,13 @@ OWN = {
     "parts straight from global memory": _lines(
         "tile m=32 n=64 k=8", "register_block m=4 n=8", "vectorize B C width=4", "split_k parts=3"
     ),
-    "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
-    "all of k in threes": _lines("unroll k=3"),
-    "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),
-    "two tiles at a time": _lines(
-        *BLOCKED,
-        "vectorize A B C width=4",
-        "double_buffer A B A.register B.register",
-        "unroll k=4 tile_k=2",
-    ),
-    "two rounds of three stages": _lines(*BLOCKED, "double_buffer A stages=3", "unroll tile_k=6"),
-    "rounds of two rings": _lines(
-        *BLOCKED, "double_buffer A", "double_buffer B stages=3", "unroll tile_k=6"
-    ),
-    "tiles at a time, one stage": _lines("tile m=16 n=16 k=8", "cache_shared A", "unroll tile_k=3"),
-    "tiles at a time, nothing staged": _lines("tile m=16 n=16 k=8", "unroll k=2 tile_k=2"),
-    "rounds of whole tiles": _lines(
-        "assume K % 8 == 0",
-        *BLOCKED,
-        "double_buffer A B stages=4",
-        "double_buffer A.register B.register",
-        "unroll tile_k=4",
-    ),
-    "four blocks": _lines(*BLOCKED, "launch_bounds blocks=4"),
-    "pads of both": _lines(*BLOCKED, "pad A by=3", "pad B by=5", "double_buffer A B"),
-    "more than 48 KiB of shared memory": _lines(
-        "tile m=64 n=64 k=32",
-        "cache_shared A[k, m] B",
-        "register_block m=8 n=4",
-        "double_buffer A B stages=4",
-    ),
-    "whole tiles": _lines(
-        "assume M % 32 == 0",
-        "assume N % 64 == 0",
-        "assume K % 8 == 0",
-        *BLOCKED,
-        "vectorize A B C width=4",
-        "double_buffer A B A.register B.register",
-    ),
-    "whole rows of fours": _lines(
-        "assume N % 4 == 0", "assume K % 4 == 0", *BLOCKED, "vectorize A B C width=4"
-    ),
-    "a tile of one row": _lines("tile m=1 n=32 k=2", "cache_shared B"),
-    "leading dimensions assumed": _lines(
-        "assume lda == K", "assume ldb == N", "assume ldc == N", *BLOCKED
-    ),
     "parts and a bias": _fused("relu(acc + bias[n])", relu_bias, *BLOCKED, "split_k parts=3"),
-    "bias": _fused("relu(acc + bias[n])", relu_bias, *BLOCKED),
-    "a matrix added": _fused("acc + residual[m, n]", add_residual, *BLOCKED),
-    "a matrix added, wide": _fused(
-        "acc + residual[m, n]", add_residual, *BLOCKED, "vectorize C width=4"
-    ),
-    "a matrix added, wide runs all or nothing": _fused(
-        "acc + residual[m, n]", add_residual, "assume N % 4 == 0", *BLOCKED, "vectorize C width=4"
-    ),
-    "the old C added": _fused("acc + C[m, n]", add_old, *BLOCKED, "vectorize C width=2"),
-    "the old C added, naive": _fused("acc + C[m, n]", add_old),
-    "rows scaled": _fused("row[m] * acc", scale_rows, *BLOCKED, "vectorize C width=4"),
-    "a triangle": _fused("where(n > m, s, acc)", lower_triangle, *BLOCKED, "vectorize C width=4"),
 }
+"""Several blocks for each tile."""
 
 STORED = {
     f"{c}, {a}, {b}": _lines(gemm_line((a, b, c)), *BLOCKED, "double_buffer A B")
     for a, b, c in ORDERS
 }
 
-CASES = EXAMPLES | OWN | STORED
+CASES = EXAMPLES | OWN | SPLIT | STORED
