@@ -187,7 +187,7 @@ def test_the_names_it_uses_can_be_given_to_nothing_else(use: str) -> None:
         want = plus_scalar(name) if use == "the epilogue" else None
         check(kernel, Call(3, 35, 4, 0.7, -1.0), want)
         free += 1
-    assert free <= 20
+    assert free <= 30
 
 
 @pytest.mark.parametrize("letter", ("bm", "tm", "reg_n", "tile_n", "next_k", "thread_m", "ldc"))
