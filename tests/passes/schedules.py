@@ -177,6 +177,35 @@ OWN = {
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
     "bands of the naive kernel": _lines("raster group=2"),
+    "asynchronous, two stages": _lines(
+        *BLOCKED, "double_buffer A B", "async_copy A B via=cp_async"
+    ),
+    "asynchronous, fragments ahead": _lines(
+        "gemm C[m, n] = A[k, m] * B[k, n]",
+        *BLOCKED,
+        "vectorize A B width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "vectorize B width=4",
+        "double_buffer A B stages=4",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, one operand in rounds": _lines(
+        "tile m=32 n=32 k=8",
+        "cache_shared B",
+        "vectorize B.global width=2",
+        "pad B by=2",
+        "double_buffer B stages=3",
+        "async_copy B via=cp_async",
+        "unroll tile_k=3",
+    ),
     "permuted rows, stored down a column": _lines(
         "tile m=32 n=64 k=16",
         *BLOCKED[1:],
