@@ -8,9 +8,12 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
     Await,
     Close,
+    CountIn,
     ExpandedKernel,
     ExpandedProgram,
     Fetch,
+    Gather,
+    HandOver,
     Issue,
     Load,
     Multiply,
@@ -43,7 +46,7 @@ from gemmgen.ir.lowered import (
 )
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.simplify import add, simplify
-from gemmgen.lower import asynchronous, contraction, copies, epilogue
+from gemmgen.lower import asynchronous, contraction, copies, epilogue, split
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
@@ -79,7 +82,7 @@ def _kernel(context: Context) -> LoweredKernel:
     work = _body(context, context.expanded)
     starts = _dealing_starts(context)
     body = (
-        *placement(context, needs_tid=_copies_together(context)),
+        *placement(context, needs_tid=_copies_together(context) or context.is_split),
         *starts,
         *_arrays(context),
         *work,
@@ -140,7 +143,8 @@ def _registers(context: Context, buffer: Buffer) -> Node:
             return Define("acc", Float(0.0), "float", mutable=True)
         sizes = tuple(context.axis(x).registers for x in context.letters)
         shape: tuple[Expr, ...] = tuple(names.registers(x) for x in context.letters)
-        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True)
+        wide = context.is_split and split.piece_width(context) > 1
+        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True, wide=wide)
     (letter,) = buffer.letters
     shape, sizes = (names.registers(letter),), (context.axis(letter).registers,)
     if buffer.layout.stages > 1:
@@ -190,6 +194,12 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
             return (Block("the epilogue", node.origins, epilogue.store(context, node)),)
         case Sync():
             return (Barrier(),)
+        case HandOver():
+            return split.hand_over(context, node)
+        case CountIn():
+            return split.count_in(context, node)
+        case Gather():
+            return split.gather(context, node)
         case Set():
             return (_set(node),)
         case Repeat():
