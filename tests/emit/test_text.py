@@ -98,7 +98,9 @@ def test_names_no_constant_that_it_does_not_use(name: str) -> None:
         assert len(re.findall(rf"\b{constant}\b", text)) > 1, constant
 
 
-@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"async_copy", "swizzled", "warp_tiled"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(EXAMPLES) - {"async_copy", "async_row_major", "swizzled", "warp_tiled"})
+)
 def test_is_at_most_half_as_long_again_as_a_hand_would_write_it(name: str) -> None:
     # The epilogue of `fused` is shorter than that of the hand-written kernel of its rung.
     rung = {"fused": "register_blocked"}.get(name, name)
