@@ -25,6 +25,7 @@ from gemmgen.emit.header import (
 from gemmgen.emit.intrinsics import intrinsics_of
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
+from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
@@ -158,7 +159,8 @@ def _shared_lines(kernel: LoweredKernel) -> list[str]:
 
 
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
-    """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
+    """Arrays laid one after another in the memory that the launch passes (over 48 KiB), each where
+    wide accesses can begin."""
     lines = _shared_comment(arrays)
     lines.append("alignas(16) extern __shared__ unsigned char shared_memory[];")
     before: list[str] = []
@@ -170,7 +172,8 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
             f"{stored}(*const {array.name}){inner} ="
             f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
         )
-        before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
+        size = f"{c_text(array.shape[0])} * sizeof({array.name}[0])"
+        before.append(size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16")
     return [*lines, ""]
 
 
@@ -192,7 +195,7 @@ def _launcher_view(interface: Interface) -> LauncherView:
         wrapped(argument_conditions(interface), " || ", 80),
         [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
-        " * ".join(blocks),
+        " * ".join([*blocks, *([str(interface.parts)] if interface.parts > 1 else [])]),
         [str(dynamic)] if dynamic else [],
         f"dim3({x}, {y})" if y > 1 else str(x),
         str(dynamic),
