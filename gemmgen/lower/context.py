@@ -139,7 +139,9 @@ class Context:
         row, column = tile.layout.order
         place, swizzle = index[column], tile.layout.swizzle
         if swizzle is not None:
-            known = Known(self.sizes, steps or {}, below or {})
+            places = {names.place(x).name: self.axis(x).width for x in self.letters}
+            unrolled = frozenset((self.problem.k, *(f"reg_{x}" for x in self.letters)))
+            known = Known(self.sizes, places | dict(steps or {}), below or {}, unrolled)
             place = swizzled(swizzle, index[row], tile.extent(row), place, known)
         return Element(tile.name, (*_present(stage), index[row], place))
 
