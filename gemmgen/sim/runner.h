@@ -3,6 +3,7 @@
 //   runner.cpp  launches: blocks one after another, threads in an order, barriers
 //   fibers.cpp  one fiber for each thread of a block
 //   warp.cpp    where the lanes of a warp meet
+//   tensor.cpp  what a warp's tensor core multiplies
 //   memory.cpp  buffers between guard pages, shared memory
 //   request.cpp what is asked on standard input and answered on standard output
 //   faults.cpp  what is found wrong, and what ends a run

@@ -1,0 +1,95 @@
+// A warp multiplies two 16 x 16 fragments: the model of wmma.mma.sync.
+//
+// Which lane holds which element is the hardware's secret, so a kernel may not depend on it; here a
+// lane holds half a line of its fragment, a line being what is contiguous in memory.  Products are
+// summed by fmaf in the order of k.
+
+#include "runner.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace gg {
+namespace {
+
+constexpr unsigned SIDE = 16, HALF = 8;
+
+struct Halves {
+  float a[HALF], b[HALF];
+};
+
+float of_f16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  const uint32_t exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+  uint32_t word = sign;
+  if (exponent == 31) {
+    word |= 0x7f800000 | fraction << 13;
+  } else if (exponent != 0) {
+    word |= (exponent + 112) << 23 | fraction << 13;
+  } else {
+    const float small = std::ldexp(static_cast<float>(fraction), -24);
+    return sign != 0 ? -small : small;
+  }
+  float value;
+  memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+float of_bf16(uint16_t bits) {
+  const uint32_t word = static_cast<uint32_t>(bits) << 16;
+  float value;
+  memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+void convert(const uint32_t *words, bool is_f16, float *values) {
+  for (unsigned i = 0; i < HALF; ++i) {
+    const auto bits = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
+    values[i] = is_f16 ? of_f16(bits) : of_bf16(bits);
+  }
+}
+
+}  // namespace
+}  // namespace gg
+
+extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
+                                 bool a_by_rows, bool b_by_rows, int line) {
+  using namespace gg;
+  Halves mine;
+  convert(a, is_f16, mine.a);
+  convert(b, is_f16, mine.b);
+  const unsigned char *all = gg_exchange(&mine, sizeof mine, line);
+  // The lines of the other lanes, of which two share one.
+  const auto halves = [all](unsigned at, unsigned within) -> const Halves & {
+    return *reinterpret_cast<const Halves *>(all + (2 * at + within / HALF) * GG_DEPOSIT);
+  };
+  const unsigned lane = state.thread % WARP, row = lane / 2, first = lane % 2 * HALF;
+  for (unsigned k = 0; k < SIDE; ++k) {
+    const float factor = a_by_rows ? halves(row, k).a[k % HALF] : halves(k, row).a[row % HALF];
+    for (unsigned i = 0; i < HALF; ++i) {
+      const unsigned column = first + i;
+      const float other = b_by_rows ? halves(k, column).b[i] : halves(column, k).b[k % HALF];
+      sum[i] = fmaf(factor, other, sum[i]);
+    }
+  }
+}
+
+// Fragments lie in shared memory from an address that 32 divides, in lines that 16 bytes divide.
+extern "C" void gg_check_fragment(const void *first, long long pitch, int line) {
+  using namespace gg;
+  const auto place = reinterpret_cast<uintptr_t>(first);
+  if (place % 32 == 0 && pitch % 16 == 0) return;
+  Finding finding = {};
+  finding.kind = MISALIGNED;
+  finding.access = {0, static_cast<uint32_t>(line), blockIdx.x, state.thread, 0};
+  if (place % 32 != 0) {
+    snprintf(finding.detail, sizeof finding.detail,
+             "a fragment begins %u bytes behind a multiple of 32",
+             static_cast<unsigned>(place % 32));
+  } else {
+    snprintf(finding.detail, sizeof finding.detail,
+             "a fragment's lines are %lld bytes apart, no multiple of 16", pitch);
+  }
+  report_last(finding);
+}
