@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 
 from gemmgen.emit.ctext import c_text
+from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.header import (
     argument_conditions,
     call_text,
@@ -124,7 +125,7 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
 def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
-    arrays = [f"__shared__ alignas(16) float {shared_text(a)};" for a in kernel.shared]
+    arrays = [f"__shared__ alignas(16) {shared_text(a)};" for a in kernel.shared]
     return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
@@ -136,9 +137,10 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
         offset = "".join(f" + {part}" for part in before)
+        stored = STORED[array.dtype]
         lines.append(
-            f"float(*const {array.name}){inner} ="
-            f" reinterpret_cast<float(*){inner}>(shared_memory{offset});"
+            f"{stored}(*const {array.name}){inner} ="
+            f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
         )
         before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
     return [*lines, ""]

@@ -3,6 +3,7 @@ text."""
 
 from __future__ import annotations
 
+from gemmgen.emit.ctypes import STORED
 from gemmgen.interface import (
     Aligned,
     AtLeast,
@@ -20,9 +21,9 @@ def parameter_text(param: Param, *, written: bool) -> str:
     if param.kind in ("extent", "ld"):
         return f"int {param.name}"
     if param.kind == "scalar":
-        return f"float {param.name}"
+        return f"{STORED[param.dtype]} {param.name}"
     constant = "" if written else "const "
-    return f"{constant}float *__restrict__ {param.name}"
+    return f"{constant}{STORED[param.dtype]} *__restrict__ {param.name}"
 
 
 def parameter_lines(interface: Interface, width: int) -> list[str]:

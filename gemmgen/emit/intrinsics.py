@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Literal, cast
 
+from gemmgen.emit.ctypes import STORED
+from gemmgen.ir.dtypes import ACCESS, BYTES
 from gemmgen.ir.lowered import Commit, CopyAsync, Wait
 
 COPY = """\
 // Copies `valid` bytes of {bytes} to shared memory, zeros behind them; asynchronous.
-__device__ __forceinline__ void gg_copy_async_{bytes}(float *target, const float *source, int valid)
+__device__ __forceinline__ void gg_copy_async_{bytes}({signature})
 {{
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;"
@@ -74,9 +76,13 @@ def shuffle_text(name: Literal["xor", "down"], dtype: Literal["f32", "f64"]) -> 
     return text.format(what=what, name=name, offset=offset, mode=mode)
 
 
-def copy_function(width: int) -> str:
-    """The name of the copy of ``width`` floats."""
-    return f"gg_copy_async_{4 * width}"
+SIZES = (4, 8, 16)
+"""Bytes that one asynchronous copy can have."""
+
+
+def copy_function(node: CopyAsync) -> str:
+    """The name of a copy's function, by its bytes; each element type has an overload."""
+    return f"gg_copy_async_{node.width * BYTES[node.dtype]}"
 
 
 def intrinsics_of(body: object) -> list[str]:
@@ -85,24 +91,32 @@ def intrinsics_of(body: object) -> list[str]:
     return [text for name, text in _ALL.items() if name in found]
 
 
-_ALL = {
+def _copy_text(stored: str, size: int) -> str:
+    signature = f"{stored} *target, const {stored} *source, int valid"
+    cache = "cg" if size == ACCESS else "ca"
+    return COPY.format(bytes=size, signature=signature, cache=cache)
+
+
+_ALL: dict[tuple[str, str], str] = {
     **{
-        copy_function(width): COPY.format(bytes=4 * width, cache="cg" if width == 4 else "ca")
-        for width in (1, 2, 4)
+        (f"gg_copy_async_{size}", stored): _copy_text(stored, size)
+        for size in SIZES
+        for stored in dict.fromkeys(STORED.values())
     },
-    "gg_commit_group": COMMIT,
-    "gg_wait_group": WAIT,
+    ("gg_commit_group", ""): COMMIT,
+    ("gg_wait_group", ""): WAIT,
 }
+"""By name and, of overloads, the type that they take."""
 
 
-def _used(node: object) -> Iterator[str]:
+def _used(node: object) -> Iterator[tuple[str, str]]:
     match node:
         case CopyAsync():
-            yield copy_function(node.width)
+            yield copy_function(node), STORED[node.dtype]
         case Commit():
-            yield "gg_commit_group"
+            yield "gg_commit_group", ""
         case Wait():
-            yield "gg_wait_group"
+            yield "gg_wait_group", ""
         case _ if isinstance(node, tuple):
             for part in cast("tuple[object, ...]", node):
                 yield from _used(part)

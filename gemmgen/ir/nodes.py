@@ -13,8 +13,9 @@ from enum import Enum
 from math import prod
 from typing import Literal
 
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.problem import DType, Problem
+from gemmgen.ir.problem import Problem
 
 Origins = tuple[str, ...]
 FmaOrder = Literal["rows", "serpentine", "zigzag"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Var
 
-DType = Literal["f32"]
 Role = Literal["a", "b", "c"]
 
 

@@ -14,6 +14,7 @@ from lark.exceptions import UnexpectedInput
 from lark.indenter import DedentError, PythonIndenter
 
 from gemmgen.errors import Mistakes
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -36,7 +37,7 @@ from gemmgen.ir.nodes import (
     Statement,
     Work,
 )
-from gemmgen.ir.problem import DType, Problem, Tensor, default_epilogue
+from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.schedule.expressions import read_expression
 from gemmgen.schedule.grammar import parse as parse_statement
 from gemmgen.schedule.model import Access, Gemm, Schedule
