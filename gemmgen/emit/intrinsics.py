@@ -11,8 +11,16 @@ from dataclasses import fields, is_dataclass
 from typing import Literal, cast
 
 from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.wmma import load_function, multiply_function, store_function, wmma_texts
 from gemmgen.ir.dtypes import ACCESS, BYTES
-from gemmgen.ir.lowered import Commit, CopyAsync, Wait
+from gemmgen.ir.lowered import (
+    Commit,
+    CopyAsync,
+    LoadFragment,
+    MultiplyFragments,
+    StoreFragment,
+    Wait,
+)
 
 COPY = """\
 // Copies `valid` bytes of {bytes} to shared memory, zeros behind them; asynchronous.
@@ -105,6 +113,7 @@ _ALL: dict[tuple[str, str], str] = {
     },
     ("gg_commit_group", ""): COMMIT,
     ("gg_wait_group", ""): WAIT,
+    **{(name, ""): text for name, text in wmma_texts().items()},
 }
 """By name and, of overloads, the type that they take."""
 
@@ -117,6 +126,12 @@ def _used(node: object) -> Iterator[tuple[str, str]]:
             yield "gg_commit_group", ""
         case Wait():
             yield "gg_wait_group", ""
+        case LoadFragment():
+            yield load_function(node), ""
+        case MultiplyFragments():
+            yield multiply_function(node), ""
+        case StoreFragment():
+            yield store_function(node), ""
         case _ if isinstance(node, tuple):
             for part in cast("tuple[object, ...]", node):
                 yield from _used(part)

@@ -31,7 +31,7 @@ extern "C" void gg_warp_barrier(int line);
 extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size, int line);
 extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
                                  bool a_by_rows, bool b_by_rows, int line);
-extern "C" void gg_check_fragment(const void *first, long long pitch, int line);
+extern "C" void gg_begin_fragment(const void *first, long long pitch, int line);
 
 struct GgIndex {
   unsigned x, y, z;
@@ -110,7 +110,7 @@ struct alignas(16) GgHalfLine {
 template <int registers>
 inline void gg_wmma_load(unsigned (&fragment)[registers], const unsigned short *source, int pitch,
                          int line) {
-  gg_check_fragment(source, 2LL * pitch, line);
+  gg_begin_fragment(source, 2LL * pitch, line);
   const unsigned short *half = source + gg_lane() / 2 * pitch + gg_lane() % 2 * 8;
   const GgHalfLine read = *reinterpret_cast<const GgHalfLine *>(half);
   for (int i = 0; i < registers; ++i) fragment[i] = read.words[i % 4];
@@ -142,13 +142,13 @@ GG_WMMA(f16, 8)
 GG_WMMA(bf16, 4)
 inline void gg_wmma_store_row(float *target, const float (&sum)[8], int pitch,
                               int line = __builtin_LINE()) {
-  gg_check_fragment(target, 4LL * pitch, line);
+  gg_begin_fragment(target, 4LL * pitch, line);
   float *half = target + gg_lane() / 2 * pitch + gg_lane() % 2 * 8;
   for (int i = 0; i < 8; ++i) half[i] = sum[i];
 }
 inline void gg_wmma_store_col(float *target, const float (&sum)[8], int pitch,
                               int line = __builtin_LINE()) {
-  gg_check_fragment(target, 4LL * pitch, line);
+  gg_begin_fragment(target, 4LL * pitch, line);
   float *first = target + gg_lane() % 2 * 8 * pitch + gg_lane() / 2;
   for (int i = 0; i < 8; ++i) first[i * pitch] = sum[i];
 }

@@ -19,6 +19,11 @@ struct Halves {
   float a[HALF], b[HALF];
 };
 
+struct Place {
+  const void *first;
+  long long pitch;
+};
+
 float of_f16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
   const uint32_t exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
@@ -75,18 +80,24 @@ extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *
   }
 }
 
-// Fragments lie in shared memory from an address that 32 divides, in lines that 16 bytes divide.
-extern "C" void gg_check_fragment(const void *first, long long pitch, int line) {
+// Begins a load or a store of a fragment: all lanes of the warp come to it, with the same address
+// and the same distance of lines in bytes.  32 divides the address, 16 the distance.
+extern "C" void gg_begin_fragment(const void *first, long long pitch, int line) {
   using namespace gg;
-  const auto place = reinterpret_cast<uintptr_t>(first);
-  if (place % 32 == 0 && pitch % 16 == 0) return;
+  const Place mine = {first, pitch};
+  const auto &chosen = *reinterpret_cast<const Place *>(gg_exchange(&mine, sizeof mine, line));
+  if (chosen.first != first || chosen.pitch != pitch) {
+    fault("at line %d, thread (%u, %u) of block %u names another fragment than its warp", line,
+          threadIdx.x, threadIdx.y, blockIdx.x);
+  }
+  const auto offset = static_cast<unsigned>(reinterpret_cast<uintptr_t>(first) % 32);
+  if (offset == 0 && pitch % 16 == 0) return;
   Finding finding = {};
   finding.kind = MISALIGNED;
   finding.access = {0, static_cast<uint32_t>(line), blockIdx.x, state.thread, 0};
-  if (place % 32 != 0) {
+  if (offset != 0) {
     snprintf(finding.detail, sizeof finding.detail,
-             "a fragment begins %u bytes behind a multiple of 32",
-             static_cast<unsigned>(place % 32));
+             "a fragment begins %u bytes behind a multiple of 32", offset);
   } else {
     snprintf(finding.detail, sizeof finding.detail,
              "a fragment's lines are %lld bytes apart, no multiple of 16", pitch);
