@@ -125,14 +125,15 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
 def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
-    arrays = [f"__shared__ alignas(16) {shared_text(a)};" for a in kernel.shared]
+    arrays = [f"__shared__ alignas({a.aligned}) {shared_text(a)};" for a in kernel.shared]
     return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
     lines = _shared_comment(arrays)
-    lines.append("alignas(16) extern __shared__ unsigned char shared_memory[];")
+    aligned = max(array.aligned for array in arrays)
+    lines.append(f"alignas({aligned}) extern __shared__ unsigned char shared_memory[];")
     before: list[str] = []
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gemmgen.expand.fragments import below, fetch, fetches, multiply, plus, reads_ahead
+from gemmgen.expand.fragments import (
+    below,
+    fetch,
+    fetches,
+    multiply,
+    plus,
+    reads_ahead,
+    step_of,
+)
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Fetch, Phase, Repeat, Set, Stage, Timed, When
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
@@ -137,14 +145,15 @@ def crosses_tiles(kernel: Kernel, pipeline: Pipeline) -> bool:
         len(found) == 1
         and len(found[0].copies) == len(copies) == 2
         and all(reads_ahead(kernel, c) for c in copies)
-        and pipeline.step % 2 == 0
+        and pipeline.step // loop.step % 2 == 0
     )
 
 
 def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Timed:
     """The fragments of the very first step, read before the loop."""
-    copies = fetches(kernel, pipeline.consume[0])
-    first = tuple(fetch(kernel, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
+    (loop,) = pipeline.consume
+    copies = fetches(kernel, loop)
+    first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
     body = if_in_range(program, pipeline, Int(0), first)
     return Phase("the first fragments", cited(kernel, copies, "double_buffer"), body)
 
@@ -156,10 +165,10 @@ def steps_reading_ahead(
     fragments are read."""
     (loop,) = pipeline.consume
     k, size = Var(loop.letter), names.block(loop.letter)
-    following, copies = plus(k, Int(1)), fetches(kernel, loop)
+    following, copies = plus(k, step_of(loop)), fetches(kernel, loop)
 
     def read(step: Expr, stage: Stage) -> tuple[Fetch, ...]:
-        slots = (fetch(kernel, c, following, None, lambda _: stage) for c in copies)
+        slots = (fetch(kernel, loop, c, following, None, lambda _: stage) for c in copies)
         return tuple(replace(f, k=step) for f in slots)
 
     within = read(following, Stage(ring.stage))
@@ -169,7 +178,7 @@ def steps_reading_ahead(
         When(below(following, size), within, (last,)),
         multiply(kernel, loop, k, None, lambda _: Stage(ring.stage)),
     )
-    return Repeat(loop.letter, Int(0), size, Int(1), step, unroll=True)
+    return Repeat(loop.letter, Int(0), size, step_of(loop), step, unroll=True)
 
 
 def cited(kernel: Kernel, copies: tuple[Copy, ...], directive: str) -> Origins:

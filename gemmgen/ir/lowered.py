@@ -41,7 +41,8 @@ class Check:
 class SharedArray:
     """An array in shared memory; the last of ``shape`` is contiguous, pads included.
 
-    ``sizes`` are the extents as numbers, ``shape`` the same as expressions of named constants.
+    ``sizes`` are the extents as numbers, ``shape`` the same as expressions of named constants;
+    ``aligned`` are the bytes to which it begins.
     """
 
     name: str
@@ -49,6 +50,7 @@ class SharedArray:
     shape: tuple[Expr, ...]
     sizes: tuple[int, ...]
     origins: Origins = ()
+    aligned: int = 16
 
     @property
     def bytes(self) -> int:
@@ -177,14 +179,13 @@ class FragmentArray:
     """A lane's share of fragments of 16 x 16, ``sizes`` of them; opaque, as which lane keeps which
     element is the hardware's.
 
-    ``dtype`` is the elements'; ``registers`` counts a lane's 32-bit registers of one fragment.
+    ``dtype`` is the elements'.
     """
 
     name: str
     dtype: DType
     shape: tuple[Expr, ...]
     sizes: tuple[int, ...]
-    registers: int
     zero: bool = False
 
 

@@ -2,8 +2,9 @@
 
 One fact a line, so that the difference of two programs is small.  Defaults are left out; what
 stands after ``#`` are the origins of the line's node, the directives that shaped it, and part of
-the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width.  A buffer's letters
-stand in storage order, the last one contiguous; ``of [m, k]`` is its shape's order where another.
+the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width; ``group=32`` has a
+warp in place of each thread.  A buffer's letters stand in storage order, the last one contiguous;
+``of [m, k]`` is its shape's order where another.
 
     program C[m, n] = A[m, k] * B[k, n]
     kernel gemm
@@ -110,7 +111,9 @@ def _buffer(buffer: Buffer) -> str:
 
 
 def _spread(spread: Spread) -> str:
-    return " ".join((*(_axis(axis) for axis in spread.axes), f"x={spread.x}"))
+    return " ".join((*(_axis(axis) for axis in spread.axes), f"x={spread.x}")) + _options(
+        group=(spread.group, 1)
+    )
 
 
 def _axis(axis: AxisSpread) -> str:
@@ -123,10 +126,11 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield f"init {dst}"
         case Copy() | Contract():
             yield _operation(statement)
-        case Map(dst, value, width, origins):
-            yield _line(f"{dst} = {format_expression(value)}", origins, width=(width, 1))
-        case Loop(letter, body):
-            yield f"loop {letter}"
+        case Map(dst, value, width, origins, through):
+            text = f"{dst} = {format_expression(value)}"
+            yield _line(text, origins, width=(width, 1), through=(through or "", ""))
+        case Loop(letter, body, step):
+            yield f"loop {letter}" if step == 1 else f"loop {letter} by {step}"
             yield from ("  " + _operation(operation) for operation in body)
         case Pipeline(letter, step, produce, consume, origins):
             yield _line(f"pipeline {letter} by {step}", origins)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gemmgen.ir import rules
+from gemmgen.ir import atomrules, rules
 from gemmgen.ir.nodes import Kernel, Program
 
 Rule = Callable[[Program, Kernel], Iterator[str]]
@@ -37,6 +37,8 @@ USE: tuple[Rule, ...] = (
     rules.widths_divide_what_they_move,
     rules.wide_rows_stay_aligned,
     rules.expressions_know_their_names,
+    atomrules.atoms_find_their_pieces,
+    atomrules.sums_leave_through_shared_memory,
 )
 
 

@@ -15,6 +15,7 @@ from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.passes.tile import Tile
 from gemmgen.passes.vectorize import Vectorize
 from gemmgen.passes.warp_tile import WarpTile
@@ -26,6 +27,7 @@ LADDER = (
     CacheShared,
     WarpTile,
     RegisterBlock,
+    TensorCore,
     Vectorize,
     Pad,
     DoubleBuffer,

@@ -48,6 +48,7 @@ EXAMPLES = {
     "cache_shared": "cache_shared A[k, m] B",
     "warp_tile": "warp_tile m=64 n=32",
     "register_block": "register_block m=8 n=8",
+    "tensor_core": "tensor_core via=wmma",
     "vectorize": "vectorize A B C width=4",
     "pad": "pad A by=4",
     "double_buffer": "double_buffer A B",
@@ -57,7 +58,6 @@ EXAMPLES = {
 """What a statement looks like, for hints."""
 
 LATER = {
-    "tensor_core": "the contraction is by `register_block` and fused multiply-adds for now",
     "swizzle": "`pad A by=4` removes bank conflicts too",
     "unroll": "remove the line: loops of constant length are left to the compiler's unrolling",
     "launch_bounds": "remove the line: the block's size is fixed by `tile` and `register_block`",
