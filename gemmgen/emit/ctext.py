@@ -44,8 +44,20 @@ C_NAMES = {
     "abs": "fabsf",
     "round": "rintf",
     "float": "static_cast<float>",
+    "fma": "fma",
+    "exp_f64": "exp",
+    "tanh_f64": "tanh",
+    "erf_f64": "erf",
+    "sqrt_f64": "sqrt",
+    "abs_f64": "fabs",
+    "round_f64": "rint",
+    "double": "static_cast<double>",
+    "from_f16": "gg_from_f16",
+    "to_f16": "gg_to_f16",
+    "from_bf16": "gg_from_bf16",
+    "to_bf16": "gg_to_bf16",
 }
-"""The C names of the functions that lowered code calls, in single precision."""
+"""The C names of the functions that lowered code calls, in single and in double precision."""
 
 
 def c_text(expr: Expr) -> str:
@@ -58,8 +70,9 @@ def _print(expr: Expr) -> tuple[str, int]:
     match expr:
         case Int(value):
             return str(value), PRIMARY if value >= 0 else PREFIX
-        case Float(value):
-            return c_float(value), PRIMARY if value >= 0 else PREFIX
+        case Float(value, dtype):
+            text = c_float(value) if dtype == "f32" else c_double(value)
+            return text, PRIMARY if value >= 0 else PREFIX
         case Var(name):
             return name, PRIMARY
         case Binary():
@@ -110,6 +123,16 @@ def c_float(value: float) -> str:
     text = next(
         t for t in candidates if struct.unpack("f", struct.pack("f", float(t)))[0] == single
     )
+    return _real(text) + "f"
+
+
+def c_double(value: float) -> str:
+    """A double literal: the shortest text that reads back as the same number."""
+    return _real(next(t for d in range(1, 18) if float(t := f"{value:.{d}g}") == value))
+
+
+def _real(text: str) -> str:
+    """A number's text as C takes it for no integer."""
     if "e" not in text and "." not in text:
         text += ".0"
-    return text.replace("e+", "e") + "f"
+    return text.replace("e+", "e")

@@ -19,6 +19,7 @@ from gemmgen.emit.header import (
     parameter_lines,
     pointer_conditions,
     requirement_lines,
+    types_text,
     wrapped,
 )
 from gemmgen.emit.intrinsics import intrinsics_of
@@ -65,6 +66,7 @@ class LauncherView:
 class FileView:
     what: list[str]
     schedule: list[str]
+    types: list[str]
     call: list[str]
     launch: list[str]
     requires: list[str]
@@ -80,6 +82,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     view = FileView(
         textwrap.wrap(what, WIDTH - 3),
         schedule.rstrip("\n").split("\n"),
+        textwrap.wrap(f"call ({types_text(interface)}):", WIDTH - 3),
         _call_lines(interface),
         launch_lines(interface),
         requirement_lines(interface),
@@ -116,7 +119,7 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
         [f'static_assert({c_text(c.condition)}, "{c.message}");' for c in kernel.checks],
         "THREADS" if kernel.blocks == 1 else f"THREADS, {kernel.blocks}",
         kernel.interface.name,
-        parameter_lines(kernel.interface, 96),
+        parameter_lines(kernel.interface, 95),
         _shared_lines(kernel),
         bodies(kernel.body, _render),
     )

@@ -14,6 +14,7 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
+from gemmgen.ir.dtypes import HALVES
 
 
 def parameter_text(param: Param, *, written: bool) -> str:
@@ -24,6 +25,22 @@ def parameter_text(param: Param, *, written: bool) -> str:
         return f"{STORED[param.dtype]} {param.name}"
     constant = "" if written else "const "
     return f"{constant}{STORED[param.dtype]} *__restrict__ {param.name}"
+
+
+def types_text(interface: Interface) -> str:
+    """What the parameters are, by kind; tensors by their elements."""
+    scalar = next((p.dtype for p in interface.params if p.kind == "scalar"), "f32")
+    stored: dict[str, list[str]] = {}
+    for param in interface.params:
+        if param.kind == "tensor":
+            bits = f" ({param.dtype} bits)" if param.dtype in HALVES else ""
+            stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
+    told = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
+    pointers = ", ".join(told if len(told) > 1 else stored)
+    return (
+        f"extents, leading dimensions: int; scalars: {STORED[scalar]}; "
+        f"tensors: device pointers to {pointers}"
+    )
 
 
 def parameter_lines(interface: Interface, width: int) -> list[str]:

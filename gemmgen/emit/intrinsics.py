@@ -13,6 +13,7 @@ from typing import Literal, cast
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.wmma import load_function, multiply_function, store_function, wmma_texts
 from gemmgen.ir.dtypes import ACCESS, BYTES
+from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import (
     Commit,
     CopyAsync,
@@ -84,6 +85,42 @@ def shuffle_text(name: Literal["xor", "down"], dtype: Literal["f32", "f64"]) -> 
     return text.format(what=what, name=name, offset=offset, mode=mode)
 
 
+FROM_F16 = """\
+// The number that the bits of an f16 stand for.
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{
+    float number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}"""
+
+TO_F16 = """\
+// The bits of the f16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}"""
+
+FROM_BF16 = """\
+// The number that the bits of a bf16 stand for: the upper half of a float.
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits)
+{
+    float number;
+    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
+    return number;
+}"""
+
+TO_BF16 = """\
+// The bits of the bf16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}"""
+
 SIZES = (4, 8, 16)
 """Bytes that one asynchronous copy can have."""
 
@@ -106,6 +143,10 @@ def _copy_text(stored: str, size: int) -> str:
 
 
 _ALL: dict[tuple[str, str], str] = {
+    ("from_f16", ""): FROM_F16,
+    ("to_f16", ""): TO_F16,
+    ("from_bf16", ""): FROM_BF16,
+    ("to_bf16", ""): TO_BF16,
     **{
         (f"gg_copy_async_{size}", stored): _copy_text(stored, size)
         for size in SIZES
@@ -122,6 +163,9 @@ def _used(node: object) -> Iterator[tuple[str, str]]:
     match node:
         case CopyAsync():
             yield copy_function(node), STORED[node.dtype]
+        case Call(function, arguments):
+            yield function, ""
+            yield from _used(arguments)
         case Commit():
             yield "gg_commit_group", ""
         case Wait():

@@ -147,7 +147,8 @@ def bodies(nodes: tuple[Node, ...], render: Render) -> list[str]:
 def _are_coordinates(before: Node | None, node: Node) -> bool:
     """Two declarations alike, such as a place's row and column, may share a line."""
     if isinstance(before, RegisterArray) and isinstance(node, RegisterArray):
-        return before.wide == node.wide and not (before.zero or node.zero)
+        alike = before.wide == node.wide and before.dtype == node.dtype
+        return alike and not (before.zero or node.zero)
     return (
         isinstance(before, Define)
         and isinstance(node, Define)
@@ -164,7 +165,7 @@ def _stem(name: str) -> str:
 
 def _joined(before: str, text: str) -> str | None:
     """``const int m = ..., k = ...;`` if that is a short line."""
-    declared = re.match(r"(alignas\(16\) )?(const )?\w+ ", text)
+    declared = re.match(r"(alignas\(16\) )?(const )?(unsigned )?\w+ ", text)
     assert declared is not None
     joined = f"{before[:-1]}, {text[declared.end():]}"
     return joined if len(joined) <= SHORT and "\n" not in joined else None

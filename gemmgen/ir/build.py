@@ -5,7 +5,10 @@ Every pass rewrites what this gives, and every rewrite is checked to compute wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gemmgen.errors import Refusal
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr, Var, walk
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -50,7 +53,7 @@ def build(schedule: Schedule) -> Program:
     if schedule.epilogue is None:
         kernels = (contracting_kernel(problem, name, problem.c, problem.epilogue),)
     else:
-        temporary = Tensor(TEMPORARY, problem.c.letters)
+        temporary = Tensor(TEMPORARY, problem.c.letters, problem.accumulate)
         kernels = (
             contracting_kernel(problem, name, temporary, Var("acc")),
             mapping_kernel(problem, f"{name}_epilogue", temporary),
@@ -61,9 +64,12 @@ def build(schedule: Schedule) -> Program:
 def problem_of(schedule: Schedule) -> Problem:
     """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
     m, n, k = roles(schedule.gemm)
-    c = _tensor(schedule.gemm.c)
+    gemm, stored = schedule.gemm, dict(schedule.dtypes)
+    c, a, b = (_tensor(access, stored) for access in (gemm.c, gemm.a, gemm.b))
     epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
-    return Problem(c, _tensor(schedule.gemm.a), _tensor(schedule.gemm.b), m, n, k, epilogue)
+    known = {c.name, a.name, b.name, "acc"}
+    types = tuple((name, dtype) for name, dtype in schedule.dtypes if name not in known)
+    return Problem(c, a, b, m, n, k, epilogue, stored.get("acc", "f32"), types)
 
 
 def default_work(problem: Problem, x: str) -> tuple[Work, Spread]:
@@ -91,7 +97,7 @@ def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) ->
         _global(problem.a),
         _global(problem.b),
         _global(out),
-        accumulator(work, spread),
+        accumulator(problem, work, spread),
     )
     return Kernel(name, work, buffers, body)
 
@@ -100,14 +106,14 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
     """``C = epilogue(acc)`` with acc read back from ``source``."""
     work, spread = default_work(problem, problem.c.contiguous)
     body = (Copy("acc", source.name), Map(problem.c.name, problem.epilogue))
-    buffers = (_global(source), _global(problem.c), accumulator(work, spread))
+    buffers = (_global(source), _global(problem.c), accumulator(problem, work, spread))
     return Kernel(name, work, buffers, body)
 
 
-def accumulator(work: Work, spread: Spread) -> Buffer:
+def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
     """The block's tile of sums, in registers."""
     letters = tuple(letter for letter, _ in work.tile)
-    return Buffer("acc", Space.REGISTER, "f32", work.tile, Layout(letters), spread)
+    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, Layout(letters), spread)
 
 
 def _global(tensor: Tensor) -> Buffer:
@@ -115,5 +121,5 @@ def _global(tensor: Tensor) -> Buffer:
     return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(tensor.letters))
 
 
-def _tensor(access: Access) -> Tensor:
-    return Tensor(access.tensor, access.indices)
+def _tensor(access: Access, stored: Mapping[str, DType]) -> Tensor:
+    return Tensor(access.tensor, access.indices, stored.get(access.tensor, "f32"))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
+from gemmgen.ir.dtypes import widths
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.nodes import (
     Buffer,
@@ -23,8 +24,6 @@ from gemmgen.ir.nodes import (
     Program,
     Space,
 )
-
-WIDTHS = (1, 2, 4)
 
 Operation = Init | Copy | Contract | Map
 
@@ -203,8 +202,11 @@ def widths_divide_what_they_move(program: Program, kernel: Kernel) -> Iterator[s
         if not isinstance(operation, Copy | Map) or operation.width == 1:
             continue
         width, label = operation.width, _label(operation)
-        if width not in WIDTHS:
-            yield f"{label}: width={width} is not one of {WIDTHS}"
+        # The temporary matrix of an unfused epilogue is written as wide as C will be, or less.
+        c = program.problem.c.dtype
+        allowed = widths(c if isinstance(operation, Map) else kernel.buffer(operation.src).dtype)
+        if width not in allowed:
+            yield f"{label}: width={width} is not one of {(1, *allowed)}"
         elif isinstance(operation, Map):
             yield from _runs(label, kernel.buffer("acc"), kernel.buffer(operation.dst), width)
         else:
@@ -233,6 +235,17 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
             row = tile.layout.pad + (dict(tile.shape)[tile.layout.order[-1]] or 0)
             if tile.space is Space.SHARED and row % operation.width:
                 yield f"{_label(operation)}: width={operation.width}, rows of {tile.name} of {row}"
+
+
+def types_change_on_the_way_to_a_fragment(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        if buffer.name == "acc" and buffer.dtype != program.problem.accumulate:
+            yield f"buffer acc: {buffer.dtype}, sums are {program.problem.accumulate}"
+    for operation, _ in _operations(kernel):
+        if isinstance(operation, Copy):
+            src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
+            if dst.space is not Space.REGISTER and src.dtype != dst.dtype:
+                yield f"{_label(operation)}: a copy of {src.dtype} is {dst.dtype}"
 
 
 def expressions_know_their_names(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -62,6 +62,12 @@ def _problem(program: Program) -> Iterator[str]:
     yield f"program {c} = {a} * {b}"
     if program.target != Schedule().target:
         yield f"  target {program.target}"
+    types = [(t.name, t.dtype) for t in (problem.a, problem.b, problem.c)]
+    types = [*types, ("acc", problem.accumulate)]
+    said = [f"{name}={dtype}" for name, dtype in types if dtype != "f32"]
+    said += [f"{name}={dtype}" for name, dtype in problem.types]
+    if said:
+        yield f"  dtype {' '.join(said)}"
     for fact in program.facts:
         yield f"  assume {_fact(fact)}"
     if not _has_default_epilogue(problem):

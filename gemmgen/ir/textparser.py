@@ -5,6 +5,7 @@ The text is an internal form: what can't be read is a ``ValueError`` that names 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
@@ -69,22 +70,31 @@ def _lark() -> Lark:
 
 
 def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
-    c, a, b = (_tensor(tree) for tree in _trees(head, "tensor"))
+    types = _types(head)
+    c, a, b = (_tensor(tree, types) for tree in _trees(head, "tensor"))
     gemm = Gemm(_access(c), _access(a), _access(b))
+    accumulate = types.pop("acc", "f32")
+    own = tuple((n, dtype) for n, dtype in types.items() if n not in (c.name, a.name, b.name))
     epilogues = [_expression(_token(tree, "EXPRESSION")) for tree in _trees(head, "epilogue")]
     epilogue = epilogues[0] if epilogues else default_epilogue(c)
     targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]
     return Program(
-        Problem(c, a, b, *roles(gemm), epilogue),
+        Problem(c, a, b, *roles(gemm), epilogue, accumulate, own),
         targets[0] if targets else Schedule().target,
         kernels,
         tuple(_fact(tree) for tree in _trees(head) if tree.data in {"divisible", "equal"}),
     )
 
 
-def _tensor(tree: Node) -> Tensor:
+def _types(head: Node) -> dict[str, DType]:
+    """What the ``dtype`` line says, by name."""
+    words = [word for tree in _trees(head, "dtype") for word in _words(tree)]
+    return {name: cast(DType, dtype) for name, dtype in zip(words[::2], words[1::2], strict=True)}
+
+
+def _tensor(tree: Node, types: Mapping[str, DType]) -> Tensor:
     name, *letters = _words(tree)
-    return Tensor(name, tuple(letters))
+    return Tensor(name, tuple(letters), types.get(name, "f32"))
 
 
 def _access(tensor: Tensor) -> Access:

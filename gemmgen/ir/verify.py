@@ -36,6 +36,7 @@ USE: tuple[Rule, ...] = (
     rules.shared_tiles_are_produced_once,
     rules.widths_divide_what_they_move,
     rules.wide_rows_stay_aligned,
+    rules.types_change_on_the_way_to_a_fragment,
     rules.expressions_know_their_names,
     atomrules.atoms_find_their_pieces,
     atomrules.sums_leave_through_shared_memory,

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, Stage
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.facts import divides, equal_to
-from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Program, Space
+from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.ir.simplify import add, div, less, mod, mul, wide_product
 
@@ -134,6 +135,10 @@ class Context:
             return add(first, mul(register, lanes))
         jump = mul(div(register, piece), mul(piece, lanes))
         return add(first, jump, mod(register, piece))
+
+    def store_width(self, node: Map) -> int:
+        """Elements that are stored at once: a temporary's may be wider than C's, and fewer."""
+        return min(node.width, widest(self.buffer(node.dst).dtype))
 
     def sum_at(self, registers: dict[str, Expr]) -> Element | Var:
         """The register that holds the sum at these register indices."""

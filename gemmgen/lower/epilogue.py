@@ -11,9 +11,12 @@ from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.context import Context, after
+from gemmgen.lower.types import computable, storable
 
 OUT, OLD = "out", "old"
 ELEMENT = Var("e")
+Sum = Callable[[Expr], Expr]
+"""The sum that belongs to number ``e`` of a run of neighbours."""
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
@@ -21,11 +24,16 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
     if context.scalar_sums:
         at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
         if context.leaves_early:
-            return _one(context, node, {}, at)
+            return _one(context, node, _only, at)
         inside = all_of(*(context.inside(x, Var(x)) for x in context.letters))
-        body = _one(context, node, {}, at)
+        body = _one(context, node, _only, at)
         return (*_indices(context, {}, context.letters), *_if(inside, body))
     return _micro_tile(context, node)
+
+
+def _only(_: Expr) -> Expr:
+    """The sum of a thread that has no other."""
+    return Var("acc")
 
 
 def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
@@ -33,19 +41,32 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     inner = context.problem.c.contiguous
     (outer,) = (letter for letter in context.letters if letter != inner)
     registers: dict[str, Expr] = {outer: Var(f"reg_{outer}"), inner: Var(f"reg_{inner}")}
-    at: dict[str, Expr] = {outer: Var(outer), inner: Var(inner)}
-    along = _indices(context, registers, (inner,), node.width)
-    if node.width == 1:
-        guard = context.inside(inner, Var(inner))
-        body = (*along, *_if(guard, _one(context, node, registers, at)))
-    else:
-        # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
-        guard = context.inside(inner, Var(inner)) if context.multiple(inner, node.width) else None
-        body = (*along, *_if(guard, _run(context, node, registers, at, inner)))
-    columns = _loop(registers[inner], inner, node.width, body)
+
+    def sum_of(e: Expr) -> Expr:
+        return context.sum_at(registers | {inner: add(registers[inner], e)})
+
+    width = context.store_width(node)
+    along = _indices(context, registers, (inner,), width)
+    columns = _loop(registers[inner], inner, width, (*along, *neighbours(context, node, sum_of)))
     rows = _if(context.inside(outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
     return (_loop(registers[outer], outer, 1, body),)
+
+
+def neighbours(
+    context: Context, node: Map, sum_of: Sum, first: tuple[Node, ...] = ()
+) -> tuple[Node, ...]:
+    """The run of ``store_width`` elements from the index that the variables of C's letters hold, in
+    a row of C; ``first`` is done where any of them exists."""
+    inner = context.problem.c.contiguous
+    at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
+    width = context.store_width(node)
+    if width == 1:
+        guard = context.inside(inner, Var(inner))
+        return _if(guard, (*first, *_one(context, node, sum_of, at)))
+    # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
+    guard = context.inside(inner, Var(inner)) if context.multiple(inner, width) else None
+    return _if(guard, (*first, *_run(context, node, sum_of, at, inner)))
 
 
 def _loop(register: Expr, letter: str, by: int, body: tuple[Node, ...]) -> For:
@@ -74,69 +95,70 @@ def _if(condition: Expr | None, body: tuple[Node, ...]) -> tuple[Node, ...]:
     return body if condition is None else (If(condition, body),)
 
 
-def _one(
-    context: Context, node: Map, registers: dict[str, Expr], at: dict[str, Expr]
-) -> tuple[Node, ...]:
+def _one(context: Context, node: Map, sum_of: Sum, at: dict[str, Expr]) -> tuple[Node, ...]:
     """One element: read what the expression needs, compute, store."""
     letters = context.buffer(node.dst).layout.order
     target = context.at(node.dst, letters, at)
     body: list[Node] = []
     value = node.value
     if _skips_old(context, node):
-        body.append(Define(OLD, _if_beta(target), "float"))
+        old = computable(target, context.buffer(node.dst).dtype)
+        body.append(Define(OLD, _if_beta(old), "float"))
         value = _with_old(value, node.dst, Var(OLD))
     spelling = Spelling()
-    value = spelling.spell(_bound(context, value, registers, at, None))
-    return (*body, *spelling.defines, Assign(target, value))
+    value = spelling.spell(_bound(context, value, sum_of(Int(0)), at, None))
+    result = storable(value, context.buffer(node.dst).dtype)
+    return (*body, *spelling.defines, Assign(target, result))
 
 
 def _run(
     context: Context,
     node: Map,
-    registers: dict[str, Expr],
+    sum_of: Sum,
     at: dict[str, Expr],
     inner: str,
 ) -> tuple[Node, ...]:
     """``width`` neighbours: computed into registers, stored at once where all of them exist."""
-    width, letters = node.width, context.buffer(node.dst).layout.order
+    width, letters = context.store_width(node), context.buffer(node.dst).layout.order
+    dtype = context.buffer(node.dst).dtype
 
     def memory(e: Expr) -> Element:
         return context.at(node.dst, letters, at | {inner: add(at[inner], e)})
 
-    body: list[Node] = [RegisterArray(OUT, "f32", (Int(width),), (width,), wide=True)]
+    body: list[Node] = [RegisterArray(OUT, dtype, (Int(width),), (width,), wide=True)]
     value = node.value
     if reads(value, node.dst):
-        body.append(RegisterArray(OLD, "f32", (Int(width),), (width,), zero=True, wide=True))
-        load = _guarded_run(context, inner, at, width, OLD, memory, into=True)
+        body.append(RegisterArray(OLD, dtype, (Int(width),), (width,), zero=True, wide=True))
+        load = _guarded_run(context, node, inner, at, OLD, memory, into=True)
         needed = Binary("!=", Var("beta"), Float(0.0))
         body.extend(_if(needed if _skips_old(context, node) else None, load))
-        value = _with_old(value, node.dst, Element(OLD, (ELEMENT,)))
+        value = _with_old(value, node.dst, computable(Element(OLD, (ELEMENT,)), dtype))
     spelling = Spelling()
     here = at | {inner: add(at[inner], ELEMENT)}
-    there = registers | {inner: add(registers[inner], ELEMENT)}
     guard = None
     if not (context.is_whole(inner) or context.multiple(inner, width)):
         guard = context.inside(inner, here[inner])
-    result = spelling.spell(_bound(context, value, there, here, guard))
-    each = (*spelling.defines, Assign(Element(OUT, (ELEMENT,)), result))
+    result = spelling.spell(_bound(context, value, sum_of(ELEMENT), here, guard))
+    each = (*spelling.defines, Assign(Element(OUT, (ELEMENT,)), storable(result, dtype)))
     body.append(For(ELEMENT.name, Int(0), Int(width), Int(1), each, unroll=True))
-    body.extend(_guarded_run(context, inner, at, width, OUT, memory, into=False))
+    body.extend(_guarded_run(context, node, inner, at, OUT, memory, into=False))
     return tuple(body)
 
 
 def _guarded_run(
     context: Context,
+    node: Map,
     inner: str,
     at: dict[str, Expr],
-    width: int,
     array: str,
     memory: Callable[[Expr], Element],
     *,
     into: bool,
 ) -> tuple[Node, ...]:
     """Move a run between memory and ``array``: at once where it is whole, else one by one."""
-    first = Element(array, (Int(0),))
-    whole = Move(first, memory(Int(0)), width) if into else Move(memory(Int(0)), first, width)
+    width, dtype = context.store_width(node), context.buffer(node.dst).dtype
+    first, there = Element(array, (Int(0),)), memory(Int(0))
+    whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)
     if context.is_whole(inner) or context.multiple(inner, width):
         return (whole,)
     register, element = Element(array, (ELEMENT,)), memory(ELEMENT)
@@ -152,7 +174,7 @@ def _skips_old(context: Context, node: Map) -> bool:
     return reads(node.value, node.dst) and not reads_unscaled(node.value, node.dst)
 
 
-def _if_beta(element: Element) -> Expr:
+def _if_beta(element: Expr) -> Expr:
     return Select(Binary("!=", Var("beta"), Float(0.0)), element, Float(0.0))
 
 
@@ -166,23 +188,24 @@ def _with_old(value: Expr, tensor: str, old: Expr) -> Expr:
 def _bound(
     context: Context,
     value: Expr,
-    registers: dict[str, Expr],
+    total: Expr,
     at: dict[str, Expr],
     guard: Expr | None,
 ) -> Expr:
-    """The expression at one element: sums, tensors and indices put in; reads guarded if asked."""
+    """The expression at one element: sum, tensors and indices put in; reads guarded if asked."""
 
     def rule(expr: Expr) -> Expr | None:
         match expr:
             case Var("acc"):
-                return context.sum_at(registers)
+                return total
             case Var(name) if name in at:
                 return Call("float", (at[name],))
             case Element(tensor, indices) if tensor not in (OLD, "acc"):
                 letters = tuple(i.name for i in indices if isinstance(i, Var))
                 inner = context.problem.c.contiguous
                 condition = guard if inner in letters else None
-                return choose(condition, context.at(tensor, letters, at), Float(0.0))
+                element = computable(context.at(tensor, letters, at), context.problem.dtype(tensor))
+                return choose(condition, element, Float(0.0))
             case Element(_, _):
                 return expr
             case _:

@@ -48,6 +48,7 @@ from gemmgen.lower.dealing import dealing_of
 from gemmgen.lower.occupancy import blocks_per_multiprocessor
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
+from gemmgen.lower.types import in_double
 from gemmgen.target import STATIC_SHARED
 
 
@@ -79,6 +80,8 @@ def _kernel(context: Context) -> LoweredKernel:
         *_arrays(context),
         *work,
     )
+    if context.problem.accumulate == "f64":
+        body = in_double(body)
     checks = checks_of(context)
     return LoweredKernel(
         interface,

@@ -12,6 +12,7 @@ from gemmgen.ir.lowered import (
     Define,
     For,
     FragmentArray,
+    If,
     Line,
     LoadFragment,
     Move,
@@ -119,7 +120,7 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
 def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     """The warp's part of the slice, shared out among its lanes: ``width`` neighbours each."""
     outer, inner = slice_.layout.order
-    width = node.width
+    width = context.store_width(node)
     across = div(names.warp(inner), Int(width))
     pieces = div(mul(names.instruction(outer), across), Int(WARP))
     row, column = names.place(outer), names.place(inner)
@@ -135,31 +136,32 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
         }
         return context.in_shared(slice_, Stage(), place)
 
+    taken, sum_of = _sums(width, sum_at)
+    columns = (
+        Define(inner, index[inner]),
+        *epilogue.neighbours(context, node, sum_of, taken),
+    )
+    inside = context.inside(outer, Var(outer))
     body = (
         Define(SPOT.name, add(mul(PIECE, Int(WARP)), LANE)),
         Define(row.name, div(SPOT, across)),
         Define(column.name, mul(mod(SPOT, across), Int(width))),
-        *_compute(context, node, index, sum_at),
+        Define(outer, index[outer]),
+        *(columns if inside is None else (If(inside, columns),)),
     )
     return For(PIECE.name, Int(0), pieces, Int(1), body, unroll=True)
 
 
-def _compute(
-    context: Context, node: Map, index: dict[str, Expr], sum_at: Callable[[Expr], Element]
-) -> tuple[Node, ...]:
-    """The epilogue of a lane's neighbours, which are taken up 16 bytes at a time."""
-    width = node.width
+def _sums(width: int, sum_at: Callable[[Expr], Element]) -> tuple[tuple[Node, ...], epilogue.Sum]:
+    """A lane's neighbours, taken up 16 bytes at a time (and how), and where they then are."""
     if width == 1:
-        return epilogue.piece(context, node, index, sum_at)
+        return (), sum_at
     at_once = min(width, FLOATS)
-    taken = (
-        RegisterArray(SUMS, "f32", (Int(width),), (width,), wide=True),
-        *(
-            Move(Element(SUMS, (Int(e),)), sum_at(Int(e)), at_once)
-            for e in range(0, width, at_once)
-        ),
+    moves = (
+        Move(Element(SUMS, (Int(e),)), sum_at(Int(e)), at_once) for e in range(0, width, at_once)
     )
-    return epilogue.piece(context, node, index, lambda e: Element(SUMS, (e,)), taken)
+    array = RegisterArray(SUMS, "f32", (Int(width),), (width,), wide=True)
+    return (array, *moves), lambda e: Element(SUMS, (e,))
 
 
 def _first(letter: str, number: Expr) -> Expr:

@@ -64,7 +64,7 @@ class Tile:
         sizes = {problem.m: self.m, problem.n: self.n}
         work, spread = spread_evenly(problem, kernel.spread.x, sizes)
         before = kernel.buffer("acc").origins
-        acc = replace(accumulator(work, spread), origins=(*before, *origins))
+        acc = replace(accumulator(problem, work, spread), origins=(*before, *origins))
         kernel = edit_buffer(kernel, "acc", lambda _: acc)
         body = tuple(self._split(statement, problem) for statement in kernel.body)
         return replace(kernel, work=replace(work, origins=origins), body=body)

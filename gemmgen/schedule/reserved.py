@@ -66,7 +66,7 @@ EMITTED = _words("""
     """)
 """Names that the emitted text uses whatever the schedule."""
 
-STEMS = ("_shared", "_frag", "_next", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
+STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 CONSTANTS = {
