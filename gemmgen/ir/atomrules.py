@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.atoms import TENSOR_ATOMS, TensorAtom
-from gemmgen.ir.nodes import Contract, Kernel, Loop, Map, Pipeline, Program, Space
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Space
 from gemmgen.target import WARP
 
 
@@ -19,6 +20,18 @@ def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
                     yield f"atom fma with group={kernel.spread.group} and steps of {loop.step}"
                 continue
             yield from _fragments(program, kernel, loop, contract, atom)
+
+
+def fragments_lie_in_aligned_lines(program: Program, kernel: Kernel) -> Iterator[str]:
+    for loop in _loops(kernel):
+        for contract in (o for o in loop.body if isinstance(o, Contract)):
+            atom = TENSOR_ATOMS.get(contract.atom)
+            for copy in (o for o in loop.body if isinstance(o, Copy) and atom is not None):
+                tile = kernel.buffer(copy.src)
+                inner = tile.layout.order[-1]
+                line = BYTES[tile.dtype] * ((dict(tile.shape)[inner] or 0) + tile.layout.pad)
+                if tile.space is not Space.SHARED or (atom and line % atom.line):
+                    yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
 
 
 def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterator[str]:

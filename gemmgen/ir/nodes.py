@@ -14,7 +14,7 @@ from math import prod
 from typing import Literal
 
 from gemmgen.ir.atoms import Atom
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
 
@@ -130,6 +130,12 @@ class Buffer:
         size = dict(self.shape)[letter]
         assert size is not None
         return size
+
+    @property
+    def registers(self) -> int:
+        """32-bit registers that a thread gives to a register tile."""
+        assert self.spread is not None
+        return self.layout.stages * self.spread.registers * BYTES[self.dtype] // 4
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ USE: tuple[Rule, ...] = (
     rules.types_change_on_the_way_to_a_fragment,
     rules.expressions_know_their_names,
     atomrules.atoms_find_their_pieces,
+    atomrules.fragments_lie_in_aligned_lines,
     atomrules.sums_leave_through_shared_memory,
 )
 

@@ -6,6 +6,9 @@ leave room for the second one; where a thread's arrays fit twice, ``__launch_bou
 
 from __future__ import annotations
 
+from math import prod
+
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import Space
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import staging_array
@@ -24,11 +27,9 @@ def array_registers(context: Context) -> int:
     """Registers that a thread's sums, fragments and staged pieces take."""
     total = 0
     for buffer in context.kernel.buffers:
-        if buffer.space is Space.REGISTER and buffer.spread is not None:
-            total += buffer.layout.stages * buffer.spread.registers
+        if buffer.space is Space.REGISTER:
+            total += buffer.registers
     for copy in context.expanded.staged:
-        pieces = 1
-        for size in staging_array(context, copy).sizes:
-            pieces *= size
-        total += pieces
+        staged = staging_array(context, copy)
+        total += prod(staged.sizes) * BYTES[staged.dtype] // 4
     return total

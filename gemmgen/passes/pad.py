@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
-from gemmgen.ir.edit import copies, edit_buffer, edit_main
+from gemmgen.ir.atoms import TENSOR_ATOMS
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import contraction, copies, edit_buffer, edit_main
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import Fact, Said
 from gemmgen.schedule.model import Schedule
@@ -78,8 +80,9 @@ def _pad(kernel: Kernel, fact: Fact) -> Kernel:
 
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
     """The widest access to a shared tile: a store is wide where both sides share their last
-    letter."""
-    widths = [1]
+    letter; tensor cores load lines of a width of their own."""
+    atom = TENSOR_ATOMS.get(contraction(kernel).atom)
+    widths = [atom.line // BYTES[tile.dtype] if atom else 1]
     for copy in copies(kernel):
         same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
         if copy.src == tile.name or (copy.dst == tile.name and same):

@@ -11,7 +11,6 @@ its sums pass through a slice of shared memory, where threads take them up for t
       acc += A_shared * B_shared
     C = alpha * acc + beta * C[m, n]
 ==> tensor_core via=wmma
-    register A_frag[m=32, k=16] f16 spread m=2x1x1x16 k=1x1x1x16 x=n group=32
     shared acc_shared[m=32, n=32] f32 pad=8   # tensor_core via=wmma
     register acc[m=32, n=32] f32 spread m=2x1x1x16 n=1x2x1x16 x=n group=32   # tensor_core via=wmma
     loop k by 16
@@ -67,15 +66,18 @@ class TensorCore:
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
 
     via: Atom
-    has_warp_tile: bool
-    blocked: Said | None
-    """What ``register_block`` says, which there must not be."""
     said: Said = field(compare=False)
+    beside: tuple[tuple[str, Said], ...] = field(compare=False)
+    """What the directives say that deal the tile to warps or threads, by their names."""
 
     @staticmethod
     def read(said: Said, schedule: Schedule) -> TensorCore:
-        has_warp_tile = Said.of(schedule, "warp_tile") is not None
-        return TensorCore("wmma", has_warp_tile, Said.of(schedule, "register_block"), said)
+        found = ((n, Said.of(schedule, n)) for n in ("tile", "warp_tile", "register_block"))
+        return TensorCore("wmma", said, tuple((n, other) for n, other in found if other))
+
+    @property
+    def has_warp_tile(self) -> bool:
+        return "warp_tile" in dict(self.beside)
 
     @property
     def atom(self) -> TensorAtom:
@@ -154,11 +156,12 @@ class TensorCore:
     # Refusals.
 
     def _check_micro_tile(self) -> None:
-        if self.blocked is not None:
+        blocked = dict(self.beside).get("register_block")
+        if blocked is not None:
             raise Refusal(
                 "tensor_core excludes register_block: a warp owns its sums, no thread a micro-tile",
                 at=self.said.span,
-                notes=(f"{self.blocked.origin} deals the tile to single threads",),
+                notes=(f"{blocked.origin} deals the tile to single threads",),
                 hint="remove one of the two; warp_tile says what a warp owns",
             )
 
@@ -190,33 +193,38 @@ class TensorCore:
         ]
         if not missing:
             return
-        steps = "" if pipeline_of(kernel) else f"tile with {problem.k}=32, and "
+        sizes = " ".join(f"{x}={size}" for x, size in kernel.work.tile)
+        if "tile" not in dict(self.beside):
+            sizes = f"{problem.m}={2 * USUAL} {problem.n}={2 * USUAL}"
+        step = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=32 and "
         raise Refusal(
             f"tensor_core reads its operands from shared memory, and {' and '.join(missing)} "
             f"{'are' if len(missing) > 1 else 'is'} not there",
             at=self.said.span,
-            hint=f"add {steps}cache_shared {' '.join(missing)}",
+            hint=f"{step}cache_shared {' '.join(missing)}",
         )
 
     def _check_tile(self, kernel: Kernel, problem: Problem) -> None:
         pipeline = pipeline_of(kernel)
         assert pipeline is not None
-        sizes = {axis.letter: (axis.lanes, axis.extent) for axis in kernel.spread.axes}
-        for letter, (size, extent) in sizes.items():
-            whole = "warp_tile" if self.has_warp_tile else "tile"
-            self._check_side(whole, letter, size if self.has_warp_tile else extent, problem)
+        for axis in kernel.spread.axes:
+            if self.has_warp_tile:
+                self._check_side("warp_tile", axis.letter, axis.lanes, problem)
+            else:
+                self._check_side("tile", axis.letter, axis.extent, problem)
         self._check_side("tile", problem.k, pipeline.step, problem)
 
     def _check_side(self, what: str, letter: str, size: int, problem: Problem) -> None:
         side = self._side(letter, problem)
-        if size % side:
-            fitting = max(side, round(size / side) * side)
-            raise Refusal(
-                f"{what} {letter}={size} is no whole number of pieces of {side}",
-                at=self.said.span,
-                notes=(
-                    f"tensor_core via={self.via} multiplies {self.atom.m} x {self.atom.n} x "
-                    f"{self.atom.k}: {size} % {side} = {size % side}",
-                ),
-                hint=f"{what} with {letter}={fitting}",
-            )
+        if size % side == 0:
+            return
+        atom = f"{self.atom.m} x {self.atom.n} x {self.atom.k}"
+        raise Refusal(
+            f"tensor_core can't cut {letter}={size} into pieces of {side}",
+            at=dict(self.beside)[what].place(letter),
+            notes=(
+                f"via={self.via} multiplies {atom} (m x n x k), and {size} % {side} = "
+                f"{size % side}",
+            ),
+            hint=f"{what} {letter}={max(side, size // side * side)}",
+        )

@@ -99,7 +99,7 @@ class WarpTile:
             if share:
                 hint = f"add register_block {m}={share[m]} {n}={share[n]}"
             raise Refusal(
-                "warp_tile needs register_block: 32 threads must fill a warp's tile",
+                "warp_tile needs register_block or tensor_core: 32 threads must fill a warp's tile",
                 at=self.said.span,
                 notes=(f"{rows} x {columns} = {rows * columns} elements for 32 threads",),
                 hint=hint,

@@ -83,6 +83,7 @@ PLANTED = [
         "k=16] f16 spread m=2x2x1x16 k=1x1x1x16",
         "k=8] f16 spread m=2x2x1x16 k=1x1x1x8",
     ),
+    ("fragments_lie_in_aligned_lines", TENSOR, "k=32] f16 pad=8", "k=32] f16 pad=4"),
     ("sums_leave_through_shared_memory", TENSOR, "acc_shared[m=32", "acc_shared[m=16"),
     ("sums_leave_through_shared_memory", NAIVE, "C[m, n]\n", "C[m, n] through=acc\n"),
 ]
