@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from wmma_kernels import INTERFACE, Variant, packed, rounded
+from gpu.wmma import INTERFACE, Variant, packed, rounded
 
 from gemmgen.reference import F32, compare, sequential
 from gemmgen.sim.failures import KernelFault
@@ -21,9 +21,7 @@ VARIANTS = tuple(
 PLAIN = VARIANTS[0]
 
 
-def run(
-    variant: Variant, a: F32, b: F32, c: F32, order: str = "ascending", text: str = ""
-) -> F32:
+def run(variant: Variant, a: F32, b: F32, c: F32, order: str = "ascending", text: str = "") -> F32:
     """C + A * B by the kernel; A is m x k and B is k x n."""
     kernel = compile_kernel(text or variant.text(), INTERFACE, checked=True)
     out = c.copy()
