@@ -157,6 +157,8 @@ _ALL: dict[tuple[str, str], str] = {
     **{(name, ""): text for name, text in wmma_texts().items()},
 }
 """By name and, of overloads, the type that they take."""
+INTRINSICS = tuple(_ALL.values())
+"""The text of every function."""
 
 
 def _used(node: object) -> Iterator[tuple[str, str]]:

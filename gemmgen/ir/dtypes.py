@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 DType = Literal["f32", "f64", "f16", "bf16"]
@@ -25,3 +26,16 @@ def widest(dtype: DType) -> int:
 def widths(dtype: DType) -> tuple[int, ...]:
     """The widths of wide accesses, in elements: 2 and on, as long as 16 bytes hold them."""
     return tuple(width for width in (2, 4, 8) if width <= widest(dtype))
+
+
+@dataclass(frozen=True)
+class Types:
+    """What the operands and the result of a GEMM are stored as, and what its sums are kept in."""
+
+    a: DType = "f32"
+    b: DType = "f32"
+    c: DType = "f32"
+    acc: DType = "f32"
+
+
+SINGLE = Types()

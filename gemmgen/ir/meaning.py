@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import lcm
 from typing import cast
 
@@ -18,6 +19,7 @@ from gemmgen.interface import MultipleOf
 from gemmgen.ir.evaluate import Bools, Floats, Real, evaluate, rounds
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.interpret import Argument, interpret, with_temporaries
+from gemmgen.ir.landing import Landing, landings_of
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.memory import F32, Trap
 from gemmgen.ir.nodes import Fact
@@ -73,13 +75,15 @@ def same_meaning(
     Leading dimensions are chosen to satisfy the facts and the interfaces, with padding where they
     allow it; a shape that breaks one is a ``ValueError``.  Results that f32 can't hold exactly (of
     exp, of a division) may differ in the last bits.  Where C is read as ``beta * C`` alone, a
-    second run has beta = 0 and poison in C.
+    second run has beta = 0 and poison in C.  What is copied asynchronously lands late and, in runs
+    of their own, early.
     """
     letters = (problem.m, problem.n, problem.k)
     extents = {x.upper(): size for x, size in zip(letters, shape, strict=True)}
     pitches = _pitches(lowered, problem, facts, extents)
-    for trial in _trials(problem, extents, seed):
-        difference = _run(lowered, problem, trial, extents, pitches)
+    landings = landings_of(lowered)
+    for trial, landing in product(_trials(problem, extents, seed), landings):
+        difference = _run(lowered, problem, trial, extents, pitches, landing)
         if difference is not None:
             return difference
     return None
@@ -218,6 +222,7 @@ def _run(
     trial: Trial,
     extents: Mapping[str, int],
     pitches: Mapping[str, int],
+    landing: Landing,
 ) -> Difference | None:
     c = problem.c.name
     memories = {
@@ -229,7 +234,7 @@ def _run(
     before = {name: memory.copy() for name, memory in memories.items()}
     arguments: dict[str, Argument] = {**memories, **extents, **pitches, **trial.scalars}
     try:
-        written = interpret(lowered, arguments)
+        written = interpret(lowered, arguments, landing)
     except Trap as trap:
         return Difference(str(trap))
     places = _places(trial.matrices[c].shape, pitches["ld" + c.lower()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
 
 Role = Literal["a", "b", "c"]
@@ -46,16 +46,20 @@ class Problem:
     k: str
     epilogue: Expr
     accumulate: DType = "f32"
-    types: tuple[tuple[str, DType], ...] = ()
+    others: tuple[tuple[str, DType], ...] = ()
     """Of the epilogue's own tensors, those that are stored otherwise than c."""
 
     def operand(self, role: Role) -> Tensor:
         """The tensor in the place ``a``, ``b`` or ``c`` of the ``gemm`` line."""
         return {"a": self.a, "b": self.b, "c": self.c}[role]
 
+    @property
+    def types(self) -> Types:
+        return Types(self.a.dtype, self.b.dtype, self.c.dtype, self.accumulate)
+
     def dtype(self, tensor: str) -> DType:
         """What a tensor's elements are stored as: an operand's, or one's of the epilogue."""
-        known = {t.name: t.dtype for t in (self.a, self.b, self.c)} | dict(self.types)
+        known = {t.name: t.dtype for t in (self.a, self.b, self.c)} | dict(self.others)
         return known.get(tensor, self.c.dtype)
 
     def role_of(self, letter: str) -> Literal["m", "n", "k"]:

@@ -65,7 +65,7 @@ def _problem(program: Program) -> Iterator[str]:
     types = [(t.name, t.dtype) for t in (problem.a, problem.b, problem.c)]
     types = [*types, ("acc", problem.accumulate)]
     said = [f"{name}={dtype}" for name, dtype in types if dtype != "f32"]
-    said += [f"{name}={dtype}" for name, dtype in problem.types]
+    said += [f"{name}={dtype}" for name, dtype in problem.others]
     if said:
         yield f"  dtype {' '.join(said)}"
     for fact in program.facts:

@@ -24,34 +24,10 @@ struct Place {
   long long pitch;
 };
 
-float of_f16(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
-  uint32_t word = sign;
-  if (exponent == 31) {
-    word |= 0x7f800000 | fraction << 13;
-  } else if (exponent != 0) {
-    word |= (exponent + 112) << 23 | fraction << 13;
-  } else {
-    const float small = std::ldexp(static_cast<float>(fraction), -24);
-    return sign != 0 ? -small : small;
-  }
-  float value;
-  memcpy(&value, &word, sizeof value);
-  return value;
-}
-
-float of_bf16(uint16_t bits) {
-  const uint32_t word = static_cast<uint32_t>(bits) << 16;
-  float value;
-  memcpy(&value, &word, sizeof value);
-  return value;
-}
-
 void convert(const uint32_t *words, bool is_f16, float *values) {
   for (unsigned i = 0; i < HALF; ++i) {
     const auto bits = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
-    values[i] = is_f16 ? of_f16(bits) : of_bf16(bits);
+    values[i] = is_f16 ? gg_from_f16(bits) : gg_from_bf16(bits);
   }
 }
 

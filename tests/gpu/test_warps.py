@@ -10,13 +10,13 @@ import pytest
 
 from gemmgen.emit.intrinsics import shuffle_text
 from gemmgen.emit.wmma import wmma_texts
-from gemmgen.gpu import device
+from gemmgen.formats import Stored, held, stored
 from gemmgen.interface import Interface, Param
 from gemmgen.reference import F32
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.toolchain import BEGIN, END
 
-from .wmma import INTERFACE, Variant, packed, rounded
+from .wmma import Variant, interface
 
 cp = pytest.importorskip("cupy")
 
@@ -35,28 +35,27 @@ def with_functions(text: str) -> str:
     return "\n\n".join((*texts, text))
 
 
-def arguments(variant: Variant, a: F32, b: F32) -> dict[str, int | F32]:
-    k = a.shape[1]
-    given: dict[str, int | F32] = {"K": k, "W": 8 * k, "M": 16, "N": 16}
-    given |= {"A": packed(a, variant.dtype), "B": packed(b.T, variant.dtype)}
-    return given | {"C": np.zeros((16, 16), np.float32), "ldc": 16}
+def sides(variant: Variant, a: F32, b: F32) -> tuple[Stored, Stored]:
+    """A and the transpose of B as elements."""
+    return stored(a, variant.dtype), stored(b.T.copy(), variant.dtype)
 
 
 def on_cpu(variant: Variant, a: F32, b: F32) -> F32:
-    given = arguments(variant, a, b)
-    compile_kernel(variant.text(), INTERFACE).run(given)
-    return np.asarray(given["C"])
+    left, right = sides(variant, a, b)
+    out = np.zeros((16, 16), np.float32)
+    numbers = {"K": a.shape[1], "M": 16, "N": 16, "ldc": 16}
+    kernel = compile_kernel(variant.text(), interface(variant.dtype))
+    kernel.run({**numbers, "A": left, "B": right, "C": out})
+    return out
 
 
 def on_gpu(variant: Variant, a: F32, b: F32) -> F32:
-    given = arguments(variant, a, b)
-    arrays = {name: cp.asarray(given[name]) for name in "ABC"}
-    order = [np.int32(given[name]) for name in "KWMN"] + [arrays[name] for name in "ABC"]
-    arch = device.arch_for("sm_80", *device.capability(0)).removeprefix("sm_")
-    options = ("--std=c++17", f"--gpu-architecture=compute_{arch}")
-    module = cp.RawModule(code=with_functions(variant.text()), options=options)
-    module.get_function("wmma")((1,), (32,), (*order, np.int32(16)))
-    return arrays["C"].get()
+    left, right = (cp.asarray(side) for side in sides(variant, a, b))
+    out = cp.zeros((16, 16), "float32")
+    module = cp.RawModule(code=with_functions(variant.text()), options=("--std=c++17",))
+    numbers = (np.int32(a.shape[1]), np.int32(16), np.int32(16))
+    module.get_function("wmma")((1,), (32,), (*numbers, left, right, out, np.int32(16)))
+    return out.get()
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
@@ -67,9 +66,7 @@ def test_wmma_is_its_model(variant: Variant) -> None:
         got, model = on_gpu(variant, a, b), on_cpu(variant, a, b)
         assert np.array_equal(got, model) and np.array_equal(model, a @ b)
 
-        a, b = (
-            rounded(rng.standard_normal(x.shape).astype(np.float32), variant.dtype) for x in (a, b)
-        )
+        a, b = (held(rng.standard_normal(x.shape), variant.dtype) for x in (a, b))
         got, model = on_gpu(variant, a, b), on_cpu(variant, a, b)
         # Sums of k exact products: the model rounds after each, the hardware may cut off.
         bound = 2 * k * 2.0**-23 * (np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from gemmgen.emit.wmma import REGISTERS
 from gemmgen.interface import Interface, Param
 from gemmgen.ir.dtypes import DType
-from gemmgen.reference import F32
 from gemmgen.sim.toolchain import BEGIN, END
 
-INTERFACE = Interface(
-    "wmma",  # M = N = 16; A and B are W = 16 K / 2 words of two elements
-    (
-        *(Param(extent, "extent") for extent in "KWMN"),
-        Param("A", "tensor", ("w",)),
-        Param("B", "tensor", ("w",)),
+
+def interface(dtype: DType) -> Interface:
+    """M = N = 16; A and B have their rows and columns one behind another, without a gap."""
+    params = (
+        *(Param(extent, "extent") for extent in "KMN"),
+        Param("A", "tensor", ("m", "k"), dtype=dtype),
+        Param("B", "tensor", ("n", "k"), dtype=dtype),
         Param("C", "tensor", ("m", "n"), written=True),
         Param("ldc", "ld"),
-    ),
-    (32, 1),
-    (),
-    (),
-    0,
-    0,
-    (("C", "ldc"),),
-)
+    )
+    return Interface("wmma", params, (32, 1), (), (), 0, 0, (("C", "ldc"),))
+
 
 DEPTH, PITCH = 64, 24
 """The greatest K; elements between lines of 16 in shared memory."""
@@ -59,15 +52,15 @@ class Variant:
 constexpr int DEPTH = {DEPTH}, PITCH = {PITCH};
 
 extern "C" __global__ void __launch_bounds__(32)
-    wmma(int K, int W, int M, int N, const float *A, const float *B, float *C, int ldc)
+    wmma(int K, int M, int N, const unsigned short *A, const unsigned short *B, float *C, int ldc)
 {{
     __shared__ alignas(32) unsigned short A_shared[{a_lines}];
     __shared__ alignas(32) unsigned short B_shared[{b_lines}];
     __shared__ alignas(32) float sums[16 * 20];
     const int lane = threadIdx.x;
     for (int i = lane; i < 16 * K; i += 32) {{
-        {a_line} = reinterpret_cast<const unsigned short *>(A)[i];
-        {b_line} = reinterpret_cast<const unsigned short *>(B)[i];
+        {a_line} = A[i];
+        {b_line} = B[i];
     }}
     __syncthreads();
     unsigned A_frag[{count}], B_frag[{count}];
@@ -86,22 +79,3 @@ extern "C" __global__ void __launch_bounds__(32)
 }}
 {END}
 """
-
-
-def bits(values: F32, dtype: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.uint16]]:
-    """The values, which the type can hold, as 16 bits each."""
-    if dtype == "f16":
-        return values.astype(np.float16).view(np.uint16)
-    return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
-
-
-def packed(matrix: F32, dtype: DType) -> F32:
-    """A matrix of 16-bit elements, row after row, in an array of words."""
-    return np.ascontiguousarray(bits(matrix, dtype)).reshape(-1).view(np.float32)
-
-
-def rounded(values: F32, dtype: DType) -> F32:
-    """The nearest values that the type can hold; of bf16, those below in magnitude."""
-    if dtype == "f16":
-        return values.astype(np.float16).astype(np.float32)
-    return (values.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)

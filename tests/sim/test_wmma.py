@@ -6,8 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gpu.wmma import INTERFACE, Variant, packed, rounded
+from gpu.wmma import Variant, interface
 
+from gemmgen.formats import held, stored
+from gemmgen.ir.dtypes import DType
 from gemmgen.reference import F32, compare, sequential
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
@@ -23,42 +25,30 @@ PLAIN = VARIANTS[0]
 
 def run(variant: Variant, a: F32, b: F32, c: F32, order: str = "ascending", text: str = "") -> F32:
     """C + A * B by the kernel; A is m x k and B is k x n."""
-    kernel = compile_kernel(text or variant.text(), INTERFACE, checked=True)
+    kernel = compile_kernel(text or variant.text(), interface(variant.dtype), checked=True)
     out = c.copy()
-    kernel.run(
-        {
-            "K": a.shape[1],
-            "W": 8 * a.shape[1],
-            "M": 16,
-            "N": 16,
-            "A": packed(a, variant.dtype),
-            "B": packed(b.T, variant.dtype),
-            "C": out,
-            "ldc": 16,
-        },
-        order=order,
-        seed=5,
-    )
+    sides = {"A": stored(a, variant.dtype), "B": stored(b.T.copy(), variant.dtype)}
+    numbers = {"K": a.shape[1], "M": 16, "N": 16, "ldc": 16}
+    kernel.run({**sides, **numbers, "C": out}, order=order, seed=5)
     return out
 
 
-def drawn(k: int, dtype: str) -> tuple[F32, F32, F32]:
+def drawn(k: int, dtype: DType) -> tuple[F32, F32, F32]:
     rng = np.random.default_rng(k)
-    a, b = (rng.standard_normal((16, k)).astype(np.float32) for _ in "ab")
-    assert dtype in ("f16", "bf16")
-    return rounded(a, dtype), rounded(b, dtype).T, np.zeros((16, 16), np.float32)
+    a, b = (held(rng.standard_normal(shape), dtype) for shape in ((16, k), (k, 16)))
+    return a.astype(np.float32), b.astype(np.float32), np.zeros((16, 16), np.float32)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_sums_products_in_the_order_of_k(variant: Variant) -> None:
     a, b, c = drawn(48, variant.dtype)
-    want = sequential(a, np.ascontiguousarray(b))
+    want = sequential(a, b)
     for order in ORDERS:
         assert compare(run(variant, a, b, c, order), want).equal
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
-def test_converts_every_kind_of_number(dtype: str) -> None:
+def test_converts_every_kind_of_number(dtype: DType) -> None:
     variant = next(v for v in VARIANTS if v.dtype == dtype)
     least = 2.0**-24 if dtype == "f16" else 2.0**-133
     most = 65504.0 if dtype == "f16" else 3.3895314e38
