@@ -10,6 +10,7 @@ from gemmgen.errors import Mistake, ScheduleError
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import AxisSpread, Buffer, Program, Space
+from gemmgen.residency import check_residency
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.source import Span
@@ -22,11 +23,13 @@ LARGEST = 4096
 def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) -> None:
     """Threads, shared memory and registers within the target's, and within the ``require``
     lines."""
-    registers = tuple(_registers(schedule, program))
-    mistakes = (
+    block = (
         # A micro-tile that must change changes the threads too.
-        *(registers or tuple(_threads(schedule, program, kernel))),
+        *(tuple(_registers(schedule, program)) or tuple(_threads(schedule, program, kernel))),
         *_shared(schedule, program, kernel),
+    )
+    mistakes = (
+        *(block or tuple(check_residency(schedule, program, kernel))),
         *_required(schedule, kernel),
     )
     if mistakes:

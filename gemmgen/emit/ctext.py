@@ -30,6 +30,7 @@ PRECEDENCE: dict[str, int] = {
     ">=": 10,
     "==": 9,
     "!=": 9,
+    "^": 7,
     "&&": 5,
     "||": 4,
 }
@@ -104,8 +105,11 @@ def _binary(expr: Binary) -> tuple[str, int]:
 
 
 def _operand(parent: Binary, expr: Expr, least: int) -> str:
-    """An operand; readers (and compilers) want ``(a && b) || c`` and ``(a / b) * c`` spelt out."""
+    """An operand; readers (and compilers) want ``(a && b) || c``, ``(a / b) * c`` and what is
+    beside ``^`` spelt out."""
     if isinstance(expr, Binary) and expr.op != parent.op:
+        if "^" in (parent.op, expr.op):
+            return f"({c_text(expr)})"
         mixes = parent.op == "||" and expr.op == "&&"
         mixes |= parent.op == "*" and expr.op in ("/", "%")
         compares = PRECEDENCE[parent.op] in (9, 10) and PRECEDENCE[expr.op] in (9, 10)

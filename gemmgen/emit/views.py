@@ -20,6 +20,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     Constant,
     CopyAsync,
@@ -94,6 +95,8 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_move(node))
         case Leave(condition):
             return LineView(f"if ({c_text(condition)}) return;")
+        case Break(condition):
+            return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
             return LineView("__syncthreads();")
         case CopyAsync():

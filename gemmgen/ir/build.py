@@ -29,6 +29,7 @@ from gemmgen.ir.nodes import (
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
+from gemmgen.target import BF16_SINCE, has
 
 THREADS_X, THREADS_Y = 32, 8
 TEMPORARY = "unfused"
@@ -48,6 +49,7 @@ def build(schedule: Schedule) -> Program:
             at=schedule.epilogue.span,
             hint="write acc for the sum, such as relu(acc)",
         )
+    _check_target(schedule, problem)
     facts = tuple(Fact(a.name, a.divisor, a.equals) for a in schedule.assumes)
     name = schedule.kernel
     if schedule.epilogue is None:
@@ -59,6 +61,18 @@ def build(schedule: Schedule) -> Program:
             mapping_kernel(problem, f"{name}_epilogue", temporary),
         )
     return Program(problem, schedule.target, kernels, facts)
+
+
+def _check_target(schedule: Schedule, problem: Problem) -> None:
+    """Refuses a type that the target has no instructions for."""
+    stored = [name for name, dtype in schedule.dtypes if dtype == "bf16"]
+    if stored and not has(schedule.target, BF16_SINCE):
+        raise Refusal(
+            f"bf16 is not there on {schedule.target}",
+            at=schedule.dtype_span,
+            notes=(f"{', '.join(stored)} would need conversions that sm_{BF16_SINCE} brought",),
+            hint=f"target sm_{BF16_SINCE} or later; or f16, which every target converts",
+        )
 
 
 def problem_of(schedule: Schedule) -> Problem:

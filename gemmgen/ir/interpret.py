@@ -17,7 +17,7 @@ from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.landing import Landing
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.machine import Argument, Machine
-from gemmgen.ir.memory import F32, POISON, Lanes, Trap
+from gemmgen.ir.memory import Elements, Lanes, Trap, poisoned
 
 __all__ = ["Argument", "Trap", "interpret", "with_temporaries"]
 
@@ -28,7 +28,7 @@ MOST_LANES = 8192
 def interpret(
     program: LoweredProgram, arguments: Mapping[str, Argument], landing: Landing = "late"
 ) -> dict[str, Ints]:
-    """Run the kernels of ``program`` one after another, in place on flat f32 memories.
+    """Run the kernels of ``program`` one after another, in place on flat memories.
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
     what the interfaces require.  ``landing`` is when asynchronous copies land.  Gives for each
@@ -47,12 +47,13 @@ def with_temporaries(
 ) -> dict[str, Argument]:
     """``arguments`` and the matrices between kernels, poisoned, with padded rows."""
     values = dict(arguments)
+    types = {p.name: p.dtype for kernel in program.kernels for p in kernel.interface.params}
     for name, letters in program.temporaries:
         rows, columns = (values[letter.upper()] for letter in letters)
         assert isinstance(rows, int) and isinstance(columns, int)
         ld = (columns // 4 + 1) * 4
         values["ld" + name.lower()] = ld
-        values[name] = np.full(rows * ld, POISON, np.float32)
+        values[name] = poisoned(rows * ld, types[name])
     return values
 
 
@@ -63,7 +64,7 @@ def run_kernel(
     interface = kernel.interface
     extents = {name: cast(int, arguments[name]) for name, _ in interface.tiles}
     written = {
-        p.name: np.zeros(cast(F32, arguments[p.name]).size, np.int64)
+        p.name: np.zeros(cast(Elements, arguments[p.name]).size, np.int64)
         for p in interface.params
         if p.kind == "tensor" and p.written
     }

@@ -138,6 +138,14 @@ class Leave:
 
 
 @dataclass(frozen=True)
+class Break:
+    """``if (condition) break;`` out of the loop that it stands in, all threads of the block
+    together."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True)
 class Barrier:
     """``__syncthreads();``"""
 
@@ -253,6 +261,7 @@ Node = (
     | For
     | If
     | Leave
+    | Break
     | Barrier
     | CopyAsync
     | Commit
@@ -297,6 +306,8 @@ class LoweredKernel:
     threads: int
     blocks: int = 1
     """Blocks that a multiprocessor is to hold at once, at the least."""
+    bounded: Origins = ()
+    """The directives that say so; none where it was chosen."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from gemmgen.ir.dtypes import widths
+from gemmgen.ir.edit import wide_access
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.nodes import (
     Buffer,
@@ -24,6 +25,8 @@ from gemmgen.ir.nodes import (
     Program,
     Space,
 )
+
+MOST_BLOCKS = 32
 
 Operation = Init | Copy | Contract | Map
 
@@ -95,6 +98,17 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"threads run along {kernel.spread.x}, which is no letter of {problem.c.name}"
 
 
+def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str]:
+    if not 0 <= kernel.bounds.blocks <= MOST_BLOCKS:
+        yield f"bounds blocks={kernel.bounds.blocks}"
+    for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
+        if pipeline.unroll < 1:
+            yield f"pipeline {pipeline.letter}: unroll={pipeline.unroll}"
+        for loop in pipeline.consume:
+            if loop.unroll < 0 or (loop.unroll and pipeline.step % loop.unroll):
+                yield f"loop {loop.letter}: unroll={loop.unroll} of {pipeline.step} steps"
+
+
 def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterator[str]:
     problem = program.problem
     tensors = {t.name: t.letters for t in (problem.a, problem.b, problem.c)}
@@ -115,6 +129,24 @@ def pads_and_stages_have_a_place(program: Program, kernel: Kernel) -> Iterator[s
             yield f"buffer {buffer.name}: a pad in {buffer.space.value} memory"
         if stages > 1 and not (buffer.space is Space.SHARED or fragment):
             yield f"buffer {buffer.name}: stages in {buffer.space.value} memory"
+
+
+def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        swizzle = buffer.layout.swizzle
+        if swizzle is None:
+            continue
+        if buffer.space is not Space.SHARED or buffer.layout.pad or len(buffer.letters) != 2:
+            yield f"buffer {buffer.name}: a swizzle of {buffer.space.value} memory or padded rows"
+            continue
+        sizes = (swizzle.by, swizzle.every, swizzle.chunk)
+        row = buffer.extent(buffer.layout.order[-1])
+        if swizzle.by < 2 or any(size < 1 or size & (size - 1) for size in sizes):
+            yield f"buffer {buffer.name}: a swizzle of {sizes}"
+        elif row % swizzle.period:
+            yield f"buffer {buffer.name}: a swizzle of {swizzle.period} in rows of {row}"
+        elif swizzle.chunk % wide_access(kernel, buffer):
+            yield f"buffer {buffer.name}: a swizzle of chunks of {swizzle.chunk}"
 
 
 def fragments_are_dealt_like_the_accumulator(program: Program, kernel: Kernel) -> Iterator[str]:

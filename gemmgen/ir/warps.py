@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.formats import numbers
+from gemmgen.formats import STORAGE, numbers
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.closures import Array, Run, Scope, compile_element, compile_expression
 from gemmgen.ir.dtypes import BYTES, DType
@@ -162,4 +162,4 @@ class Warps:
 def as_numbers(found: npt.NDArray[np.generic] | np.generic, dtype: DType) -> F32:
     """What was read, as numbers."""
     values = np.asarray(found)
-    return values if values.dtype == np.float32 else cast(F32, numbers(values, dtype))
+    return cast(F32, numbers(values.view(STORAGE[dtype]), dtype))

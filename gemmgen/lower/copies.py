@@ -217,7 +217,8 @@ def _write_piece(
 
     def target(e: Expr) -> Element:
         index = place | {dealing.column: add(place[dealing.column], e)}
-        return context.in_shared(tile, stage, index)
+        steps, below = {dealing.first_column.name: copy.width}, {ELEMENT.name: copy.width}
+        return context.in_shared(tile, stage, index, steps=steps, below=below)
 
     if copy.width == 1:
         return (Assign(target(Int(0)), source(Int(0))),)
@@ -240,7 +241,8 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
 
     body: tuple[Node, ...]
     if source.space is Space.SHARED:
-        element = context.in_shared(source, node.stage, {letter: own, k: node.k})
+        steps = {register.name: copy.width} if isinstance(register, Var) else None
+        element = context.in_shared(source, node.stage, {letter: own, k: node.k}, steps=steps)
         body = (Assign(target(Int(0)), computable(element, source.dtype)),)
         if copy.width > 1:
             raw, into, convert = _converted(context, copy, target)

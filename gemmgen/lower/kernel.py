@@ -14,6 +14,7 @@ from gemmgen.ir.expanded import (
     Load,
     Multiply,
     Phase,
+    Quit,
     Repeat,
     Set,
     Store,
@@ -27,6 +28,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     Define,
     For,
@@ -91,6 +93,7 @@ def _kernel(context: Context) -> LoweredKernel:
         body,
         context.kernel.spread.threads,
         blocks_per_multiprocessor(context),
+        context.kernel.bounds.origins,
     )
 
 
@@ -209,6 +212,8 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
         case When():
             body, otherwise = _timed(context, node.body), _timed(context, node.otherwise)
             return (If(node.condition, body, otherwise),)
+        case Quit(condition):
+            return (Break(condition),)
         case Phase():
             body = _timed(context, node.body)
             return (Block(node.note, node.origins, body),) if node.note else body

@@ -16,7 +16,10 @@ from gemmgen.target import OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
 
 
 def blocks_per_multiprocessor(context: Context) -> int:
-    """2 where two blocks' threads fit, and their arrays in the registers; else 1."""
+    """What ``launch_bounds`` says; else 2 where two blocks' threads fit, and their arrays in the
+    registers, and 1 where not."""
+    if context.kernel.bounds.blocks:
+        return context.kernel.bounds.blocks
     if context.scalar_sums or 2 * context.kernel.spread.threads > RESIDENT_THREADS:
         return 1
     needed = array_registers(context) + OVERHEAD

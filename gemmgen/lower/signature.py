@@ -164,7 +164,7 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     for letter in _all_letters(context):
         reach = context.step(letter)
         if pipeline is not None and letter == pipeline.letter:
-            reach *= stages
+            reach *= max(stages, pipeline.unroll)
         name = context.extent(letter).name
         reaches[name] = max(reach, reaches.get(name, 0))
     for name, reach in reaches.items():

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
-from gemmgen.ir.atoms import TENSOR_ATOMS
-from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import contraction, copies, edit_buffer, edit_main
+from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import Fact, Said
 from gemmgen.schedule.model import Schedule
@@ -31,7 +29,7 @@ class Pad:
         operands=("a", "b"),
         arguments=(ArgumentSpec("by", minimum=0, maximum=1024, required=True, identity=0),),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize")
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "tensor_core", "vectorize")
 
     pads: tuple[Fact, ...]
     said: Said = field(compare=False)
@@ -76,15 +74,3 @@ def _pad(kernel: Kernel, fact: Fact) -> Kernel:
         return replace(buffer, layout=layout, origins=(*buffer.origins, fact.origin))
 
     return edit_buffer(kernel, name, lengthen)
-
-
-def wide_access(kernel: Kernel, tile: Buffer) -> int:
-    """The widest access to a shared tile: a store is wide where both sides share their last
-    letter; tensor cores load lines of a width of their own."""
-    atom = TENSOR_ATOMS.get(contraction(kernel).atom)
-    widths = [atom.line // BYTES[tile.dtype] if atom else 1]
-    for copy in copies(kernel):
-        same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
-        if copy.src == tile.name or (copy.dst == tile.name and same):
-            widths.append(copy.width)
-    return max(widths)

@@ -13,7 +13,7 @@ its sums pass through a slice of shared memory, where threads take them up for t
 ==> tensor_core via=wmma
     shared acc_shared[m=32, n=32] f32 pad=8   # tensor_core via=wmma
     register acc[m=32, n=32] f32 spread m=2x1x1x16 n=1x2x1x16 x=n group=32   # tensor_core via=wmma
-    loop k by 16
+    loop k step=16
       A_frag = A_shared   # tensor_core via=wmma
       acc += A_frag * B_frag atom=wmma   # tensor_core via=wmma
     C = alpha * acc + beta * C[m, n] through=acc_shared
@@ -34,7 +34,6 @@ from gemmgen.ir.nodes import (
     Copy,
     Kernel,
     Layout,
-    Loop,
     Map,
     Pipeline,
     Program,
@@ -118,7 +117,7 @@ class TensorCore:
     def _rewrite(self, statement: Statement, body: tuple[Copy | Contract, ...]) -> Statement:
         match statement:
             case Pipeline(consume=loops):
-                steps = tuple(Loop(x.letter, body, self.atom.k) for x in loops)
+                steps = tuple(replace(x, body=body, step=self.atom.k) for x in loops)
                 return replace(statement, consume=steps)
             case Map():
                 return replace(statement, through=SUMS)

@@ -71,5 +71,5 @@ class Tile:
 
     def _split(self, statement: Statement, problem: Problem) -> Statement:
         if isinstance(statement, Loop) and self.k is not None:
-            return Pipeline(problem.k, self.k, (), (statement,), (self.said.origin,))
+            return Pipeline(problem.k, self.k, (), (statement,), origins=(self.said.origin,))
         return statement

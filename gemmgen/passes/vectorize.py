@@ -41,7 +41,9 @@ class Vectorize:
         hops=(("a", ("global", "shared")), ("b", ("global", "shared")), ("c", ("global",))),
         arguments=(ArgumentSpec("width", required=True, maximum=16, identity=1),),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core"),
+    )
 
     widths: tuple[Fact, ...]
     said: Said = field(compare=False)

@@ -145,8 +145,9 @@ def _unknown(text: str, span: Span) -> Refusal:
     meant = small if small in DTYPES else DTYPES_ELSEWHERE.get(small)
     listed = f"the types are {', '.join(DTYPES)}"
     later = next((why for names, why in DTYPES_LATER if small in names.split()), None)
-    return Refusal(
-        f"the type {shown(text)} is not in this version",
-        at=span,
-        hint=f"did you mean {meant}?" if meant else later or listed,
+    told = (
+        f"the type {shown(text)} is not in this version"
+        if later
+        else f"there is no type {shown(text)}"
     )
+    return Refusal(told, at=span, hint=f"did you mean {meant}?" if meant else later or listed)

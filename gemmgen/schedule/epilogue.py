@@ -51,7 +51,8 @@ def _check_range(number: Word, acc: DType) -> None:
             at=number.span,
             hint=f"{acc} ends at {largest}",
         )
-    if 0 < value < smallest:
+    digits = number.text.lower().partition("e")[0]
+    if value < smallest and digits.strip("0."):
         raise Refusal(
             f"{shown(number.text)} is zero in {acc}, in which the epilogue computes",
             at=number.span,

@@ -133,4 +133,5 @@ class Schedule:
     requires: tuple[Require, ...] = ()
     directives: tuple[Directive, ...] = ()
     epilogue: Epilogue | None = None
+    dtype_span: Span = field(default=NOWHERE, compare=False)
     source: Source = field(default=Source(""), compare=False)

@@ -23,6 +23,7 @@ from gemmgen.schedule.heads import (
 )
 from gemmgen.schedule.model import (
     DEFAULT_GEMM,
+    NOWHERE,
     Assume,
     Choice,
     Directive,
@@ -93,6 +94,7 @@ class _Checker:
             self._requires(),
             directives,
             self._epilogue(kernel, dict(dtypes)["acc"]),
+            next((raw.span for raw in self.contents.dtypes), NOWHERE),
             self.source,
         )
 

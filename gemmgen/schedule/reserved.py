@@ -62,7 +62,8 @@ _PATTERNS = (
 
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
-    unfused ahead GROUP STAGES THREADS shared_memory blocks error stream acc_shared sums spot
+    unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream
+    acc_shared sums spot
     """)
 """Names that the emitted text uses whatever the schedule."""
 
@@ -81,7 +82,7 @@ CONSTANTS = {
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 
 VARIABLES = (
-    *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next"),
+    *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round"),
     *("warp", "slice", "frag"),
 )
 """First words of the emitted text's variables along a letter: ``tile_k``."""

@@ -71,17 +71,17 @@ EXAMPLES = {
     "tensor_core": "tensor_core via=wmma",
     "vectorize": "vectorize A B C width=4",
     "pad": "pad A by=4",
+    "swizzle": "swizzle A by=4 every=4 chunk=8",
     "double_buffer": "double_buffer A B",
     "async_copy": "async_copy A B via=cp_async",
+    "unroll": "unroll k=4",
+    "launch_bounds": "launch_bounds blocks=2",
     "raster": "raster group=8",
     EPILOGUE: "fuse_epilogue relu(acc + bias[n])",
 }
 """What a statement looks like, for hints."""
 
 LATER = {
-    "swizzle": "`pad A by=4` removes bank conflicts too",
-    "unroll": "remove the line: loops of constant length are left to the compiler's unrolling",
-    "launch_bounds": "remove the line: the block's size is fixed by `tile` and `register_block`",
     "split_k": "remove the line: one block computes the whole sum of its tile",
     "persistent": "remove the line: a block computes one tile",
     "cluster": "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",
@@ -159,6 +159,11 @@ _ELSEWHERE = (
     ),
     ("unroll", "Exo unroll_loop, CLBlast KWI", "unroll_loop unr ilp kwi"),
     ("cluster", "CUTLASS cluster shape", "cluster_shape"),
+    (
+        "launch_bounds",
+        "CUDA minBlocksPerMultiprocessor, Numba max_registers",
+        "min_blocks minblocks min_blocks_per_multiprocessor maxrregcount max_registers occupancy",
+    ),
     ("warp_specialize", "CUTLASS pingpong", "pingpong warp_specialized kernel_schedule"),
     ("gemm", "einsum, matmul", "matmul einsum compute mm gemv contract algorithm"),
     ("require", "Kernel Tuner restrictions", "restrictions constraint limit assert"),

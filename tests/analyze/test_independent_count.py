@@ -33,6 +33,7 @@ SCHEDULES = {
     "vectorized": BLOCKED + "vectorize A B C width=4\npad A by=4\ndouble_buffer A B",
     "vectorized by two": BLOCKED + "vectorize A B C width=2\npad A by=2",
     "C transposed": "gemm C[n, m] = A[m, k] * B[k, n]" + BLOCKED + "vectorize A B C width=4",
+    "rounds of two tiles": BLOCKED + "double_buffer A B\nunroll k=2 tile_k=2",
     "warp_tiled": "tile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nwarp_tile m=32 n=32\n"
     "register_block m=4 n=8\nvectorize A B C width=4\npad A by=4\n"
     "double_buffer A B A.register B.register\nraster group=2",

@@ -28,6 +28,8 @@ GIVEN: dict[str, list[str]] = {
     "pad": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
     "double_buffer": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
     "async_copy": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "double_buffer A"],
+    "unroll": ["tile m=16 n=16 k=8"],
+    "launch_bounds": ["tile m=16 n=16"],
     "raster": ["tile m=16 n=16"],
     "fuse_epilogue": [],
 }

@@ -30,6 +30,8 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "pad",
         "double_buffer",
         "async_copy",
+        "unroll",
+        "launch_bounds",
         "raster",
         "fuse_epilogue",
     )
