@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 
 from gemmgen.errors import Mistake, ScheduleError
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import AxisSpread, Buffer, Program, Space
@@ -16,6 +17,7 @@ from gemmgen.schedule.roles import roles
 from gemmgen.source import Span
 from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
 
+REGISTER_BYTES = 4
 LARGEST = 4096
 """The largest side of a tile that ``tile`` takes."""
 
@@ -149,20 +151,20 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
 def _total(tile: Buffer, changed: Mapping[str, int]) -> int:
     """Bytes of a tile in shared memory, with other extents along some letters."""
     rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.layout.order)
-    return tile.layout.stages * rows * (columns + tile.layout.pad) * 4
+    return tile.layout.stages * rows * (columns + tile.layout.pad) * BYTES[tile.dtype]
 
 
 def _bytes(tile: Buffer) -> str:
     sizes = [tile.extent(letter) for letter in tile.layout.order]
     row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
     stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
-    return f"{tile.name}: {stages}{sizes[0]} x {row} x 4 bytes = {_total(tile, {}):,}"
+    return f"{tile.name}: {stages}{sizes[0]} x {row} x {BYTES[tile.dtype]} bytes = {_total(tile, {}):,}"
 
 
 def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     """A thread's own arrays must fit in registers: indexed arrays elsewhere are slow memory."""
-    tiles = [b for b in program.main.buffers if b.space is Space.REGISTER]
-    counts = [(b.name, b.registers) for b in tiles]
+    tiles = [b for b in program.main.buffers if b.space is Space.REGISTER and b.spread]
+    counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
     by_fragments = program.main.spread.group > 1
     share = _share(program.main.spread.axes) or "a smaller register_block, such as 8 x 8"
@@ -193,6 +195,13 @@ def _smaller_warp(program: Program) -> str:
 def _sides(size: int) -> Iterator[int]:
     """The multiples of 16 that divide ``size``."""
     return (side for side in range(16, size + 1, 16) if size % side == 0)
+
+
+def registers_of(tile: Buffer) -> int:
+    """32-bit registers that a thread's part of a tile takes."""
+    assert tile.spread is not None
+    elements = tile.layout.stages * tile.spread.registers
+    return -(-elements * BYTES[tile.dtype] // REGISTER_BYTES)
 
 
 def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:

@@ -15,20 +15,20 @@ Atom = Literal["fma", "wmma"]
 class TensorAtom:
     """An instruction for all lanes of a warp: ``m`` x ``n`` sums of ``k`` products each.
 
-    ``since`` gives for each type of its operands the first architecture that has it (80: sm_80);
-    its sums are f32.  ``line`` is what the lines of an operand in shared memory must be a multiple
-    of, in bytes.
+    Both operands are of one of ``types``, the sums f32.  ``line``: bytes of which the distance of
+    an operand's lines in shared memory is a multiple.
     """
 
     m: int
     n: int
     k: int
-    since: tuple[tuple[DType, int], ...]
+    types: tuple[DType, ...]
     line: int
 
 
 # The CUDA C++ Programming Guide, "Warp Matrix Functions": shapes, types, and that a leading
-# dimension is a multiple of 16 bytes.
-WMMA = TensorAtom(16, 16, 16, (("f16", 70), ("bf16", 80)), 16)
+# dimension is a multiple of 16 bytes.  The PTX manual asks f16 for 32; ldmatrix, which compilers
+# make of it, needs 16.  Every architecture here multiplies the types that it has at all.
+WMMA = TensorAtom(16, 16, 16, ("f16", "bf16"), 16)
 
 TENSOR_ATOMS: dict[Atom, TensorAtom] = {"wmma": WMMA}

@@ -14,7 +14,7 @@ from math import prod
 from typing import Literal
 
 from gemmgen.ir.atoms import Atom
-from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
 
@@ -151,12 +151,6 @@ class Buffer:
         assert size is not None
         return size
 
-    @property
-    def registers(self) -> int:
-        """32-bit registers that a thread gives to a register tile."""
-        assert self.spread is not None
-        return self.layout.stages * self.spread.registers * BYTES[self.dtype] // 4
-
 
 @dataclass(frozen=True)
 class Work:
@@ -233,7 +227,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Loop:
-    """Serial over one letter, ``step`` at a time: over the tile inside a pipeline, else the problem.
+    """Serial over one letter, ``step`` at a time; over the tile in a pipeline, else the problem.
 
     ``unroll`` terms at a time; 0 where ``expand`` chooses.
     """

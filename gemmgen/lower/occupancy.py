@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.nodes import Space
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import staging_array
@@ -30,9 +30,14 @@ def array_registers(context: Context) -> int:
     """Registers that a thread's sums, fragments and staged pieces take."""
     total = 0
     for buffer in context.kernel.buffers:
-        if buffer.space is Space.REGISTER:
-            total += buffer.registers
+        if buffer.space is Space.REGISTER and buffer.spread is not None:
+            total += _words(buffer.layout.stages * buffer.spread.registers, buffer.dtype)
     for copy in context.expanded.staged:
-        staged = staging_array(context, copy)
-        total += prod(staged.sizes) * BYTES[staged.dtype] // 4
+        array = staging_array(context, copy)
+        total += _words(prod(array.sizes), array.dtype)
     return total
+
+
+def _words(elements: int, dtype: DType) -> int:
+    """32-bit registers that so many elements take."""
+    return -(-elements * BYTES[dtype] // 4)

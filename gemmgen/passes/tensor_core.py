@@ -166,23 +166,16 @@ class TensorCore:
 
     def _check_types(self, program: Program) -> None:
         a, b = program.problem.a, program.problem.b
-        types = " or ".join(dtype for dtype, _ in self.atom.since)
-        if a.dtype != b.dtype or a.dtype not in dict(self.atom.since):
-            wanted = next((t.dtype for t in (a, b) if t.dtype in dict(self.atom.since)), "f16")
-            raise Refusal(
-                f"tensor_core via={self.via} multiplies {types}, both operands alike",
-                at=self.said.span,
-                notes=(f"{a.name} is {a.dtype}, {b.name} is {b.dtype}",),
-                hint=f"dtype {a.name}={wanted} {b.name}={wanted}, or register_block",
-            )
-        since = dict(self.atom.since)[a.dtype]
-        if int(program.target.removeprefix("sm_").rstrip("a")) < since:
-            raise Refusal(
-                f"{program.target} multiplies no {a.dtype} on its tensor cores",
-                at=self.said.span,
-                notes=(f"{a.dtype} is multiplied from sm_{since} on",),
-                hint=f"target sm_{since} or later",
-            )
+        if a.dtype == b.dtype and a.dtype in self.atom.types:
+            return
+        wanted = next((t.dtype for t in (a, b) if t.dtype in self.atom.types), "f16")
+        raise Refusal(
+            f"tensor_core via={self.via} multiplies {' or '.join(self.atom.types)}, both operands "
+            "alike",
+            at=self.said.span,
+            notes=(f"{a.name} is {a.dtype}, {b.name} is {b.dtype}",),
+            hint=f"dtype {a.name}={wanted} {b.name}={wanted}, or register_block",
+        )
 
     def _check_shared(self, kernel: Kernel, problem: Problem, contract: Contract) -> None:
         missing = [
