@@ -37,7 +37,8 @@ def _operator(name: str) -> Operation:
 
 ARITHMETIC = {"+": _operator("add"), "-": _operator("sub"), "*": _operator("mul")}
 INTEGER = {"/": _operator("floordiv"), "%": _operator("mod"), "^": _operator("xor")}
-"""Of integers alone.  They are C's where both operands are not negative, as all index arithmetic is."""
+"""Of integers alone.  They are C's where both operands are not negative, as all index arithmetic
+is."""
 
 COMPARE = {
     "<": _operator("lt"),

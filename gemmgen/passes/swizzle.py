@@ -176,17 +176,14 @@ def _chosen(kernel: Kernel, tile: Buffer, wish: Wish) -> Pattern:
     plain = conflicts(found, row, None)
     if least >= plain and not wish.given:
         tensor = wish.operand.tensor
+        told = f"each phase of stores to and reads from {tile.name} is one wavefront as it is"
+        if plain:
+            told = f"in {len(fitting)} permutations {least} wavefronts too many at the least, "
+            told += f"and {plain} without"
         raise Refusal(
             f"swizzle {tensor}: no permutation of its rows has fewer bank conflicts",
             at=wish.operand.span,
-            notes=(
-                (
-                    f"{plain} wavefronts a step beyond one a phase without it, in "
-                    f"{len(fitting)} permutations {least} at the least"
-                    if plain
-                    else f"each phase of stores to and reads from {tile.name} is one wavefront as it is"
-                ),
-            ),
+            notes=(told,),
             hint="remove the line",
         )
     return fitting[at]

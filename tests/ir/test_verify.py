@@ -40,6 +40,10 @@ PLANTED = [
         "acc[m=128, n=128] f32",
         "acc[m=128, n=128] f32 stages=2",
     ),
+    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle=3 every=1 chunk=4"),
+    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle=2 every=1 chunk=2"),
+    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle=64 every=1 chunk=4"),
+    ("swizzles_permute_rows", FAST, "pad=4", "pad=4 swizzle=2 every=1 chunk=4"),
     (
         "fragments_are_dealt_like_the_accumulator",
         FAST,
