@@ -158,8 +158,8 @@ def _bytes(tile: Buffer) -> str:
     sizes = [tile.extent(letter) for letter in tile.layout.order]
     row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
     stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
-    element, total = BYTES[tile.dtype], _total(tile, {})
-    return f"{tile.name}: {stages}{sizes[0]} x {row} x {element} bytes = {total:,}"
+    size = BYTES[tile.dtype]
+    return f"{tile.name}: {stages}{sizes[0]} x {row} x {size} bytes = {_total(tile, {}):,}"
 
 
 def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:

@@ -40,8 +40,16 @@ def slot(kernel: Kernel, loop: Loop, fragment: str, k: Expr) -> Stage:
     if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
         if isinstance(k, Int):
             return Stage(Int(k.value // loop.step % 2))
-        return Stage(Binary("%", div(k, step_of(loop)), Int(2)))
+        return Stage(Binary("%", _number(loop, k), Int(2)))
     return NO_STAGE
+
+
+def _number(loop: Loop, k: Expr) -> Expr:
+    """Which step begins at ``k``, or at the step behind it."""
+    step = step_of(loop)
+    if isinstance(k, Binary) and k.right == step != Int(1):
+        return plus(div(k.left, step), Int(1))
+    return div(k, step)
 
 
 def fetches(kernel: Kernel, loop: Loop) -> tuple[Copy, ...]:

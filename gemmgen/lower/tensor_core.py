@@ -9,6 +9,7 @@ from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply, Stage
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
+    Block,
     Define,
     For,
     FragmentArray,
@@ -30,6 +31,8 @@ from gemmgen.target import WARP
 
 LANE, PIECE, SPOT = Var("lane"), Var("piece"), Var("spot")
 SUMS = "sums"
+LEAVING = "the sums of some fragments, to shared memory"
+TAKING = "taken up by the warp's lanes, neighbours by one"
 FLOATS = 4
 """Sums that a lane takes up in one access."""
 
@@ -92,11 +95,11 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
     number = mul(div(names.warp_place(outer), names.warp(outer)), names.instruction(outer))
 
     def pass_on(at: Expr) -> tuple[Node, ...]:
+        leaving = _each(context, inner, lambda other: _leave(context, slice_, at, other))
+        taking = (_take_up(context, node, slice_, at), WarpBarrier())
         return (
-            *_each(context, inner, lambda other: _leave(context, slice_, at, other)),
-            WarpBarrier(),
-            _take_up(context, node, slice_, at),
-            WarpBarrier(),
+            Block(LEAVING, slice_.origins, (*leaving, WarpBarrier())),
+            Block(TAKING, node.origins, taking),
         )
 
     return (Define(first.name, number), *_each(context, outer, pass_on))
