@@ -25,6 +25,7 @@ from gemmgen.emit.header import (
 from gemmgen.emit.intrinsics import intrinsics_of
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
+from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
@@ -148,7 +149,9 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
     lines = _shared_comment(arrays)
     aligned = max(array.aligned for array in arrays)
-    lines.append(f"alignas({aligned}) extern __shared__ unsigned char shared_memory[];")
+    # Declarations of one name are aligned alike, also those of several kernels in one file.
+    memory = "shared_memory" if aligned == ACCESS else f"shared_memory_{aligned}"
+    lines.append(f"alignas({aligned}) extern __shared__ unsigned char {memory}[];")
     before: list[str] = []
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
@@ -156,7 +159,7 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
         stored = STORED[array.dtype]
         lines.append(
             f"{stored}(*const {array.name}){inner} ="
-            f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
+            f" reinterpret_cast<{stored}(*){inner}>({memory}{offset});"
         )
         before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
     return [*lines, ""]

@@ -23,7 +23,7 @@ def _checks(context: Context) -> Iterator[Check]:
         parts = (_divides(names.warp(x), names.instruction(x)) for x in (m, n))
         yield Check(_both(*parts), "the fragments fill a warp's tile")
         k = context.problem.k
-        yield Check(_divides(names.block(k), names.instruction(k)), "and the steps a tile's terms")
+        yield Check(_divides(names.block(k), names.instruction(k)), "the steps fill the tile")
     elif not context.scalar_sums:
         whole = names.warp if context.has_warps else names.block
         parts = (_divides(whole(x), names.registers(x)) for x in (m, n))

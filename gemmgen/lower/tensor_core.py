@@ -31,8 +31,8 @@ from gemmgen.target import WARP
 
 LANE, PIECE, SPOT = Var("lane"), Var("piece"), Var("spot")
 SUMS = "sums"
-LEAVING = "the sums of some fragments, to shared memory"
-TAKING = "taken up by the warp's lanes, neighbours by one"
+LEAVING = "some of the warp's sums go to shared memory"
+TAKING = "its lanes take up neighbouring ones"
 FLOATS = 4
 """Sums that a lane takes up in one access."""
 

@@ -63,7 +63,7 @@ _PATTERNS = (
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
     unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream
-    acc_shared sums spot
+    acc_shared sums spot shared_memory_32
     """)
 """Names that the emitted text uses whatever the schedule."""
 
