@@ -31,7 +31,7 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
         *_shared(schedule, program, kernel),
     )
     mistakes = (
-        *(block or tuple(check_residency(schedule, program, kernel))),
+        *(block or tuple(check_residency(schedule, program, kernel, _sums(program)))),
         *_required(schedule, kernel),
     )
     if mistakes:
@@ -203,6 +203,10 @@ def registers_of(tile: Buffer) -> int:
     assert tile.spread is not None
     elements = tile.layout.stages * tile.spread.registers
     return -(-elements * BYTES[tile.dtype] // REGISTER_BYTES)
+
+
+def _sums(program: Program) -> int:
+    return registers_of(program.main.buffer("acc"))
 
 
 def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:

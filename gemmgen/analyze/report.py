@@ -8,6 +8,7 @@ from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.analyze.resources import Resources
 
 JOINED = "counted as written; the compiler joined reads of neighbours into wide ones: see code"
 
@@ -167,6 +168,7 @@ def _resources(e: Explanation) -> Section:
         ("shared memory", f"{used.shared:,} bytes a block"),
         ("registers", registers),
         *((("code", code),) if code else ()),
+        ("main loop", _loop(used)),
         (
             "occupancy",
             f"{occupancy.blocks} blocks an SM, limited by {occupancy.limiter} ({limits}); "
@@ -179,6 +181,18 @@ def _resources(e: Explanation) -> Section:
         ),
     )
     return Section("resources", (), rows)
+
+
+def _loop(used: Resources) -> str:
+    """The compiled loop over k tiles: how much of it computes, and the register reuse cache."""
+    loop = used.loop
+    if loop is None:
+        return f"not available: {used.unread}"
+    return (
+        f"{loop.count:,} {loop.arithmetic} and {loop.others:,} other instructions "
+        f"({loop.overhead:.0%}); {loop.reuse:.0%} of the {loop.arithmetic} mark an operand .reuse, "
+        f"{loop.operands:.0%} of the operands"
+    )
 
 
 def _roofline(e: Explanation) -> Section:

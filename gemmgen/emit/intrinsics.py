@@ -15,8 +15,10 @@ from gemmgen.emit.wmma import load_function, multiply_function, store_function, 
 from gemmgen.ir.dtypes import ACCESS, BYTES
 from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import (
+    AtomicAdd,
     Commit,
     CopyAsync,
+    CountIn,
     LoadFragment,
     MultiplyFragments,
     StoreFragment,
@@ -46,6 +48,27 @@ __device__ __forceinline__ void gg_wait_group()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }"""
+
+COUNT_IN = "gg_count_in"
+COUNT_IN_TEXT = f"""\
+// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
+// last barrier is seen behind the next one by every block that counts later.
+__device__ __forceinline__ unsigned {COUNT_IN}(unsigned *counter, unsigned last)
+{{
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;"
+                 : "=r"(before) : "l"(counter), "r"(last) : "memory");
+    return before;
+}}"""
+
+ADD = "gg_add"
+ADD_TEXT = """\
+// Adds to what other blocks add to as well.
+__device__ __forceinline__ void gg_add({type} *target, {type} value)
+{{
+    asm volatile("red.relaxed.gpu.add.{suffix} [%0], %1;"
+                 :: "l"(target), "{register}"(value) : "memory");
+}}"""
 
 SHUFFLE = """\
 // {what}; all lanes of the warp call it together.
@@ -154,6 +177,9 @@ _ALL: dict[tuple[str, str], str] = {
     },
     ("gg_commit_group", ""): COMMIT,
     ("gg_wait_group", ""): WAIT,
+    (ADD, "float"): ADD_TEXT.format(type="float", suffix="f32", register="f"),
+    (ADD, "double"): ADD_TEXT.format(type="double", suffix="f64", register="d"),
+    (COUNT_IN, ""): COUNT_IN_TEXT,
     **{(name, ""): text for name, text in wmma_texts().items()},
 }
 """By name and, of overloads, the type that they take."""
@@ -172,6 +198,10 @@ def _used(node: object) -> Iterator[tuple[str, str]]:
             yield "gg_commit_group", ""
         case Wait():
             yield "gg_wait_group", ""
+        case CountIn():
+            yield COUNT_IN, ""
+        case AtomicAdd():
+            yield ADD, STORED[node.dtype]
         case LoadFragment():
             yield load_function(node), ""
         case MultiplyFragments():

@@ -63,6 +63,7 @@ class Stream(AbstractContextManager["Stream"], Protocol):
     def synchronize(self) -> None: ...
     def begin_capture(self) -> None: ...
     def end_capture(self) -> Graph: ...
+    def is_capturing(self) -> bool: ...
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -115,6 +116,8 @@ class Cuda(Protocol):
     runtime: Runtime
     device: DeviceModule
     Event: Callable[[], Event]
+    Memory: Callable[[int], object]
+    MemoryPointer: Callable[[object, int], object]
     ExternalStream: Callable[[int], Stream]
 
     def Stream(self, *, non_blocking: bool = False) -> Stream: ...

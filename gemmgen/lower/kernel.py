@@ -7,9 +7,12 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
     Await,
     Close,
+    CountIn,
     ExpandedKernel,
     ExpandedProgram,
     Fetch,
+    Gather,
+    HandOver,
     Issue,
     Load,
     Multiply,
@@ -42,7 +45,7 @@ from gemmgen.ir.lowered import (
 )
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.simplify import add, div, mul, simplify
-from gemmgen.lower import asynchronous, contraction, copies, epilogue, tensor_core
+from gemmgen.lower import asynchronous, contraction, copies, epilogue, split, tensor_core
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
@@ -77,7 +80,7 @@ def _kernel(context: Context) -> LoweredKernel:
     work = _body(context, context.expanded)
     starts = _dealing_starts(context)
     body = (
-        *placement(context, needs_tid=_copies_together(context)),
+        *placement(context, needs_tid=_copies_together(context) or context.is_split),
         *starts,
         *_arrays(context),
         *work,
@@ -151,7 +154,8 @@ def _registers(context: Context, buffer: Buffer) -> Node:
             return Define("acc", Float(0.0), "float", mutable=True)
         sizes = tuple(context.axis(x).registers for x in context.letters)
         shape: tuple[Expr, ...] = tuple(names.registers(x) for x in context.letters)
-        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True)
+        wide = context.is_split and split.piece_width(context) > 1
+        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True, wide=wide)
     (letter,) = buffer.letters
     shape, sizes = (names.registers(letter),), (context.axis(letter).registers,)
     if buffer.layout.stages > 1:
@@ -204,6 +208,12 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
             return (Block("the epilogue", node.origins, by.store(context, node)),)
         case Sync():
             return (Barrier(),)
+        case HandOver():
+            return split.hand_over(context, node)
+        case CountIn():
+            return split.count_in(context, node)
+        case Gather():
+            return split.gather(context, node)
         case Set():
             return (_set(node),)
         case Repeat():

@@ -9,8 +9,9 @@ from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.lowered import Block, Define, Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import TID, Context
+from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
-BLOCK, X, Y = Var("blockIdx.x"), Var("threadIdx.x"), Var("threadIdx.y")
+X, Y = Var("threadIdx.x"), Var("threadIdx.y")
 GROUP = Var("GROUP")
 
 
@@ -21,25 +22,42 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
         body = (*_blocks(context), *_single(context))
         origins = tuple(dict.fromkeys((*work.origins, *acc.origins)))
         return (Block("the thread's element of C", origins, body),) if origins else body
-    tiles = (*_blocks(context), *_tiles(context))
+    tiles = (*_blocks(context), *_parts(context), *_tiles(context))
+    note = "the block's tile of C"
+    if context.is_split:
+        tiles = (*tiles, *range_of_part(context))
+        note += " and its part of the terms"
     threads = tuple(_threads(context, needs_tid))
+    owner = "warp" if context.by_fragments else "thread"
     return (
-        Block("the block's tile of C", work.origins, tiles),
-        Block(
-            f"the {'warp' if context.by_fragments else 'thread'}'s place in it",
-            acc.origins,
-            threads,
-        ),
+        Block(note, work.origins, tiles),
+        Block(f"the {owner}'s place in it", acc.origins, threads),
     )
 
 
 def _blocks(context: Context) -> Iterator[Node]:
     """How many tiles C has along each letter; a ragged edge is a tile too."""
     rows, columns = context.letters
-    needed = (rows, columns) if context.kernel.work.raster > 1 else (columns,)
+    both = context.kernel.work.raster > 1 or context.is_split
+    needed = (rows, columns) if both else (columns,)
     for letter in needed:
         last = div(sub(context.extent(letter), Int(1)), names.block(letter))
         yield Define(f"blocks_{letter}", add(last, Int(1)))
+
+
+def _parts(context: Context) -> Iterator[Node]:
+    """Tiles first, then parts: blocks that run together then read the same range of A and B, which
+    the L2 cache holds, as if the matrices were so short."""
+    if context.is_split:
+        rows, columns = context.letters
+        yield Define(TILES.name, mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}")))
+        yield Define(PART.name, div(BLOCK, TILES))
+        yield Define(TILE.name, mod(BLOCK, TILES))
+
+
+def _number(context: Context) -> Var:
+    """The number of the block's tile."""
+    return TILE if context.is_split else BLOCK
 
 
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
@@ -49,7 +67,7 @@ def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
             Var("within"), Var("height")
         )
     columns = Var(f"blocks_{context.letters[1]}")
-    return div(BLOCK, columns), mod(BLOCK, columns)
+    return div(_number(context), columns), mod(_number(context), columns)
 
 
 def _tiles(context: Context) -> Iterator[Node]:
@@ -66,10 +84,11 @@ def _bands(context: Context) -> Iterator[Node]:
     rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
     full, band = Var("band_rows"), Var("band")
     yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
-    yield Define(band.name, mul(div(BLOCK, Binary("*", full, columns)), full))
+    tile = _number(context)
+    yield Define(band.name, mul(div(tile, Binary("*", full, columns)), full))
     left = sub(rows, band)
     yield Define("height", Select(less(left, full), left, full))
-    yield Define("within", mod(BLOCK, Binary("*", full, columns)))
+    yield Define("within", mod(tile, Binary("*", full, columns)))
 
 
 def _single(context: Context) -> Iterator[Node]:

@@ -142,7 +142,7 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     taken, sum_of = _sums(width, sum_at)
     columns = (
         Define(inner, index[inner]),
-        *epilogue.neighbours(context, node, sum_of, taken),
+        *epilogue.neighbours(context, node, epilogue.Own(sum_of), taken),
     )
     inside = context.inside(outer, Var(outer))
     body = (
@@ -155,7 +155,9 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     return For(PIECE.name, Int(0), pieces, Int(1), body, unroll=True)
 
 
-def _sums(width: int, sum_at: Callable[[Expr], Element]) -> tuple[tuple[Node, ...], epilogue.Sum]:
+def _sums(
+    width: int, sum_at: Callable[[Expr], Element]
+) -> tuple[tuple[Node, ...], epilogue.ByElement]:
     """A lane's neighbours, taken up 16 bytes at a time (and how), and where they then are."""
     if width == 1:
         return (), sum_at

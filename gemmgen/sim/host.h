@@ -21,6 +21,17 @@
 #define __syncthreads() gg_barrier(__LINE__)
 extern "C" void gg_barrier(int line);
 
+#define __syncthreads_or(predicate) gg_barrier_or(predicate, __LINE__)
+extern "C" int gg_barrier_or(int predicate, int line);
+
+// Of several blocks: what one wrote before a barrier before gg_count_in is seen by those that count
+// on the same counter later, behind a barrier.  gg_add and CUDA's own atomic functions are
+// undivided, and order nothing.
+extern "C" unsigned gg_count_in(unsigned *counter, unsigned last);
+void gg_add(float *target, float value);
+void gg_add(double *target, double value);
+extern "C" unsigned atomicInc(unsigned *counter, unsigned last);
+
 #define __syncwarp() gg_warp_barrier(__LINE__)
 extern "C" void gg_warp_barrier(int line);
 

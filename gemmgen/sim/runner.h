@@ -5,6 +5,7 @@
 //   copies.cpp  asynchronous copies
 //   warp.cpp    where the lanes of a warp meet
 //   tensor.cpp  what a warp's tensor core multiplies
+//   blocks.cpp  what several blocks count and add to
 //   memory.cpp  buffers between guard pages, shared memory
 //   request.cpp what is asked on standard input and answered on standard output
 //   faults.cpp  what is found wrong, and what ends a run
@@ -14,6 +15,7 @@
 //
 //   accesses.cpp    each load and store: bounds and alignment
 //   shadow.cpp      and who touched the words before: races, what was never written
+//   order.cpp       what one block did before another, by the counters of both
 //   arithmetic.cpp  each index of an array and each operation on integers
 #pragma once
 
@@ -67,7 +69,9 @@ constexpr unsigned MAX_RANK = 6;
 struct Tensor {
   uint32_t buffer, rank;
   uint32_t readable;  // 0: what it holds before the launch means nothing
+  uint32_t shared;    // 1: several blocks may write an element, one after another
   uint32_t element;   // bytes
+  uint32_t unused;
   uint64_t offset;    // bytes into the buffer
   uint64_t shape[MAX_RANK], strides[MAX_RANK];
 };
@@ -188,6 +192,10 @@ bool is_fiber_guard(const unsigned char *address);
 
 // warp.cpp
 bool release_warps();  // those that have met; no thread runs on by itself when it is called
+
+// accesses.cpp and order.cpp, which are not there where the kernel is no checked build
+void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) __attribute__((weak));
+void note_count(const unsigned *counter) __attribute__((weak));
 
 // faults.cpp
 void install_fault_handlers();

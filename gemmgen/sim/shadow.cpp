@@ -16,6 +16,10 @@ struct Cell {
   uint32_t write_pc, read_pc;
   uint32_t under_way;  // the first interval of the block whose asynchronous copy has not landed
   uint16_t writer, reader, second_reader;
+  bool atomic;  // the write was
+  // The one before it, of another block, where both were atomic; 0 is never.
+  uint32_t added, add_block, add_pc;
+  uint16_t adder;
   // Barriers of their warps that these threads had passed in that interval.
   uint16_t write_epoch, read_epoch, second_epoch;
 };
@@ -128,9 +132,10 @@ void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   cell.write_pc = touch.pc;
 }
 
-// An element of a tensor has one writer in the whole launch.  Of its readers the first block's are
-// remembered: blocks are ordered by nothing.
-void touch_element(Cell &cell, const Touch &touch, const Where &where, bool readable) {
+// An element of a tensor has one writer in the whole launch; where it is shared, writers come one
+// after another, or are atomic.  Of its readers the first block's are remembered: blocks are ordered
+// by nothing but counters.
+void touch_element(Cell &cell, const Touch &touch, const Where &where, const Tensor &tensor) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval, block = blockIdx.x;
   const bool was_written = cell.written >= state.launch_interval;
@@ -138,14 +143,20 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, bool read
   const bool same_writer = cell.writer == me && cell.write_block == block;
   if (was_written && !same_writer) {
     const Access writer = {cell.write_pc, 0, cell.write_block, cell.writer, 1};
-    if (touch.write) {
+    if (touch.write && !tensor.shared) {
       report(found(TWO_OWNERS, touch, where, writer));
-    } else if (cell.write_block != block || cell.written == now) {
+    } else if (!(touch.atomic && cell.atomic) &&
+               !precedes_now(cell.write_block, cell.written, cell.writer)) {
       report(found(RACE, touch, where, writer));
     }
   }
+  if (!touch.atomic && was_written && cell.atomic && cell.added >= state.launch_interval &&
+      !precedes_now(cell.add_block, cell.added, cell.adder)) {
+    report(found(RACE, touch, where, {cell.add_pc, 0, cell.add_block, cell.adder, 1}));
+  }
+  const bool reads = !touch.write || touch.atomic;
+  if (reads && !was_written && !tensor.readable) report(found(UNWRITTEN, touch, where));
   if (!touch.write) {
-    if (!was_written && !readable) report(found(UNWRITTEN, touch, where));
     if (was_read && cell.read_block != block) return;
     cell.read = now;
     cell.read_block = block;
@@ -153,13 +164,22 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, bool read
     cell.read_pc = touch.pc;
     return;
   }
-  if (was_read && (cell.read_block != block || (cell.read == now && cell.reader != me))) {
+  if (was_read && !precedes_now(cell.read_block, cell.read, cell.reader)) {
     report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader, 0}));
+  }
+  if (!touch.atomic || !was_written) {
+    cell.added = 0;
+  } else if (cell.atomic && cell.write_block != block) {
+    cell.added = cell.written;
+    cell.add_block = cell.write_block;
+    cell.adder = cell.writer;
+    cell.add_pc = cell.write_pc;
   }
   cell.written = now;
   cell.write_block = block;
   cell.writer = me;
   cell.write_pc = touch.pc;
+  cell.atomic = touch.atomic;
 }
 
 }  // namespace
@@ -204,7 +224,7 @@ void touch_tensor(const Touch &touch, const Where &where, size_t element) {
   const Tensor &tensor = state.tensors[where.index];
   Cell *cells = tensor_cells[where.index] + element * (tensor.element / word_bytes);
   for (size_t word = 0; word < touch.bytes / word_bytes; ++word) {
-    touch_element(cells[word], touch, where, tensor.readable != 0);
+    touch_element(cells[word], touch, where, tensor);
   }
 }
 
