@@ -9,9 +9,9 @@ tile and of the k tile; guards compare them with extents.
   same sectors and lines a request.  Shared addresses do not depend on the block.  So one block of
   each such class is walked and counts for all; a tile at a ragged edge is in a class of its own
   along that letter.
-- The same holds for two trips of a loop that pass the same guards and lie a multiple of so many elements
-  and of the number of shared stages apart: a *period*.  Guards are comparisons with a loop's
-  variable, so each changes at most once; the first and the last trips are walked, and where the
+- The same holds for two trips of a loop that pass the same guards and lie a multiple of so many
+  elements and of the number of shared stages apart: a *period*.  Guards are comparisons with a
+  loop's variable, so each changes at most once; the first and the last trips are walked, and where the
   periods behind the first and before the last ones count alike, so do all between them.  Where they
   do not, every trip is walked.
 """

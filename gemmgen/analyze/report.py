@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice
-from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.analyze.resources import Resources
+from gemmgen.ir.dtypes import BYTES, DType
 
 JOINED = "counted as written; the compiler joined reads of neighbours into wide ones: see code"
 

@@ -159,7 +159,8 @@ def _shared_lines(kernel: LoweredKernel) -> list[str]:
 
 
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
-    """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
+    """Arrays laid one after another in the memory that the launch passes (over 48 KiB), each where
+    wide accesses can begin."""
     lines = _shared_comment(arrays)
     aligned = max(array.aligned for array in arrays)
     # Declarations of one name are aligned alike, also those of several kernels in one file.
@@ -174,7 +175,8 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
             f"{stored}(*const {array.name}){inner} ="
             f" reinterpret_cast<{stored}(*){inner}>({memory}{offset});"
         )
-        before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
+        size = f"{c_text(array.shape[0])} * sizeof({array.name}[0])"
+        before.append(size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16")
     return [*lines, ""]
 
 

@@ -205,7 +205,8 @@ def _fragment_array(node: FragmentArray) -> str:
     shape = "".join(f"[{c_text(extent)}]" for extent in node.shape)
     held = "float" if node.dtype == "f32" else "unsigned"
     zero = " = {}" if node.zero else ""
-    return f"{held} {node.name}{shape}[{REGISTERS[node.dtype]}]{zero};"
+    aligned = "alignas(16) " if node.wide else ""
+    return f"{aligned}{held} {node.name}{shape}[{REGISTERS[node.dtype]}]{zero};"
 
 
 def _call(function: str, arguments: str) -> str:

@@ -33,6 +33,7 @@ from gemmgen.gpu.scratch import Pool, Scratch
 from gemmgen.interface import Interface, Param
 
 DEFAULTS: Mapping[str, float] = {"alpha": 1.0, "beta": 0.0}
+Number = np.float32 | np.float64
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 _NUMBERS: tuple[type, ...] = (int, float, np.floating, np.integer)
 _KEPT = 256  # geometries a kernel remembers
@@ -136,7 +137,7 @@ class Kernel:
         if not self._names.issuperset(arguments):
             unknown = next(name for name in arguments if name not in self._names)
             raise CallError(f"there is no argument {unknown}: the kernel takes {self._listed()}")
-        numbers = {param.name: _number(param.name, arguments) for param in self._scalars}
+        numbers = {param.name: _number(param, arguments) for param in self._scalars}
         values, library = self._gather(arguments, numbers)
         signature = tuple([library.signature(value) for value in values.values()])
         plan = self._plans.get(signature)
@@ -178,7 +179,7 @@ class Kernel:
         return tuple(device.cupy().asarray(given[name]) for name in names)
 
     def _gather(
-        self, arguments: dict[str, object], numbers: Mapping[str, np.float32]
+        self, arguments: dict[str, object], numbers: Mapping[str, Number]
     ) -> tuple[dict[str, object], arrays.Library]:
         """The tensors by name, all of one library, an absent output allocated."""
         values: dict[str, object] = {}
@@ -205,7 +206,8 @@ class Kernel:
         assert library is not None, "a kernel has inputs"
         if absent is not None:
             shape = self._output_shape(absent, library, values)
-            values[absent.name] = library.empty(shape, next(iter(values.values())))
+            like = next(iter(values.values()))
+            values[absent.name] = library.empty(shape, absent.dtype, like)
         return values, library
 
     def _output_shape(
@@ -265,13 +267,16 @@ class Kernel:
         self._function.max_dynamic_shared_size_bytes = wanted
 
 
-def _number(name: str, arguments: Mapping[str, object]) -> np.float32:
+def _number(param: Param, arguments: Mapping[str, object]) -> Number:
+    name = param.name
     value = arguments.get(name, DEFAULTS.get(name))
     if value is None:
         raise CallError(f"{name} is missing: it has no default")
     if not isinstance(value, _NUMBERS):
         raise CallError(f"{name} is a {type(value).__qualname__}; the kernel takes a number")
     number = float(cast(SupportsFloat, value))
+    if param.dtype == "f64":
+        return np.float64(number)
     if math.isfinite(number) and abs(number) > _FLOAT_MAX:
         raise CallError(f"{name} = {number} is more than a float32 holds")
     return np.float32(number)

@@ -210,7 +210,8 @@ class FragmentArray:
     """A lane's share of fragments of 16 x 16, ``sizes`` of them; opaque, as which lane keeps which
     element is the hardware's.
 
-    ``dtype`` is the elements'.
+    ``dtype`` is the elements'.  A last index, the register's, may be given for sums alone, which
+    are ``wide`` where they are moved 16 bytes at a time.
     """
 
     name: str
@@ -218,6 +219,7 @@ class FragmentArray:
     shape: tuple[Expr, ...]
     sizes: tuple[int, ...]
     zero: bool = False
+    wide: bool = False
 
 
 @dataclass(frozen=True)

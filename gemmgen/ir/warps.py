@@ -18,7 +18,7 @@ from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.closures import Array, Run, Scope, compile_element, compile_expression
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.evaluate import Ints
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.lowered import FragmentArray, Line, LoadFragment, MultiplyFragments, StoreFragment
 from gemmgen.ir.memory import F32, FlatMemory, Index, Lanes, Mask, Registers, Trap
 from gemmgen.target import WARP
@@ -42,8 +42,8 @@ class Warps:
 
     def array(self, node: FragmentArray) -> Step:
         count = HALF * int(np.prod(node.sizes))
-        memory = Registers(node.name, count, self.lanes, zero=node.zero, wide=False)
-        self.scope.bind(node.name, Array(memory, node.sizes))
+        memory = Registers(node.name, count, self.lanes, zero=node.zero, wide=node.wide)
+        self.scope.bind(node.name, Array(memory, (*node.sizes, HALF)))
         return lambda _: memory.declare()
 
     def load(self, node: LoadFragment) -> Step:
@@ -106,13 +106,14 @@ class Warps:
 
     def fragment(self, element: Element) -> tuple[Registers, Callable[[Mask], int]]:
         """The registers of a fragment, and the number of the first."""
-        memory, index = compile_element(element.buffer, element.indices, self.scope)
+        indices = (*element.indices, Int(0))
+        memory, index = compile_element(element.buffer, indices, self.scope)
         assert isinstance(memory, Registers)
 
         def first(mask: Mask) -> int:
             number = index(mask)
             assert isinstance(number, int), f"{element.buffer} is indexed by what a thread computes"
-            return HALF * number
+            return number
 
         return memory, first
 

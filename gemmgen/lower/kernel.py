@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
     Await,
@@ -75,8 +76,9 @@ def _temporaries(program: Program) -> tuple[tuple[str, tuple[str, str]], ...]:
 def _kernel(context: Context) -> LoweredKernel:
     shared = tuple(_shared(context, b) for b in context.kernel.buffers if b.space is Space.SHARED)
     total = sum(array.bytes for array in shared)
-    is_static = total <= STATIC_SHARED
-    interface = interface_of(context, total if is_static else 0, 0 if is_static else total)
+    laid = total + sum(-array.bytes % ACCESS for array in shared[:-1])
+    is_static = laid <= STATIC_SHARED
+    interface = interface_of(context, total if is_static else 0, 0 if is_static else laid)
     work = _body(context, context.expanded)
     starts = _dealing_starts(context)
     body = (

@@ -45,8 +45,9 @@ def array(context: Context, buffer: Buffer) -> FragmentArray:
     if buffer.layout.stages > 1:
         shape.insert(0, Int(buffer.layout.stages))
         sizes.insert(0, buffer.layout.stages)
-    zero = buffer.name == "acc"
-    return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), zero)
+    sums = buffer.name == "acc"
+    wide = sums and context.is_split and context.kernel.work.reduce == "ordered"
+    return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), sums, wide)
 
 
 def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:

@@ -160,7 +160,8 @@ class _Packing:
     def _check_tensor(self, param: Param, array: Array) -> None:
         name = param.name
         # Libraries that have bfloat16 store the same bits as we do.
-        if array.dtype.name != NAMES[param.dtype] and array.dtype != STORAGE[param.dtype]:
+        same = param.dtype == "bf16" and array.dtype.name == NAMES["bf16"]
+        if array.dtype != STORAGE[param.dtype] and not same:
             raise CallError(f"{name} must be {_wanted(param)}, not {array.dtype}")
         if param.written and not array.flags.writeable:
             raise CallError(f"{name} is written, but the array is read-only")
