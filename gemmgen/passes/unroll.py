@@ -45,7 +45,9 @@ class Unroll:
             ArgumentSpec("tile_<k>", maximum=64, identity=1),
         ),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block", "double_buffer")
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "register_block", "tensor_core", "double_buffer"),
+    )
 
     steps: int
     tiles: int
@@ -96,9 +98,10 @@ class Unroll:
 
     def _check_steps(self, kernel: Kernel, pipeline: Pipeline) -> None:
         k, step, steps = self.letter, pipeline.step, self.steps
+        unit = pipeline.consume[0].step
         ahead = [b.name for b in kernel.buffers if _alternates(b)]
-        legal = [n for n in range(1, step + 1) if step % n == 0]
-        legal = [n for n in legal if n % 2 == 0 or n == step or not ahead]
+        legal = [n for n in range(unit, step + 1, unit) if step % n == 0]
+        legal = [n for n in legal if n // unit % 2 == 0 or n == step or not ahead]
         nearest = max((n for n in legal if n <= steps), default=legal[0])
         hint = f"{k}={nearest}, all of it" if nearest == step else f"{k}={nearest}, or {k}={step}"
         if step % steps:
@@ -106,6 +109,13 @@ class Unroll:
                 f"unroll {k}={steps} does not divide the tile of {k}",
                 at=self.said.place(k),
                 notes=(f"the tile has {k}={step}, and {step} % {steps} = {step % steps}",),
+                hint=hint,
+            )
+        if steps % unit:
+            raise Refusal(
+                f"unroll {k}={steps} is no whole number of tensor_core's steps",
+                at=self.said.place(k),
+                notes=(f"one takes {unit} terms, and {steps} % {unit} = {steps % unit}",),
                 hint=hint,
             )
         if steps not in legal:
