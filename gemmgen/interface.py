@@ -17,13 +17,14 @@ INT_MAX = 2**31 - 1
 class Param:
     """One kernel parameter, in the order of the parameter list.
 
-    ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``scalar``
-    (alpha, beta, names of the epilogue; float), ``tensor`` (a pointer; ``indices`` are its letters,
-    in storage order; ``written`` for the output).
+    ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``stride``
+    (between the matrices of a tensor, in elements; long long), ``scalar`` (alpha, beta, names of
+    the epilogue; float), ``tensor`` (a pointer; ``indices`` are its letters, in storage order;
+    ``written`` for the output).
     """
 
     name: str
-    kind: Literal["extent", "ld", "scalar", "tensor"]
+    kind: Literal["extent", "ld", "stride", "scalar", "tensor"]
     indices: tuple[str, ...] = ()
     written: bool = False
     read: bool = True
@@ -109,11 +110,14 @@ class Interface:
 
     ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent
     is bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over
-    ``tiles``, at most 2^31 - 1.  ``dynamic_shared`` counts bytes passed at launch (0 when all
-    shared memory is static).  ``rows`` and ``columns`` name the extents that C is empty without.
-    ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
-    (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
-    since it is assumed equal to another, with that other.
+    ``tiles`` and of the extents of ``batches``, at most 2^31 - 1.  ``dynamic_shared`` counts bytes
+    passed at launch (0 when all shared memory is static).  ``pitch`` gives for each matrix tensor
+    the name of the parameter that is its leading dimension (an extent where the schedule assumes
+    it).  ``equal`` pairs an extent that is no parameter, since it is assumed equal to another, with
+    that other.
+
+    ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
+    ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.
     """
 
     name: str
@@ -125,18 +129,37 @@ class Interface:
     static_shared: int
     pitch: tuple[tuple[str, str], ...]
     equal: tuple[tuple[str, str], ...] = ()
+    batches: tuple[tuple[str, str], ...] = ()
+    strides: tuple[tuple[str, str, str], ...] = ()
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values."""
-        name = letter.upper()
+        name = dict(self.batches).get(letter, letter.upper())
         return dict(self.equal).get(name, name)
 
+    def steps(self, param: Param) -> tuple[str | None, ...]:
+        """Per letter of a tensor the parameter that is its stride in elements; None for 1.
+
+        That of a matrix's outer letter is its leading dimension.
+        """
+        batches = dict(self.batches)
+        strides = {letter: name for tensor, letter, name in self.strides if tensor == param.name}
+        *outer, _ = param.indices
+        ld = dict(self.pitch).get(param.name)
+        return (*(strides.get(x) if x in batches else ld for x in outer), None)
+
     def grid(self, extents: Mapping[str, int]) -> int:
-        """Number of blocks for ``extents``; 0 where C is empty."""
+        """Number of blocks for ``extents`` (those that ``shaping`` names); 0 where C is empty."""
         blocks = 1
         for name, size in self.tiles:
             blocks *= -(-extents[name] // size)
+        for _, name in self.batches:
+            blocks *= extents[name]
         return blocks
+
+    def shaping(self) -> tuple[str, ...]:
+        """The extents of C: the number of blocks depends on them."""
+        return (*(name for name, _ in self.tiles), *(name for _, name in self.batches))
 
     def extent_names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.params if p.kind == "extent")

@@ -1,11 +1,13 @@
 """What a GEMM must compute, in NumPy: exact oracles, error bounds, inputs, and a comparison.
 
-Matrices are A (M, K), B (K, N), C (M, N); f32 in, f32 out.  A caller whose kernel stores another
-layout transposes.
+Matrices are A (M, K), B (K, N), C (M, N); f32 in, f32 out; axes before these two number matrices,
+and broadcast.  A caller whose kernel stores another layout transposes.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,9 +60,10 @@ def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
 
 def sequential(a: F32, b: F32) -> F32:
     """``acc = 0; for k: acc = fma(a[m, k], b[k, n], acc)`` for each m and n, bit for bit."""
-    acc = np.zeros((a.shape[0], b.shape[1]), np.float32)
-    for k in range(a.shape[1]):
-        acc = fma(a[:, k, None], b[None, k, :], acc)
+    batches = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    acc = np.zeros((*batches, a.shape[-2], b.shape[-1]), np.float32)
+    for k in range(a.shape[-1]):
+        acc = fma(a[..., :, k, None], b[..., None, k, :], acc)
     return acc
 
 
@@ -164,10 +167,29 @@ def positive(m: int, n: int, k: int, seed: int) -> Inputs:
     return Inputs(a, b, c)
 
 
+Maker = Callable[[int, int, int, int], Inputs]
+"""Inputs of M, N, K and a seed: ``integers``, ``permutation``, ``normal``, ``positive``."""
+
+
+def batched(
+    make: Maker, m: int, n: int, k: int, a: tuple[int, ...], b: tuple[int, ...], seed: int
+) -> Inputs:
+    """A (*a, M, K), B (*b, K, N) and C (*both, M, N): matrices of ``make``, each with numbers of its
+    own.  ``a`` and ``b`` are the extents of the batches, 1 where all share one matrix."""
+    both = np.broadcast_shapes(a, b)
+    rows, columns, outputs = (math.prod(sizes) for sizes in (a, b, both))
+    made = make(m * rows, n * columns, k, seed)
+    c = made.c
+    if c.shape != (m * outputs, n):
+        c = make(m * outputs, n, 0, seed + 1).c
+    stacked = np.moveaxis(made.b.reshape(k, *b, n), 0, -2)
+    return Inputs(made.a.reshape(*a, m, k), stacked, c.reshape(*both, m, n))
+
+
 def placed(values: F32, row: int, col: int, value: float) -> F32:
-    """A copy of ``values`` with ``value`` (a NaN, an infinity) in one place."""
+    """A copy of ``values`` with ``value`` (a NaN, an infinity) in one place of each matrix."""
     copy = values.copy()
-    copy[row, col] = value
+    copy[..., row, col] = value
     return copy
 
 

@@ -18,6 +18,8 @@ from gemmgen.emit.header import (
     parameter_lines,
     pointer_conditions,
     requirement_lines,
+    types_text,
+    units_text,
     wrapped,
 )
 from gemmgen.emit.intrinsics import intrinsics_of
@@ -52,7 +54,7 @@ class LauncherView:
     refused: list[str]
     misaligned: list[list[str]]
     empty: str
-    blocks: str
+    counts: list[str]
     dynamic: list[str]
     block: str
     shared: str
@@ -64,8 +66,10 @@ class LauncherView:
 class FileView:
     what: list[str]
     schedule: list[str]
+    types: list[str]
     call: list[str]
     launch: list[str]
+    units: str
     requires: list[str]
     intrinsics: list[str]
     kernel: str
@@ -79,8 +83,10 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     view = FileView(
         textwrap.wrap(what, WIDTH - 3),
         schedule.rstrip("\n").split("\n"),
+        textwrap.wrap(f"call ({types_text(interface)}):", WIDTH - 3),
         _call_lines(interface),
         launch_lines(interface),
+        units_text(interface),
         requirement_lines(interface),
         intrinsics_of(kernel.body),
         _render(_kernel_view(kernel)),
@@ -151,10 +157,9 @@ def _shared_comment(arrays: tuple[SharedArray, ...]) -> list[str]:
 
 
 def _launcher_view(interface: Interface) -> LauncherView:
-    blocks = [f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles]
     x, y = interface.block
     dynamic = interface.dynamic_shared
-    extents = list(dict.fromkeys(name for name, _ in interface.tiles))
+    extents = list(dict.fromkeys(interface.shaping()))
     pointers = pointer_conditions(interface)
     return LauncherView(
         interface.name,
@@ -162,12 +167,27 @@ def _launcher_view(interface: Interface) -> LauncherView:
         wrapped(argument_conditions(interface), " || ", 80),
         [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
-        " * ".join(blocks),
+        _count_lines(interface),
         [str(dynamic)] if dynamic else [],
         f"dim3({x}, {y})" if y > 1 else str(x),
         str(dynamic),
         ", ".join(p.name for p in interface.params),
     )
+
+
+def _count_lines(interface: Interface) -> list[str]:
+    """How the launcher counts its blocks: none of the products wraps."""
+    tiles = " * ".join(f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles)
+    batches = [name for _, name in interface.batches]
+    first = "tiles" if batches else "blocks"
+    most = " / ".join(("2147483647", *batches))
+    lines = [
+        f"const long long {first} = {tiles};",
+        f"if ({first} > {most}) return cudaErrorInvalidConfiguration;",
+    ]
+    if batches:
+        lines.append(f"const long long blocks = {' * '.join((first, *batches))};")
+    return lines
 
 
 @cache

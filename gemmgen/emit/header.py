@@ -19,6 +19,8 @@ def parameter_text(param: Param, *, written: bool) -> str:
     """A parameter as it stands in the kernel's list."""
     if param.kind in ("extent", "ld"):
         return f"int {param.name}"
+    if param.kind == "stride":
+        return f"long long {param.name}"
     if param.kind == "scalar":
         return f"float {param.name}"
     constant = "" if written else "const "
@@ -47,13 +49,28 @@ def wrapped(texts: list[str], separator: str, width: int) -> list[str]:
 
 def launch_lines(interface: Interface) -> list[str]:
     """How many blocks of how many threads, and the shared memory of a block."""
-    blocks = " * ".join(f"ceil({name} / {size})" for name, size in interface.tiles)
+    tiles = (f"ceil({name} / {size})" for name, size in interface.tiles)
+    blocks = " * ".join((*tiles, *(name for _, name in interface.batches)))
     x, y = interface.block
     threads = f"{x} x {y} threads" if y > 1 else f"{x} threads"
     lines = [f"{blocks} blocks of {threads}; none where C is empty"]
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
     return lines
+
+
+def types_text(interface: Interface) -> str:
+    """What a call's parameters are in C."""
+    strides = "strides: long long; " if interface.strides else ""
+    return (
+        f"extents, leading dimensions: int; {strides}scalars: float; "
+        "tensors: device pointers to float"
+    )
+
+
+def units_text(interface: Interface) -> str:
+    """What the requirements' numbers count."""
+    return f"leading dimensions {'and strides ' if interface.strides else ''}count elements"
 
 
 def call_text(interface: Interface) -> str:
@@ -79,6 +96,8 @@ def _grouped(interface: Interface) -> list[list[str]]:
     written = next(p.name for p in interface.params if p.written)
     others = [p.name for p in interface.params if p.kind == "tensor" and not p.written]
     groups.append([f"{written} overlaps none of {', '.join(others)}"])
+    if interface.batches:
+        groups.append([f"no two elements of {written} are one"])
     return groups
 
 

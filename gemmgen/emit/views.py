@@ -14,6 +14,7 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.intrinsics import copy_function
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
+    Advance,
     Assign,
     Barrier,
     Block,
@@ -87,6 +88,8 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_move(target, source, width))
         case Leave(condition):
             return LineView(f"if ({c_text(condition)}) return;")
+        case Advance(tensor, by):
+            return LineView(f"{tensor} += {c_text(by)};")
         case Barrier():
             return LineView("__syncthreads();")
         case CopyAsync():

@@ -25,7 +25,7 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.schedule.model import Access, Schedule
-from gemmgen.schedule.roles import roles
+from gemmgen.schedule.roles import batches, roles
 
 THREADS_X, THREADS_Y = 32, 8
 TEMPORARY = "unfused"
@@ -60,10 +60,11 @@ def build(schedule: Schedule) -> Program:
 
 def problem_of(schedule: Schedule) -> Problem:
     """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
-    m, n, k = roles(schedule.gemm)
-    c = _tensor(schedule.gemm.c)
+    gemm = schedule.gemm
+    m, n, k = roles(gemm)
+    a, b, c = (_tensor(access) for access in (gemm.a, gemm.b, gemm.c))
     epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
-    return Problem(c, _tensor(schedule.gemm.a), _tensor(schedule.gemm.b), m, n, k, epilogue)
+    return Problem(c, a, b, m, n, k, epilogue, batch=batches(gemm))
 
 
 def default_work(problem: Problem, x: str) -> tuple[Work, Spread]:
@@ -76,7 +77,8 @@ def spread_evenly(problem: Problem, x: str, sizes: dict[str, int]) -> tuple[Work
     """A thread per element of a tile of these ``sizes``."""
     letters = (problem.m, problem.n)
     axes = tuple(AxisSpread(letter, 1, 1, sizes[letter], 1) for letter in letters)
-    return Work(tuple((letter, sizes[letter]) for letter in letters)), Spread(axes, x)
+    work = Work(tuple((letter, sizes[letter]) for letter in letters), batch=problem.batch)
+    return work, Spread(axes, x)
 
 
 def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) -> Kernel:
@@ -88,9 +90,9 @@ def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) ->
         Map(out.name, value),
     )
     buffers = (
-        _global(problem.a),
-        _global(problem.b),
-        _global(out),
+        _global(problem, problem.a),
+        _global(problem, problem.b),
+        _global(problem, out),
         accumulator(work, spread),
     )
     return Kernel(name, work, buffers, body)
@@ -100,7 +102,7 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
     """``C = epilogue(acc)`` with acc read back from ``source``."""
     work, spread = default_work(problem, problem.c.contiguous)
     body = (Copy("acc", source.name), Map(problem.c.name, problem.epilogue))
-    buffers = (_global(source), _global(problem.c), accumulator(work, spread))
+    buffers = (_global(problem, source), _global(problem, problem.c), accumulator(work, spread))
     return Kernel(name, work, buffers, body)
 
 
@@ -110,9 +112,11 @@ def accumulator(work: Work, spread: Spread) -> Buffer:
     return Buffer("acc", Space.REGISTER, "f32", work.tile, Layout(letters), spread)
 
 
-def _global(tensor: Tensor) -> Buffer:
-    shape = tuple((letter, None) for letter in tensor.letters)
-    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(tensor.letters))
+def _global(problem: Problem, tensor: Tensor) -> Buffer:
+    """The matrix of a tensor that a block sees."""
+    letters = problem.matrix(tensor.letters)
+    shape = tuple((letter, None) for letter in letters)
+    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(letters))
 
 
 def _tensor(access: Access) -> Tensor:

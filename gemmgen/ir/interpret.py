@@ -42,21 +42,25 @@ def interpret(program: LoweredProgram, arguments: Mapping[str, Argument]) -> dic
 def with_temporaries(
     program: LoweredProgram, arguments: Mapping[str, Argument]
 ) -> dict[str, Argument]:
-    """``arguments`` and the matrices between kernels, poisoned, with padded rows."""
+    """``arguments`` and the tensors between kernels, poisoned, with padded rows."""
     values = dict(arguments)
-    for name, letters in program.temporaries:
-        rows, columns = (values[letter.upper()] for letter in letters)
-        assert isinstance(rows, int) and isinstance(columns, int)
-        ld = (columns // 4 + 1) * 4
-        values["ld" + name.lower()] = ld
-        values[name] = np.full(rows * ld, POISON, np.float32)
+    for name in program.temporaries:
+        interface = program.kernels[0].interface
+        param = next(p for p in interface.params if p.name == name)
+        sizes = [cast(int, values[interface.extent(letter)]) for letter in param.indices]
+        span = (sizes[-1] // 4 + 1) * 4
+        for step, size in zip(interface.steps(param)[-2::-1], sizes[-2::-1], strict=True):
+            assert step is not None
+            values[step] = span
+            span *= size
+        values[name] = np.full(span, POISON, np.float32)
     return values
 
 
 def run_kernel(kernel: LoweredKernel, arguments: Mapping[str, Argument]) -> dict[str, Ints]:
     """Run one kernel; see ``interpret``."""
     interface = kernel.interface
-    extents = {name: cast(int, arguments[name]) for name, _ in interface.tiles}
+    extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
     written = {
         p.name: np.zeros(cast(F32, arguments[p.name]).size, np.int64)
         for p in interface.params

@@ -132,6 +132,14 @@ class Leave:
 
 
 @dataclass(frozen=True)
+class Advance:
+    """``tensor += by;``: the tensor's name means the elements from there on."""
+
+    tensor: str
+    by: Expr
+
+
+@dataclass(frozen=True)
 class Barrier:
     """``__syncthreads();``"""
 
@@ -183,6 +191,7 @@ Node = (
     | For
     | If
     | Leave
+    | Advance
     | Barrier
     | CopyAsync
     | Commit
@@ -211,7 +220,7 @@ class LoweredKernel:
 
 @dataclass(frozen=True)
 class LoweredProgram:
-    """The kernels of a program, in launch order; ``temporaries`` are matrices between them."""
+    """The kernels of a program, in launch order; ``temporaries`` are tensors between them."""
 
     kernels: tuple[LoweredKernel, ...]
-    temporaries: tuple[tuple[str, tuple[str, str]], ...] = ()
+    temporaries: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from gemmgen.ir.closures import (
     Compiled,
     Run,
     Scope,
+    advance,
     as_float,
     compile_element,
     compile_expression,
@@ -26,8 +27,9 @@ from gemmgen.ir.closures import (
     where,
 )
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
-from gemmgen.ir.expr import Element
+from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.lowered import (
+    Advance,
     Assign,
     Barrier,
     Block,
@@ -142,6 +144,8 @@ class Machine:
                 return self.branch(node)
             case Leave(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
+            case Advance(tensor, by):
+                return self.advance(tensor, by)
             case Barrier():
                 return self.barrier
             case CopyAsync():
@@ -161,6 +165,15 @@ class Machine:
         value = compile_expression(node.value, self.scope)
         run = as_float(value).run if node.kind == "float" else value.run
         frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
+
+        def step(mask: Mask) -> None:
+            frame[place] = _own(run(mask))
+
+        return step
+
+    def advance(self, tensor: str, by: Expr) -> Step:
+        slot, run = advance(tensor, by, self.scope)
+        frame, place = self.scope.frame, slot.place
 
         def step(mask: Mask) -> None:
             frame[place] = _own(run(mask))

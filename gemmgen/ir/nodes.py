@@ -102,6 +102,8 @@ class Layout:
 class Buffer:
     """A tensor in global memory, or a tile of one in shared memory or registers.
 
+    Of a tensor with batches it is the block's own matrix: batch letters are the work's alone.
+
     ``shape`` gives letters and tile extents; a global buffer's extents are None (the problem's).
     ``spread`` belongs to register buffers.
     """
@@ -129,12 +131,14 @@ class Buffer:
 class Work:
     """Which block computes which tile: tile extents per letter of C, and the order of the blocks.
 
+    ``batch`` letters number the matrices of C, one of which is a block's: they vary slowest.
     ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
     """
 
     tile: tuple[tuple[str, int], ...]
     raster: int = 1
     origins: Origins = ()
+    batch: tuple[str, ...] = ()
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]

@@ -41,7 +41,7 @@ from gemmgen.schedule.expressions import read_expression
 from gemmgen.schedule.grammar import parse as parse_statement
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.raw import Reader
-from gemmgen.schedule.roles import roles
+from gemmgen.schedule.roles import batches, roles
 from gemmgen.schedule.statements import Statement as Line
 from gemmgen.schedule.words import EPILOGUE
 
@@ -73,7 +73,7 @@ def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
     epilogue = epilogues[0] if epilogues else default_epilogue(c)
     targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]
     return Program(
-        Problem(c, a, b, *roles(gemm), epilogue),
+        Problem(c, a, b, *roles(gemm), epilogue, batch=batches(gemm)),
         targets[0] if targets else Schedule().target,
         kernels,
         tuple(_fact(tree) for tree in _trees(head) if tree.data in {"divisible", "equal"}),
@@ -113,7 +113,8 @@ def _work(tree: Node) -> Work:
     pairs = [_pair(pair) for pair in _trees(tree, "pair")]
     tile = tuple((letter, int(size)) for letter, size in pairs[:2])
     raster = int(dict(pairs[2:]).get("raster", "1"))
-    return Work(tile, raster, _origins(tree))
+    batch = tuple(token.value for token in _tokens(tree) if token.type == "NAME")
+    return Work(tile, raster, _origins(tree), batch)
 
 
 def _buffer(tree: Node) -> Buffer:

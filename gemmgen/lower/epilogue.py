@@ -176,8 +176,8 @@ def _bound(
         match expr:
             case Var("acc"):
                 return context.sum_at(registers)
-            case Var(name) if name in at:
-                return Call("float", (at[name],))
+            case Var(name) if name in context.named:
+                return Call("float", (at.get(name, expr),))
             case Element(tensor, indices) if tensor not in (OLD, "acc"):
                 letters = tuple(i.name for i in indices if isinstance(i, Var))
                 inner = context.problem.c.contiguous

@@ -6,36 +6,90 @@ from collections.abc import Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.lowered import Block, Define, Leave, Node
+from gemmgen.ir.lowered import Advance, Block, Define, Leave, Node
+from gemmgen.ir.problem import Tensor
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import TID, Context
 
 BLOCK, X, Y = Var("blockIdx.x"), Var("threadIdx.x"), Var("threadIdx.y")
 GROUP = Var("GROUP")
+TILE, TILES = Var("tile"), Var("tiles")
 
 
 def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
     """The first lines of a kernel: from block and thread numbers to places in C."""
     work, acc = context.kernel.work, context.kernel.buffer("acc")
+    batch = _batch(context)
     if context.leaves_early:
         body = (*_blocks(context), *_single(context))
         origins = tuple(dict.fromkeys((*work.origins, *acc.origins)))
-        return (Block("the thread's element of C", origins, body),) if origins else body
+        note = "the thread's element of C" if origins or batch else ""
+        return (*batch, Block(note, origins, body)) if note else body
     tiles = (*_blocks(context), *_tiles(context))
     threads = tuple(_threads(context, needs_tid))
     return (
+        *batch,
         Block("the block's tile of C", work.origins, tiles),
         Block("the thread's place in it", acc.origins, threads),
     )
 
 
+def _batch(context: Context) -> tuple[Node, ...]:
+    """Which of the matrices are the block's: its number counts tiles fastest.
+
+    From here on each tensor's name means that matrix, and the rest of the kernel knows of no other.
+    """
+    letters = context.kernel.work.batch
+    if not letters:
+        return ()
+    counts = (_count(context, letter) for letter in context.letters)
+    blocks = tuple(Var(f"blocks_{letter}") for letter in context.letters)
+    body: list[Node] = [*counts, Define(TILES.name, Binary("*", *blocks))]
+    number: Expr = div(BLOCK, TILES)
+    for place in range(len(letters) - 1, 0, -1):
+        size = context.extent(letters[place])
+        body.insert(3, Define(letters[place], mod(number, size)))
+        number = div(number, size)
+    body.insert(3, Define(letters[0], number))
+    for tensor in context.tensors:
+        by = _offset(context, tensor)
+        if by != Int(0):
+            body.append(Advance(tensor.name, by))
+    what = " and ".join([", ".join(letters[:-1]), letters[-1]] if len(letters) > 1 else letters)
+    return (Block(f"the block's {what}, and the matrices there", (), tuple(body)),)
+
+
+def _offset(context: Context, tensor: Tensor) -> Expr:
+    """Elements from a tensor's first to the block's matrix; strides are 64 bits wide."""
+    strides = context.problem.strides(tensor)
+    terms: list[Expr] = []
+    for letter in tensor.letters:
+        if letter in strides:
+            terms.append(Binary("*", Var(strides[letter]), Var(letter)))
+        elif letter in context.kernel.work.batch:
+            terms.append(Var(letter))
+    return add(*terms)
+
+
+def _count(context: Context, letter: str) -> Define:
+    last = div(sub(context.extent(letter), Int(1)), names.block(letter))
+    return Define(f"blocks_{letter}", add(last, Int(1)))
+
+
 def _blocks(context: Context) -> Iterator[Node]:
     """How many tiles C has along each letter; a ragged edge is a tile too."""
     rows, columns = context.letters
+    if context.kernel.work.batch:
+        yield Define(TILE.name, mod(BLOCK, TILES))
+        return
     needed = (rows, columns) if context.kernel.work.raster > 1 else (columns,)
     for letter in needed:
-        last = div(sub(context.extent(letter), Int(1)), names.block(letter))
-        yield Define(f"blocks_{letter}", add(last, Int(1)))
+        yield _count(context, letter)
+
+
+def _number(context: Context) -> Expr:
+    """The number of the block's tile in its matrix."""
+    return TILE if context.kernel.work.batch else BLOCK
 
 
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
@@ -44,8 +98,8 @@ def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
         return add(Var("band"), mod(Var("within"), Var("height"))), div(
             Var("within"), Var("height")
         )
-    columns = Var(f"blocks_{context.letters[1]}")
-    return div(BLOCK, columns), mod(BLOCK, columns)
+    columns, number = Var(f"blocks_{context.letters[1]}"), _number(context)
+    return div(number, columns), mod(number, columns)
 
 
 def _tiles(context: Context) -> Iterator[Node]:
@@ -58,14 +112,14 @@ def _bands(context: Context) -> Iterator[Node]:
     """Column by column within a band of GROUP block rows; the last band may be lower."""
     if context.kernel.work.raster == 1:
         return
-    m, n = context.letters
+    (m, n), number = context.letters, _number(context)
     rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
     full, band = Var("band_rows"), Var("band")
     yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
-    yield Define(band.name, mul(div(BLOCK, Binary("*", full, columns)), full))
+    yield Define(band.name, mul(div(number, Binary("*", full, columns)), full))
     left = sub(rows, band)
     yield Define("height", Select(less(left, full), left, full))
-    yield Define("within", mod(BLOCK, Binary("*", full, columns)))
+    yield Define("within", mod(number, Binary("*", full, columns)))
 
 
 def _single(context: Context) -> Iterator[Node]:

@@ -30,6 +30,7 @@ extern const GgIndex threadIdx, blockIdx, blockDim, gridDim;
 
 union GgArgument {
   int integer;
+  long long wide;
   float real;
   void *pointer;
 };

@@ -212,7 +212,7 @@ def _argument_head(argument: int | float | Pointer) -> bytes:
         return _ARGUMENT.pack(2, argument.buffer, argument.offset)
     if isinstance(argument, float):
         return _ARGUMENT.pack(1, 0, struct.unpack("=I", struct.pack("=f", argument))[0])
-    return _ARGUMENT.pack(0, 0, argument % 2**32)
+    return _ARGUMENT.pack(0, 0, argument % 2**64)
 
 
 def _write_all(pipe: int, memory: memoryview) -> None:

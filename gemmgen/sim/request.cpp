@@ -41,8 +41,7 @@ GgArgument decode(const ArgumentHead &head) {
   if (head.kind == 2) {
     argument.pointer = state.buffers[head.buffer].data + head.value;
   } else {
-    const auto bits = static_cast<uint32_t>(head.value);
-    memcpy(&argument, &bits, sizeof bits);
+    memcpy(&argument, &head.value, sizeof head.value);
   }
   return argument;
 }

@@ -64,6 +64,14 @@ _WARNINGS = (
     "-Wno-unknown-pragmas",
 )
 
+_NUMBERS = {
+    "extent": ("int", "integer"),
+    "ld": ("int", "integer"),
+    "stride": ("long long", "wide"),
+    "scalar": ("float", "real"),
+}
+"""Kinds of parameters: their types, and the members of ``GgArgument`` that hold them."""
+
 _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 
@@ -146,13 +154,13 @@ def _between_lines(text: str) -> tuple[str, int]:
 def _c_type(param: Param) -> str:
     if param.kind == "tensor":
         return "float *" if param.written else "const float *"
-    return "float" if param.kind == "scalar" else "int"
+    return _NUMBERS[param.kind][0]
 
 
 def _c_value(param: Param, index: int) -> str:
     if param.kind == "tensor":
         return f"static_cast<float *>(arguments[{index}].pointer)"
-    return f"arguments[{index}].{'real' if param.kind == 'scalar' else 'integer'}"
+    return f"arguments[{index}].{_NUMBERS[param.kind][1]}"
 
 
 @functools.cache
