@@ -187,9 +187,9 @@ def batched(
 
 
 def placed(values: F32, row: int, col: int, value: float) -> F32:
-    """A copy of ``values`` with ``value`` (a NaN, an infinity) in one place of each matrix."""
+    """A copy of ``values`` with ``value`` (a NaN, an infinity) in one place."""
     copy = values.copy()
-    copy[..., row, col] = value
+    copy[row, col] = value
     return copy
 
 

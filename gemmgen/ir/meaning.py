@@ -239,9 +239,7 @@ def _run(
 ) -> Difference | None:
     c = problem.c.name
     tensors = (problem.a, problem.b, problem.c, *_further_tensors(problem))
-    places = {
-        t.name: _places(problem, t, trial.matrices[t.name].shape, steps) for t in tensors
-    }
+    places = {t.name: _places(problem, t, trial.matrices[t.name].shape, steps) for t in tensors}
     memories = {name: _flat(trial.matrices[name], at) for name, at in places.items()}
     if not trial.reads_c:
         memories[c] = poison(memories[c].size)

@@ -1,4 +1,4 @@
-"""Matrices in poisoned memory: whatever a kernel writes beside its matrix shows."""
+"""Tensors in poisoned memory: whatever a kernel writes beside its elements shows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
 
 from gemmgen.reference import poison
+from gemmgen.strides import bounds
 
 Array = npt.NDArray[np.float32]
 
@@ -23,26 +25,41 @@ BAND = 1024
 
 @dataclass(frozen=True)
 class Matrix:
-    """``view`` (rows, cols) lies in ``memory``, whose other elements are poison.
+    """``view`` (rows, cols; or of any shape) lies in ``memory``, whose other elements are poison.
 
-    ``pitch`` elements separate two rows; ``start`` is the place of the first element in ``memory``.
+    ``strides`` count elements; ``start`` is the place of the first element in ``memory``.
     """
 
     view: Array
     memory: Array
     start: int
-    pitch: int
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def strided(shape: tuple[int, ...], strides: tuple[int, ...], *, offset: int = 0) -> Matrix:
+        """Elements never written.  ``offset`` elements shift them from an aligned address."""
+        low, high = bounds(shape, strides)
+        reach = max((n * abs(s) for n, s in zip(shape, strides, strict=True)), default=1)
+        start = BAND + offset - low
+        memory = _aligned(BAND + offset + max(high - low, reach) + BAND)
+        memory[:] = poison(memory.size)
+        item = memory.itemsize
+        view = as_strided(memory[start:], shape, tuple(s * item for s in strides))
+        return Matrix(view, memory, start, strides)
+
+    @staticmethod
+    def copying(values: Array, strides: tuple[int, ...], *, offset: int = 0) -> Matrix:
+        """A copy of ``values``; what a stride of 0 makes one must be the same there."""
+        matrix = Matrix.strided(values.shape, strides, offset=offset)
+        matrix.view[...] = values
+        return matrix
 
     @staticmethod
     def poisoned(rows: int, cols: int, pitch: int | None = None, *, offset: int = 0) -> Matrix:
-        """A matrix never written.  ``offset`` elements shift it from an aligned address."""
+        """A matrix never written, its rows ``pitch`` elements apart."""
         pitch = cols if pitch is None else pitch
         assert pitch >= cols
-        start = BAND + offset
-        memory = _aligned(start + rows * pitch + BAND)
-        memory[:] = poison(memory.size)
-        rectangle = memory[start : start + rows * pitch].reshape(rows, pitch)
-        return Matrix(rectangle[:, :cols], memory, start, pitch)
+        return Matrix.strided((rows, cols), (pitch, 1), offset=offset)
 
     @staticmethod
     def holding(values: Array, pitch: int | None = None, *, offset: int = 0) -> Matrix:
@@ -51,17 +68,29 @@ class Matrix:
         matrix.view[:] = values
         return matrix
 
+    @property
+    def pitch(self) -> int:
+        """Elements between two rows."""
+        return self.strides[-2]
+
     def touched(self) -> str | None:
-        """Where memory beside the matrix was written, in words; None where it wasn't."""
-        rows, cols = self.view.shape
+        """Where memory beside the elements was written, in words; None where it wasn't."""
         beside = self.memory.view(np.uint32) != poison(self.memory.size).view(np.uint32)
-        inside = beside[self.start : self.start + rows * self.pitch].reshape(rows, self.pitch)
-        inside[:, :cols] = False
+        item = beside.itemsize
+        own = as_strided(
+            beside[self.start :], self.view.shape, tuple(s * item for s in self.strides)
+        )
+        own[...] = False
         if not beside.any():
             return None
         distance = int(np.argmax(beside)) - self.start
-        if distance < 0:
-            return f"{-distance} elements before the matrix were written"
+        low, high = bounds(self.view.shape, self.strides)
+        if distance < low:
+            return f"{low - distance} elements before the matrix were written"
+        if self.view.ndim != 2:
+            behind = f"{distance - high} behind" if distance >= high else f"{distance} within"
+            return f"an element beside those of the tensor was written, {behind} it"
+        rows, cols = self.view.shape
         if distance >= rows * self.pitch:
             behind = distance - rows * self.pitch
             return f"the element {behind} behind the matrix was written"
@@ -69,13 +98,15 @@ class Matrix:
         return f"the padding at row {row}, column {col} was written"
 
     def changed(self, before: Array) -> str | None:
-        """Where the matrix differs in bits from ``before`` (rows, cols), in words."""
+        """Where the elements differ in bits from ``before`` (of the view's shape), in words."""
         now = np.ascontiguousarray(self.view).view(np.uint32)
         differs = now != np.ascontiguousarray(before).view(np.uint32)
         if not differs.any():
             return None
-        row, col = (int(i) for i in np.argwhere(differs)[0])
-        return f"the element at row {row}, column {col} changed"
+        place = tuple(int(i) for i in np.argwhere(differs)[0])
+        if len(place) != 2:
+            return f"the element [{', '.join(map(str, place))}] changed"
+        return f"the element at row {place[0]}, column {place[1]} changed"
 
 
 def sparse(values: Array, pitch: int) -> Array:

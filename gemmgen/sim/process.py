@@ -57,7 +57,8 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a checked kernel may touch behind ``pointer``; ``strides`` count bytes.
+    """What a checked kernel may touch behind ``pointer``, its lowest element; ``strides`` count
+    bytes.
 
     Where it is not ``readable``, what it holds before the launch means nothing.
     """
@@ -202,9 +203,13 @@ def _head(launch: Launch, seconds: float) -> bytes:
 
 
 def _tensor_head(tensor: Tensor) -> bytes:
-    rank, fill = len(tensor.shape), (0,) * (_RANK - len(tensor.shape))
-    place = (tensor.pointer.buffer, rank, tensor.readable, 4, tensor.pointer.offset)
-    return _TENSOR.pack(*place, *tensor.shape, *fill, *tensor.strides, *fill)
+    """The longest stride first; what all values of a letter share is there once."""
+    *outer, last = zip(tensor.strides, tensor.shape, strict=True)
+    apart = sorted(((abs(s), n if s else min(n, 1)) for s, n in outer), reverse=True)
+    strides, shape = zip(*apart, last, strict=True)
+    fill = (0,) * (_RANK - len(shape))
+    place = (tensor.pointer.buffer, len(shape), tensor.readable, 4, tensor.pointer.offset)
+    return _TENSOR.pack(*place, *shape, *fill, *strides, *fill)
 
 
 def _argument_head(argument: int | float | Pointer) -> bytes:

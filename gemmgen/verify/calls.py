@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,15 +10,16 @@ import numpy as np
 
 from gemmgen import reference
 from gemmgen.interface import Param
+from gemmgen.ir.axes import axes_of, in_roles, in_storage, sizes_of
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.problem import Problem
 from gemmgen.pipeline import Emitted
 from gemmgen.reference import F32, Inputs
-from gemmgen.schedule.roles import extent
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
-from gemmgen.verify.outcome import Shape
+from gemmgen.verify.layouts import Layout, lay_out, shared_letters
+from gemmgen.verify.outcome import Shape, spelled
 from gemmgen.verify.shapes import alignment, solve
 
 Data = Literal["integers", "normal", "permutation", "NaN in A", "infinity in B"]
@@ -26,7 +27,9 @@ Order = Literal["ascending", "descending", "shuffled"]
 OTHER_SCALAR = 0.75
 """What scalars of an epilogue get, beyond alpha and beta."""
 
-_MAKERS: Mapping[str, Callable[[int, int, int, int], Inputs]] = {
+_LAYOUTS = {"behind": "behind one another", "within": "row by row in turn", "shared": "shared"}
+
+_MAKERS: Mapping[str, reference.Maker] = {
     "integers": reference.integers,
     "permutation": reference.permutation,
 }
@@ -42,12 +45,14 @@ class Case:
     beta: float = 0.0
     pad: int = 0
     order: Order = "ascending"
+    layout: Layout = "behind"
 
     def text(self) -> str:
-        m, n, k = self.shape
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
-        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}"
+        batches = f", matrices {_LAYOUTS[self.layout]}" if len(self.shape) > 3 else ""
+        shape = spelled(self.shape)
+        return f"{shape}, {self.data}, {scaled}{padding}{batches}, threads {self.order}"
 
 
 class Caller:
@@ -56,7 +61,7 @@ class Caller:
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
         self.problem = problem_of(emitted.schedule)
-        self._sums: dict[tuple[Shape, Data], tuple[Inputs, F32]] = {}
+        self._sums: dict[tuple[Shape, Data, bool], tuple[Inputs, F32]] = {}
 
     def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
         """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
@@ -65,15 +70,16 @@ class Caller:
         """
         problem, params = self.problem, self.emitted.interface.params
         inputs, acc = self._inputs(case)
-        names = [extent(letter) for letter in (problem.m, problem.n, problem.k)]
+        names = [problem.extent(letter) for letter in problem.letters]
         sizes = dict(zip(names, case.shape, strict=True))
         values = solve(self.emitted, sizes, case.pad)
+        values = lay_out(self.emitted, values, case.pad, case.layout)
         scalars = _scalars(params, case)
         tensors = self._tensors(case, inputs, scalars)
         placed = {p.name: self._place(p, tensors, values) for p in params if p.kind == "tensor"}
         before = {name: matrix.view.copy() for name, matrix in placed.items()}
         arguments: dict[str, F32 | int | float] = {**values, **scalars}
-        arguments |= {p.name: _shaped(p, placed[p.name]) for p in params if p.kind == "tensor"}
+        arguments |= {name: matrix.view for name, matrix in placed.items()}
         unread = hides_c(problem) and scalars["beta"] == 0.0
         kernel.run(
             {p.name: arguments[p.name] for p in params},
@@ -81,66 +87,71 @@ class Caller:
             seed=sum(case.shape),
             unreadable=(problem.c.name,) if unread else (),
         )
-        result = placed[problem.c.name].view
-        result = result if problem.c.letters[0] == problem.m else result.T
-        want = self._wanted(acc, tensors, scalars) if result.size else Wanted(result, None)
+        c = problem.c
+        result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))
+        want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(result, None)
         return _difference(problem, placed, before, result, want)
 
     def _inputs(self, case: Case) -> tuple[Inputs, F32]:
-        """A (M, K), B (K, N), C (M, N), and the product of the first two."""
-        key = case.shape, case.data
+        """A, B and C in their roles, and the product of the first two, of C's shape."""
+        shared = case.layout == "shared"
+        key = case.shape, case.data, shared
         if key not in self._sums:
-            m, n, k = case.shape
-            made = _MAKERS.get(case.data, reference.normal)(m, n, k, m + n + k)
+            problem, (m, n, k, *batches) = self.problem, case.shape
+            sizes = dict(
+                zip(problem.batch, (1 for _ in batches) if shared else batches, strict=True)
+            )
+            of_a, of_b = (sizes_of(problem.batch, t.letters, sizes) for t in (problem.a, problem.b))
+            maker = _MAKERS.get(case.data, reference.normal)
+            made = reference.batched(maker, m, n, k, of_a, of_b, m + n + k)
+            if shared:
+                made = Inputs(made.a, made.b, _output(maker, m, n, tuple(batches)))
             if case.data == "NaN in A":
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
             if case.data == "infinity in B":
                 made = Inputs(made.a, _marked(made.b, np.inf), made.c)
-            self._sums[key] = made, reference.sequential(made.a, made.b)
+            sums = reference.sequential(made.a, made.b)
+            self._sums[key] = made, np.broadcast_to(sums, made.c.shape)
         return self._sums[key]
 
     def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, F32]:
-        """Every tensor with rows and columns in the order of its roles.
+        """Every tensor in its roles; along letters whose matrices are one it has one element.
 
         A C that must not be read is poison.
         """
-        problem = self.problem
+        problem, interface = self.problem, self.emitted.interface
         c = inputs.c
         if hides_c(problem) and scalars["beta"] == 0.0:
             c = reference.poison(c.size).reshape(c.shape)
         found = {problem.a.name: inputs.a, problem.b.name: inputs.b, problem.c.name: c}
-        m, n, _ = case.shape
-        for at, param in enumerate(self.emitted.interface.params):
+        m, n, *_ = case.shape
+        for at, param in enumerate(interface.params):
             if param.kind == "tensor" and param.name not in found:
-                sizes = [m if problem.m in param.indices else 1]
-                sizes.append(n if problem.n in param.indices else 1)
+                sizes = dict(zip(problem.letters, case.shape, strict=True))
+                sizes |= dict.fromkeys(shared_letters(interface, param, case.layout), 1)
+                shape = sizes_of(axes_of(problem, param.name), param.indices, sizes)
                 rng = np.random.default_rng([at, m, n])
-                drawn = rng.integers(-5, 6, sizes) if case.data == "integers" else None
-                values = rng.standard_normal(sizes) if drawn is None else drawn
+                drawn = rng.integers(-5, 6, shape) if case.data == "integers" else None
+                values = rng.standard_normal(shape) if drawn is None else drawn
                 found[param.name] = values.astype(np.float32)
         return found
 
     def _place(self, param: Param, tensors: Mapping[str, F32], values: Mapping[str, int]) -> Matrix:
         """A tensor in its storage order; an output that is not read was never written."""
-        emitted = self.emitted
-        rows = tensors[param.name]
-        stored = rows.T if self._is_turned(param) else rows
-        stored = stored.reshape(1, -1) if len(param.indices) == 1 else stored
-        pitch = dict(emitted.interface.pitch).get(param.name)
-        length = values[pitch] if pitch else stored.shape[1]
-        step = alignment(emitted.interface, param.name)
+        interface = self.emitted.interface
+        axes = axes_of(self.problem, param.name)
+        stored = in_storage(tensors[param.name], param.indices, axes)
+        shape = tuple(values[interface.extent(letter)] for letter in param.indices)
+        strides = tuple(1 if s is None else values[s] for s in interface.steps(param))
+        step = alignment(interface, param.name)
         if param.written and not param.read:
-            return Matrix.poisoned(len(stored), stored.shape[1], length, offset=step)
-        return Matrix.holding(stored, length, offset=step)
+            return Matrix.strided(shape, strides, offset=step)
+        return Matrix.copying(np.broadcast_to(stored, shape), strides, offset=step)
 
-    def _is_turned(self, param: Param) -> bool:
-        """Are the tensor's rows in memory the columns of its role?"""
-        problem = self.problem
-        first = {problem.a.name: problem.m, problem.b.name: problem.k}.get(param.name, problem.m)
-        return len(param.indices) == 2 and param.indices[0] != first
 
-    def _wanted(self, acc: F32, tensors: Mapping[str, F32], scalars: Mapping[str, float]) -> Wanted:
-        return wanted(self.problem, acc, tensors, scalars)
+def _output(maker: reference.Maker, m: int, n: int, batches: tuple[int, ...]) -> F32:
+    """A C for each of ``batches``, whatever the inputs share."""
+    return reference.batched(maker, m, n, 0, batches, (1,) * len(batches), m + n).c
 
 
 def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
@@ -149,15 +160,12 @@ def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
 
 
 def _marked(values: F32, mark: float) -> F32:
-    """``values`` with ``mark`` in the middle, if there is one."""
-    rows, columns = values.shape
+    """``values`` with ``mark`` in the middle, if there is one: in one matrix of several."""
     if not values.size:
         return values
-    return reference.placed(values, rows // 2, columns // 2, mark)
-
-
-def _shaped(param: Param, matrix: Matrix) -> F32:
-    return matrix.view[0] if len(param.indices) == 1 else matrix.view
+    copy = values.copy()
+    copy[tuple(size // 2 for size in values.shape)] = mark
+    return copy
 
 
 def _difference(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen import reference
+from gemmgen.ir.axes import axes_of, numbers
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
 from gemmgen.ir.expr import (
     Binary,
@@ -69,14 +70,15 @@ def is_exact(problem: Problem) -> bool:
 def wanted(
     problem: Problem, acc: F32, tensors: Mapping[str, F32], scalars: Mapping[str, float]
 ) -> Wanted:
-    """C (rows, columns) from the sums ``acc``; ``tensors`` broadcast to its shape.
+    """C from the sums ``acc``; both, and ``tensors``, are in their roles (``ir.axes``).
 
     The arithmetic is the emitted text's: its spelling of functions, one rounding per operation.
     """
     names: dict[str, Value] = {name: np.float32(value) for name, value in scalars.items()}
     names["acc"] = acc
-    names[problem.m] = np.arange(len(acc), dtype=np.float32)[:, None]
-    names[problem.n] = np.arange(acc.shape[1], dtype=np.float32)
+    axes = axes_of(problem, problem.c.name)
+    for letter, size in zip(axes, acc.shape, strict=True):
+        names[letter] = numbers(axes, letter, size).astype(np.float32)
     if hides_c(problem):
         unread = scalars["beta"] == 0.0
         old = tensors[problem.c.name]

@@ -153,7 +153,7 @@ class Launch:
             rows[:, : values.shape[1]] = values
             view = at_the_end(rows)[:, : values.shape[1]]
             self.arguments[name] = view
-            self.memories[name] = Matrix(view, view, 0, pitch)
+            self.memories[name] = Matrix(view, view, 0, (pitch, 1))
         else:
             hidden = param.written and self.call.beta == 0 and self._hides_c()
             matrix = (

@@ -1,0 +1,39 @@
+"""Strided tensors: shapes and strides in elements, any of them 0 or negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def is_folded(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Do two different indices of a tensor mean one element?
+
+    They do where some differences of indices, not all 0, add up to no distance.  The longest stride
+    goes first: what the others can make up for leaves few differences to try.
+    """
+    steps = [(abs(s), n - 1) for s, n in zip(strides, shape, strict=True) if n > 1]
+    steps.sort(reverse=True)
+    reach = [sum(s * most for s, most in steps[at + 1 :]) for at in range(len(steps))]
+
+    def closes(at: int, total: int, moved: bool) -> bool:
+        if at == len(steps):
+            return moved and total == 0
+        (stride, most), rest = steps[at], reach[at]
+        if stride == 0:
+            return True
+        first = max(-most if moved else 0, -((total + rest) // stride))
+        last = min(most, (rest - total) // stride)
+        return any(
+            closes(at + 1, total + d * stride, moved or d != 0) for d in range(first, last + 1)
+        )
+
+    return 0 not in shape and closes(0, 0, False)
+
+
+def bounds(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+    """The places of a tensor's lowest element and of the one behind its highest, from that of its
+    first index; (0, 0) where it has no element."""
+    if 0 in shape:
+        return 0, 0
+    moves = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    return sum(min(move, 0) for move in moves), sum(max(move, 0) for move in moves) + 1
