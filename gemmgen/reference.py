@@ -174,8 +174,10 @@ Maker = Callable[[int, int, int, int], Inputs]
 def batched(
     make: Maker, m: int, n: int, k: int, a: tuple[int, ...], b: tuple[int, ...], seed: int
 ) -> Inputs:
-    """A (*a, M, K), B (*b, K, N) and C (*both, M, N): matrices of ``make``, each with numbers of its
-    own.  ``a`` and ``b`` are the extents of the batches, 1 where all share one matrix."""
+    """A (*a, M, K), B (*b, K, N) and C (*both, M, N) of matrices like those of ``make``.
+
+    ``a`` and ``b`` are the extents of the batches, 1 where all share one matrix.
+    """
     both = np.broadcast_shapes(a, b)
     rows, columns, outputs = (math.prod(sizes) for sizes in (a, b, both))
     made = make(m * rows, n * columns, k, seed)

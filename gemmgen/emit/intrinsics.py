@@ -56,6 +56,8 @@ _ALL = {
     "gg_commit_group": COMMIT,
     "gg_wait_group": WAIT,
 }
+INTRINSICS = tuple(_ALL.values())
+"""The text of every function."""
 
 
 def _used(node: object) -> Iterator[str]:

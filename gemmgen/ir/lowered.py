@@ -200,6 +200,21 @@ Node = (
 )
 
 
+def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
+    """Is there a node of ``kind`` in ``body``, at any depth?"""
+    for node in body:
+        match node:
+            case If():
+                inner = (*node.body, *node.otherwise)
+            case For() | Block():
+                inner = node.body
+            case _:
+                inner = ()
+        if isinstance(node, kind) or contains(inner, kind):
+            return True
+    return False
+
+
 @dataclass(frozen=True)
 class LoweredKernel:
     """A kernel ready to print: constants, shared arrays, the body of one thread.

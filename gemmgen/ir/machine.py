@@ -28,6 +28,7 @@ from gemmgen.ir.closures import (
 )
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
 from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
     Advance,
     Assign,
@@ -44,6 +45,7 @@ from gemmgen.ir.lowered import (
     Node,
     RegisterArray,
     Wait,
+    contains,
 )
 from gemmgen.ir.memory import (
     F32,
@@ -72,11 +74,11 @@ class Machine:
         lanes: Lanes,
         arguments: Mapping[str, Argument],
         written: dict[str, Ints],
+        landing: Landing = "late",
     ):
         self.lanes, self.scope = lanes, Scope()
         self.alive: Mask = None
-        self.issued: list[Callable[[], None]] = []
-        self.groups: list[list[Callable[[], None]]] = []
+        self.copies = Copies(landing)
         scope = self.scope
         for name, value in lanes.builtins().items():
             scope.bind(name, known(value, "int"))
@@ -97,6 +99,7 @@ class Machine:
 
     def run(self) -> None:
         self.body(None)
+        self.copies.end()
 
     def braces(self, body: tuple[Node, ...]) -> Step:
         """``body`` with names of its own."""
@@ -109,7 +112,7 @@ class Machine:
         steps = [self.node(node) for node in body]
         if len(steps) == 1:
             return steps[0]
-        if any(_leaves(node) for node in body):
+        if contains(body, Leave):
             return lambda mask: self.run_alive(steps, mask)
 
         def run(mask: Mask) -> None:
@@ -151,9 +154,9 @@ class Machine:
             case CopyAsync():
                 return self.copy_async(node)
             case Commit():
-                return self.commit
+                return self.copies.commit
             case Wait(pending):
-                return lambda mask: self.wait(pending)
+                return partial(self.copies.wait, pending)
 
     def register_array(self, node: RegisterArray) -> Step:
         size = int(np.prod(node.sizes))
@@ -267,40 +270,24 @@ class Machine:
         return step
 
     def copy_async(self, node: CopyAsync) -> Step:
-        """The late model: until the wait the target is poison, then the source's values of the
-        issue."""
         target, target_index = compile_element(node.target.buffer, node.target.indices, self.scope)
         source, source_index = compile_element(node.source.buffer, node.source.indices, self.scope)
         count, width = compile_expression(node.valid, self.scope).run, node.width
 
         def step(mask: Mask) -> None:
-            to, at, valid = (
-                cast(Index, target_index(mask)),
-                cast(Index, source_index(mask)),
-                count(mask),
-            )
+            to, at = cast(Index, target_index(mask)), cast(Index, source_index(mask))
+            valid = count(mask)
             target.check_aligned(to, width, mask)
+            source.check_aligned(at, width, mask)
             for e in range(width):
-                some, there = where(less(e, valid), mask)
                 value = np.zeros(self.lanes.count, np.float32)
+                some, there = where(less(e, valid), mask)
                 if some:
-                    value = np.where(
-                        True if there is None else there, source.load(at + e, there), value
-                    )
-                value = value.astype(np.float32)
-                target.store(to + e, np.full(self.lanes.count, POISON, np.float32), mask)
-                self.issued.append(partial(target.store, to + e, value, mask))
+                    loaded = cast(F32, source.load(at + e, there))
+                    value = np.where(True if there is None else there, loaded, value)
+                self.copies.issue(target, to + e, value, mask)
 
         return step
-
-    def commit(self, mask: Mask) -> None:
-        self.groups.append(self.issued)
-        self.issued = []
-
-    def wait(self, pending: int) -> None:
-        while len(self.groups) > pending:
-            for land in self.groups.pop(0):
-                land()
 
     def barrier(self, mask: Mask) -> None:
         """All threads of a block come to it, or none."""
@@ -313,19 +300,6 @@ class Machine:
             missing = int(np.argmin(arrived[block])) + block * self.lanes.threads
             name = self.lanes.name(missing)
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
-
-
-def _leaves(node: Node) -> bool:
-    """May threads leave the kernel in ``node``?"""
-    match node:
-        case Leave():
-            return True
-        case If():
-            return any(map(_leaves, (*node.body, *node.otherwise)))
-        case For() | Block():
-            return any(map(_leaves, node.body))
-        case _:
-            return False
 
 
 def _own(value: Value) -> Value:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import lcm
 from typing import cast
 
@@ -19,6 +20,7 @@ from gemmgen.ir.axes import axes_of, in_roles, in_storage, numbers, sizes_of
 from gemmgen.ir.evaluate import Bools, Floats, Real, evaluate, rounds
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.interpret import Argument, interpret, with_temporaries
+from gemmgen.ir.landing import Landing, landings_of
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.memory import F32, Trap
 from gemmgen.ir.nodes import Fact
@@ -75,12 +77,14 @@ def same_meaning(
     Leading dimensions and strides are chosen to satisfy the facts and the interfaces, with padding
     where they allow it; a shape that breaks one is a ``ValueError``.  Results that f32 can't hold
     exactly (of exp, of a division) may differ in the last bits.  Where C is read as ``beta * C``
-    alone, a second run has beta = 0 and poison in C.
+    alone, a second run has beta = 0 and poison in C.  What is copied asynchronously lands late and,
+    in runs of their own, early.
     """
     sizes = dict(zip(problem.letters, shape, strict=True))
     steps = _steps(lowered, problem, facts, sizes)
-    for trial in _trials(problem, sizes, seed):
-        difference = _run(lowered, problem, trial, sizes, steps)
+    landings = landings_of(lowered)
+    for trial, landing in product(_trials(problem, sizes, seed), landings):
+        difference = _run(lowered, problem, trial, sizes, steps, landing)
         if difference is not None:
             return difference
     return None
@@ -236,6 +240,7 @@ def _run(
     trial: Trial,
     sizes: Mapping[str, int],
     steps: Mapping[str, int],
+    landing: Landing,
 ) -> Difference | None:
     c = problem.c.name
     tensors = (problem.a, problem.b, problem.c, *_further_tensors(problem))
@@ -247,7 +252,7 @@ def _run(
     extents = {problem.extent(letter): size for letter, size in sizes.items()}
     arguments: dict[str, Argument] = {**memories, **extents, **steps, **trial.scalars}
     try:
-        written = interpret(lowered, arguments)
+        written = interpret(lowered, arguments, landing)
     except Trap as trap:
         return Difference(str(trap))
     for name, memory in memories.items():

@@ -153,7 +153,8 @@ class _Checker:
         return there
 
     def _batch_note(self, letter: str) -> str:
-        return f"{letter} numbers the matrices of {self.gemm.c.tensor}: a block computes a tile of one of them"
+        output = self.gemm.c.tensor
+        return f"{letter} numbers the matrices of {output}: a block computes a tile of one of them"
 
     def arguments(self, mistakes: Mistakes) -> tuple[Argument, ...]:
         found: dict[str, Argument] = {}

@@ -51,6 +51,7 @@ EXAMPLES = {
     "vectorize": "vectorize A B C width=4",
     "pad": "pad A by=4",
     "double_buffer": "double_buffer A B",
+    "async_copy": "async_copy A B via=cp_async",
     "raster": "raster group=8",
     EPILOGUE: "fuse_epilogue relu(acc + bias[n])",
 }

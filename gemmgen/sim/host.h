@@ -70,60 +70,20 @@ float sinf(float);
 float cosf(float);
 }
 
-#ifndef GG_RUNNER
-// cp.async, as late as it may be: from its issue to the wait for its group the target holds NaN.  That
-// shows a read without a wait, and, since the target changes at once, a copy into memory still read.
-// What a thread issues is kept in its own queue; a kernel ends with none under way.
-struct GgCopy {
-  float *target;
-  float values[4];
-  int width, group;
-};
-struct GgQueue {
-  GgCopy copies[512];
-  int count, group;
-};
-inline GgQueue &gg_queue() {
-  static GgQueue queues[1024];
-  return queues[threadIdx.x + threadIdx.y * blockDim.x];
+// cp.async, of which copies.cpp keeps account.
+extern "C" void gg_issue_copy(float *target, const float *source, int bytes, int valid);
+extern "C" void gg_commit_group();
+extern "C" void gg_await(int pending);
+__forceinline__ void gg_copy_async_4(float *target, const float *source, int valid) {
+  gg_issue_copy(target, source, 4, valid);
 }
-inline void gg_copy_async(float *target, const float *source, int width, int valid) {
-  GgQueue &queue = gg_queue();
-  if (queue.count == 512) __builtin_trap();
-  GgCopy &copy = queue.copies[queue.count++];
-  copy.target = target;
-  copy.width = width;
-  copy.group = queue.group;
-  for (int e = 0; e < width; ++e) {
-    copy.values[e] = 4 * e < valid ? source[e] : 0.0f;
-    target[e] = __builtin_nanf("");
-  }
+__forceinline__ void gg_copy_async_8(float *target, const float *source, int valid) {
+  gg_issue_copy(target, source, 8, valid);
 }
-inline void gg_copy_async_4(float *target, const float *source, int valid) {
-  gg_copy_async(target, source, 1, valid);
+__forceinline__ void gg_copy_async_16(float *target, const float *source, int valid) {
+  gg_issue_copy(target, source, 16, valid);
 }
-inline void gg_copy_async_8(float *target, const float *source, int valid) {
-  gg_copy_async(target, source, 2, valid);
-}
-inline void gg_copy_async_16(float *target, const float *source, int valid) {
-  gg_copy_async(target, source, 4, valid);
-}
-inline void gg_commit_group() { ++gg_queue().group; }
-template <int pending>
-inline void gg_wait_group() {
-  GgQueue &queue = gg_queue();
-  int kept = 0;
-  for (int i = 0; i < queue.count; ++i) {
-    GgCopy &copy = queue.copies[i];
-    if (copy.group + pending < queue.group) {
-      for (int e = 0; e < copy.width; ++e) copy.target[e] = copy.values[e];
-    } else {
-      queue.copies[kept++] = copy;
-    }
-  }
-  queue.count = kept;
-}
-#endif
+template <int pending> __forceinline__ void gg_wait_group() { gg_await(pending); }
 
 #if defined(__x86_64__) && defined(__FMA__)
 // g++ makes one instruction of -fmaf(a, b, c), which gives +0 where the text gives -0.

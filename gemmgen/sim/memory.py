@@ -90,9 +90,9 @@ class Matrix:
         if self.view.ndim != 2:
             behind = f"{distance - high} behind" if distance >= high else f"{distance} within"
             return f"an element beside those of the tensor was written, {behind} it"
-        rows, cols = self.view.shape
-        if distance >= rows * self.pitch:
-            behind = distance - rows * self.pitch
+        end = len(self.view) * self.pitch
+        if distance >= end:
+            behind = distance - end
             return f"the element {behind} behind the matrix was written"
         row, col = divmod(distance, self.pitch)
         return f"the padding at row {row}, column {col} was written"

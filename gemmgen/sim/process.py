@@ -18,7 +18,7 @@ from pathlib import Path
 from gemmgen.sim.failures import KernelFault, KernelTimeout
 
 _MAGIC = 0x67676D32
-_HEADER = struct.Struct("=IIQ8I")
+_HEADER = struct.Struct("=IIQ10I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
@@ -28,6 +28,8 @@ _ARGUMENT = struct.Struct("=IIQ")
 _ANSWER = struct.Struct("=IIQ")
 
 ORDERS = ("ascending", "descending", "shuffled")
+LANDINGS = ("late", "early")
+"""When asynchronous copies land: at the wait for them, or at once."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Tensor:
 class Launch:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 
-    ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels.
+    ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels; ``landing``
+    is one of ``LANDINGS``.
     """
 
     grid: int
@@ -85,6 +88,7 @@ class Launch:
     seed: int
     tensors: tuple[Tensor, ...] = ()
     arrays: tuple[tuple[int, int], ...] = ()
+    landing: str = "late"
 
 
 class Process:
@@ -184,6 +188,8 @@ def _head(launch: Launch, seconds: float) -> bytes:
             len(launch.arguments),
             len(launch.tensors),
             len(launch.arrays),
+            LANDINGS.index(launch.landing),
+            0,
         )
     )
     for buffer in launch.buffers:

@@ -21,6 +21,8 @@ _KINDS: tuple[Kind, ...] = (
     "misaligned",
     "divergent barrier",
     "arithmetic",
+    "under way",
+    "not waited for",
 )
 _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
@@ -115,7 +117,7 @@ def _unpack(packed: bytes) -> _Record:
 
 def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Finding:
     kind = _KINDS[record.kind]
-    conflict = kind in ("race", "two owners", "divergent barrier")
+    conflict = kind in ("race", "two owners", "divergent barrier", "under way")
     name, detail = "", record.detail
     index: tuple[int, ...] = ()
     if record.target == _TENSOR and record.number < len(context.tensors):

@@ -14,6 +14,7 @@ struct Cell {
   uint32_t written, read;  // intervals; 0 is never
   uint32_t write_block, read_block;
   uint32_t write_pc, read_pc;
+  uint32_t under_way;  // the first interval of the block whose asynchronous copy has not landed
   uint16_t writer, reader, second_reader;
 };
 
@@ -66,6 +67,10 @@ bool holds_pattern(const Touch &touch) {
 void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval;
+  if (cell.under_way == state.block_interval) {
+    report(found(UNDER_WAY, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
+    return;
+  }
   if (cell.written == now && cell.writer != me) {
     report(found(RACE, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
   }
@@ -145,6 +150,20 @@ void touch_shared(const Touch &touch, const Where &where, size_t offset) {
   if (!touch.write && holds_pattern(touch)) report(found(UNWRITTEN, touch, where));
   for (size_t word = 0; word < touch.bytes; word += WORD) {
     touch_word(shared_cells[(offset + word) / WORD], touch, where);
+  }
+}
+
+void begin_copy(size_t offset, size_t bytes) {
+  for (size_t word = 0; word < bytes; word += WORD) {
+    shared_cells[(offset + word) / WORD].under_way = state.block_interval;
+  }
+}
+
+void end_copy(size_t offset, size_t bytes) {
+  for (size_t word = 0; word < bytes; word += WORD) {
+    Cell &cell = shared_cells[(offset + word) / WORD];
+    cell.under_way = 0;
+    cell.written = state.interval;
   }
 }
 

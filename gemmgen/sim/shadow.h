@@ -28,4 +28,9 @@ Finding found(Kind kind, const Touch &touch, const Where &where, const Access &o
 void touch_shared(const Touch &touch, const Where &where, size_t offset);
 void touch_tensor(const Touch &touch, const Where &where, size_t element);
 
+// An asynchronous copy to the segment of shared memory from `offset` has been issued (the write is
+// touched already), and has landed: what its thread has waited for, others see behind a barrier.
+void begin_copy(size_t offset, size_t bytes);
+void end_copy(size_t offset, size_t bytes);
+
 }  // namespace gg

@@ -12,7 +12,9 @@ from gemmgen import reference
 from gemmgen.interface import Param
 from gemmgen.ir.axes import axes_of, in_roles, in_storage, sizes_of
 from gemmgen.ir.build import problem_of
+from gemmgen.ir.landing import LANDINGS, Landing
 from gemmgen.ir.problem import Problem
+from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.pipeline import Emitted
 from gemmgen.reference import F32, Inputs
 from gemmgen.sim.memory import Matrix
@@ -45,14 +47,22 @@ class Case:
     beta: float = 0.0
     pad: int = 0
     order: Order = "ascending"
+    landing: Landing = "late"
     layout: Layout = "behind"
 
     def text(self) -> str:
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
         batches = f", matrices {_LAYOUTS[self.layout]}" if len(self.shape) > 3 else ""
-        shape = spelled(self.shape)
-        return f"{shape}, {self.data}, {scaled}{padding}{batches}, threads {self.order}"
+        landing = ", copies landing early" if self.landing == "early" else ""
+        told = f"{spelled(self.shape)}, {self.data}, {scaled}{padding}{batches}"
+        return f"{told}, threads {self.order}{landing}"
+
+
+def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
+    """When asynchronous copies may land: one is enough for a kernel that has none."""
+    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
+    return LANDINGS if copies else LANDINGS[:1]
 
 
 class Caller:
@@ -84,6 +94,7 @@ class Caller:
         kernel.run(
             {p.name: arguments[p.name] for p in params},
             order=case.order,
+            landing=case.landing,
             seed=sum(case.shape),
             unreadable=(problem.c.name,) if unread else (),
         )

@@ -1,4 +1,4 @@
-"""Where the matrices of a batch lie: behind one another, row by row in turn, or all in one place."""
+"""Where the matrices of a batch lie: one behind the other, row by row in turn, or in one place."""
 
 from __future__ import annotations
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from passes.schedules import CASES, EXAMPLES
-from pipeline.running import Call, check, emitted
+from pipeline.running import Call, Operands, Want, check, emitted
 
 from gemmgen.emit.document import BEGIN, END
 from gemmgen.errors import ScheduleError
 from gemmgen.pipeline import compile_source
+from gemmgen.reference import F32
 from gemmgen.source import Source
 
 HANDWRITTEN = Path(__file__).parents[1] / "handwritten"
@@ -33,9 +34,14 @@ WORDS = frozenset(
 )
 """What the text takes from C++ and CUDA: no header, no function of its own."""
 
-PTX = set(
-    "__device__ __forceinline__ __cvta_generic_to_shared asm volatile template memory l n r"
-    " gg_copy_async_4 gg_copy_async_8 gg_copy_async_16 gg_commit_group gg_wait_group to".split()
+PTX = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    __device__ __forceinline__ __cvta_generic_to_shared asm volatile template memory l n r to
+    gg_copy_async_4 gg_copy_async_8 gg_copy_async_16 gg_commit_group gg_wait_group
+    """,
+    )
 )
 """What the functions for single PTX instructions take besides."""
 
@@ -71,7 +77,7 @@ def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     own |= set(re.findall(r"(\w+)(?:\[[^\]]*\])* = ", code(kernel.text)))
     own |= set(re.findall(r", (\w+)\[", code(kernel.text)))
     own |= {kernel.name, f"launch_{kernel.name}"}
-    own |= PTX if "async_copy" in CASES[name].text else set()
+    own |= PTX if "async_copy" in CASES[name].text else frozenset()
     assert names(kernel.text) - own - WORDS == set()
     assert "#include" not in kernel.text
 
@@ -127,6 +133,15 @@ TAKEN = {
 }
 
 
+def plus_scalar(name: str) -> Want:
+    """The reference of ``acc + name``."""
+
+    def want(acc: F32, c: F32, given: Operands) -> F32:
+        return acc + given[name]
+
+    return want
+
+
 @pytest.mark.parametrize("use", TAKEN)
 def test_the_names_it_uses_can_be_given_to_nothing_else(use: str) -> None:
     """Either the schedule is refused, or the kernel is right all the same."""
@@ -137,7 +152,8 @@ def test_the_names_it_uses_can_be_given_to_nothing_else(use: str) -> None:
             kernel = compile_source(Source(text))
         except ScheduleError:
             continue
-        check(kernel, Call(3, 35, 4, 0.7, -1.0))
+        want = plus_scalar(name) if use == "the epilogue" else None
+        check(kernel, Call(3, 35, 4, 0.7, -1.0), want)
         free += 1
     assert free <= 20
 

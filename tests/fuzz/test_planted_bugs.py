@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from gemmgen.expand import registers
+from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Trial, trial_at
 from gemmgen.fuzz.shrink import shrink
@@ -37,7 +38,7 @@ def barrier_dropped(patch: pytest.MonkeyPatch) -> None:
 
 def stage_off_by_one(patch: pytest.MonkeyPatch) -> None:
     """The next tile goes where the present one is read."""
-    patch.setattr(registers, "_before", lambda ring: ring.stage)
+    patch.setattr(Ring, "before", lambda ring: ring.stage)
 
 
 def pad_off_by_one(patch: pytest.MonkeyPatch) -> None:

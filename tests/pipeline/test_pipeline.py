@@ -29,6 +29,7 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "vectorize",
         "pad",
         "double_buffer",
+        "async_copy",
         "raster",
         "fuse_epilogue",
     )
