@@ -7,7 +7,8 @@ tile and of the k tile; guards compare them with extents.
   tiles are equal modulo 32 elements, then in each matrix (row * ld + column) their addresses differ
   by a multiple of 32 elements, 128 bytes, for all threads alike: the same sectors and lines a
   request.  Shared addresses do not depend on the block.  So one block of each such class is walked
-  and counts for all; a tile at a ragged edge is in a class of its own along that letter.
+  and counts for all; a tile at a ragged edge is in a class of its own along that letter.  Of a
+  tensor with batches the place where the block's matrix begins counts modulo 32 elements too.
 - The same holds for two trips of a loop that pass the same guards and lie a multiple of 32 elements
   and of the number of shared stages apart: a *period*.  Guards are comparisons with a loop's
   variable, so each changes at most once; the first and the last trips are walked, and where the
@@ -17,7 +18,7 @@ tile and of the k tile; guards compare them with extents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from math import gcd, lcm
 
@@ -88,26 +89,32 @@ def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> La
 
 def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
     """The same with every block and every trip walked: what ``count_launch`` is tested against."""
-    grid = kernel.interface.grid({n: int(values[n]) for n, _ in kernel.interface.tiles})
+    grid = kernel.interface.grid({n: int(values[n]) for n in kernel.interface.shaping()})
     return _total(kernel, values, (np.arange(grid), np.ones(grid, np.int64)), abridged=False)
 
 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
     """One block of each class, and how many blocks it stands for."""
-    found: dict[int, tuple[int, int]] = {}
-    for blocks, origins in origins_of(kernel, values):
-        key = np.zeros(blocks.size, np.int64)
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    for blocks, origins, matrices in origins_of(kernel, values):
+        parts = [place % measure.LINE for place in (*origins, *matrices)]
         for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
-            whole = origin + size <= int(values[name])
-            key = (key * 2 + whole) * measure.LINE + origin % measure.LINE
-        counts = np.bincount(key)
-        first = np.zeros(counts.size, np.int64)
-        first[key[::-1]] = blocks[::-1]  # of equal keys the last assignment stays
-        for at in np.flatnonzero(counts).tolist():
-            block, before = found.get(at, (int(first[at]), 0))
-            found[at] = (block, before + int(counts[at]))
+            parts.append((origin + size <= int(values[name])).astype(np.int64))
+        for at, count in _alike(parts):
+            key = tuple(int(part[at]) for part in parts)
+            block, before = found.get(key, (int(blocks[at]), 0))
+            found[key] = (block, before + count)
     pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
+
+
+def _alike(parts: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+    """The place of the first of each kind of rows of ``parts``, and how many are of that kind."""
+    kinds = np.zeros(parts[0].size, np.int64)
+    for part in parts:
+        _, kinds = np.unique(kinds * measure.LINE + part, return_inverse=True)
+    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+    yield from zip(first.tolist(), counts.tolist(), strict=True)
 
 
 def _total(

@@ -10,6 +10,7 @@ import click
 
 from gemmgen.cli import measure, options
 from gemmgen.cli.files import put, shown_path, writable, write_file
+from gemmgen.cli.shapes import cube
 from gemmgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def command(
     rungs = _rungs(files, prefixes)
     wanted = sizes or SIZES
     kernels = {rung.name: rung.kernel for rung in rungs}
-    rows = measure.measure(kernels, [(size, size, size) for size in wanted])
+    rows = measure.measure(kernels, [cube(size) for size in wanted])
     from gemmgen.cli import table
 
     cells, gpu = table.cells(rungs, rows, wanted), rows[0].gpu
