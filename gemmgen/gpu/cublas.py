@@ -7,10 +7,12 @@ with a handle of our own, so that nobody else's math mode is touched.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise, product
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +20,7 @@ from gemmgen.errors import CannotCheck
 from gemmgen.gpu.device import Array, cupy
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
+ITEM = 4  # bytes of a float32 element
 _WORKSPACE = 32 << 20  # what cuBLAS itself takes on Hopper
 
 
@@ -51,6 +54,60 @@ def matrix(array: Array, *, transposed: bool = False) -> Matrix:
     stride = array.strides[-3] // item if len(array.shape) == 3 else 0
     found = Matrix(array.data.ptr, rows, columns, ld, stride=stride)
     return found.flipped() if transposed else found
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The first of several matrices, and the elements between them along each batch letter."""
+
+    matrix: Matrix
+    steps: tuple[int, ...]
+
+    def at(self, index: tuple[int, ...], stride: int) -> Matrix:
+        """The matrix at an index, ``stride`` elements before the next one of a call."""
+        place = sum(i * step for i, step in zip(index, self.steps, strict=True))
+        return replace(self.matrix, pointer=self.matrix.pointer + ITEM * place, stride=stride)
+
+
+def sgemm_batches(
+    a: Batch, b: Batch, c: Batch, sizes: tuple[int, ...], *, alpha: float, beta: float
+) -> Callable[[], None]:
+    """The same for each index below ``sizes``, packed, in as few calls as strides allow."""
+    if 0 in sizes or 0 in (c.matrix.rows, c.matrix.columns):
+        return lambda: None
+    within = _evenly_apart((a, b, c), sizes)
+    count = math.prod(sizes[at] for at in within)
+    outer = [range(1 if at in within else size) for at, size in enumerate(sizes)]
+    last = within[-1] if within else None
+    strides = [0 if last is None else batch.steps[last] for batch in (a, b, c)]
+    calls = [
+        sgemm(
+            a.at(index, strides[0]),
+            b.at(index, strides[1]),
+            c.at(index, strides[2]),
+            alpha=alpha,
+            beta=beta,
+            batch=count,
+        )
+        for index in product(*outer)
+    ]
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+def _evenly_apart(operands: tuple[Batch, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The batch letters that one call goes through: all, where each operand's matrices follow one
+    another at one distance; else the longest."""
+    several = tuple(at for at, size in enumerate(sizes) if size > 1)
+    for batch in operands:
+        for at, inner in pairwise(several):
+            if batch.steps[at] != batch.steps[inner] * sizes[inner]:
+                return (max(several, key=lambda at: sizes[at]),)
+    return several
 
 
 def sgemm(

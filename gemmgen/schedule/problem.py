@@ -188,7 +188,8 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
 
 def check_storage(access: RawOperand, gemm: Gemm) -> None:
     """Refuses a tensor whose matrices have no contiguous letter, or which has too many letters."""
-    name, letters = access.tensor.text, access.indices or ()
+    name = access.tensor.text
+    letters = tuple(access.indices or ())
     if len(letters) > MOST_LETTERS:
         raise Refusal(
             f"{name} has {len(letters)} letters, and at most {MOST_LETTERS} are taken",

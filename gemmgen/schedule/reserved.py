@@ -123,7 +123,7 @@ def _batch_names(gemm: Gemm) -> dict[str, str]:
     """The names that follow from a ``gemm`` line with batches."""
     if not batches(gemm):
         return {}
-    names = dict.fromkeys(BATCHED, "used by the emitted text")
+    names: dict[str, str] = dict.fromkeys(BATCHED, "used by the emitted text")
     for letter in batches(gemm):
         names[batch_extent(letter)] = f"the extent of the letter {letter}"
     for access in (gemm.c, gemm.a, gemm.b):
