@@ -38,6 +38,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     CopyAsync,
     Define,
@@ -50,6 +51,7 @@ from gemmgen.ir.lowered import (
     RegisterArray,
     Wait,
 )
+from gemmgen.ir.machine import breaks
 from gemmgen.ir.memory import Index, Lanes, Mask
 
 Step = Callable[[Mask], None]
@@ -163,7 +165,7 @@ class Walk:
                 return self.loop(node)
             case If():
                 return self.branch(node)
-            case Leave(condition):
+            case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
             case CopyAsync():
                 return self.copy_async(node)
@@ -299,7 +301,10 @@ class Walk:
                 frame[place] = first + i * stride
                 body(mask)
 
+            alive = self.alive
             trips(run, max(0, -(-(last - first) // stride)), stride, stages)
+            if breaks(node):
+                self.alive = alive
 
         return step
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gemmgen.ir.problem import Problem
 
-Kind = TypeVar("Kind", np.float32, np.float64)
+Kind = TypeVar("Kind", bound=np.generic)
 Letters = tuple[str, ...]
 
 
@@ -43,7 +43,7 @@ def in_storage(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> np
     return kept.transpose([there.index(x) for x in letters])
 
 
-def numbers(axes: Letters, letter: str, extent: int) -> npt.NDArray[np.float64]:
+def along(axes: Letters, letter: str, extent: int) -> npt.NDArray[np.float64]:
     """A letter's values along its axis."""
     shape = [1] * len(axes)
     shape[axes.index(letter)] = extent

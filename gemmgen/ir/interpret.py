@@ -17,7 +17,7 @@ from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.landing import Landing
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.machine import Argument, Machine
-from gemmgen.ir.memory import F32, POISON, Lanes, Trap
+from gemmgen.ir.memory import Elements, Lanes, Trap, poisoned
 
 __all__ = ["Argument", "Trap", "interpret", "with_temporaries"]
 
@@ -28,7 +28,7 @@ MOST_LANES = 8192
 def interpret(
     program: LoweredProgram, arguments: Mapping[str, Argument], landing: Landing = "late"
 ) -> dict[str, Ints]:
-    """Run the kernels of ``program`` one after another, in place on flat f32 memories.
+    """Run the kernels of ``program`` one after another, in place on flat memories.
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
     what the interfaces require.  ``landing`` is when asynchronous copies land.  Gives for each
@@ -56,7 +56,7 @@ def with_temporaries(
             assert step is not None
             values[step] = span
             span *= size
-        values[name] = np.full(span, POISON, np.float32)
+        values[name] = poisoned(span, param.dtype)
     return values
 
 
@@ -67,7 +67,7 @@ def run_kernel(
     interface = kernel.interface
     extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
     written = {
-        p.name: np.zeros(cast(F32, arguments[p.name]).size, np.int64)
+        p.name: np.zeros(cast(Elements, arguments[p.name]).size, np.int64)
         for p in interface.params
         if p.kind == "tensor" and p.written
     }

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from gemmgen.ir.lowered import CopyAsync, LoweredProgram, contains
-from gemmgen.ir.memory import F32, POISON, FlatMemory, Index, Mask, Registers, Trap
+from gemmgen.ir.memory import POISON, Elements, FlatMemory, Index, Mask, Registers, Trap
 
 Landing = Literal["late", "early"]
 LANDINGS: tuple[Landing, ...] = ("late", "early")
@@ -35,7 +35,7 @@ class _Copy:
 
     target: Target
     index: Index
-    value: F32
+    value: Elements
     mask: Mask
 
     def land(self) -> None:
@@ -55,10 +55,14 @@ class Copies:
         self.issued: list[_Copy] = []
         self.groups: list[list[_Copy]] = []
 
-    def issue(self, target: Target, index: Index, value: F32, mask: Mask) -> None:
+    def issue(self, target: Target, index: Index, value: Elements, mask: Mask) -> None:
         """Begins the copy of ``value`` to an element of each thread."""
         copy = _Copy(target, index, value, mask)
-        (replace(copy, value=np.full_like(value, POISON)) if self.late else copy).land()
+        (
+            replace(copy, value=np.full_like(value, POISON[value.dtype.type]))
+            if self.late
+            else copy
+        ).land()
         self.issued.append(copy)
 
     @property

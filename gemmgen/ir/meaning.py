@@ -15,24 +15,38 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from gemmgen.formats import (
+    STORAGE,
+    UNIT,
+    Real,
+    Stored,
+    bits,
+    computing,
+    held,
+    numbers,
+    poison,
+    stored,
+)
 from gemmgen.interface import MultipleOf
-from gemmgen.ir.axes import axes_of, in_roles, in_storage, numbers, sizes_of
-from gemmgen.ir.evaluate import Bools, Floats, Real, evaluate, rounds
+from gemmgen.ir.axes import along, axes_of, in_roles, in_storage, sizes_of
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.evaluate import Bools, Floats, evaluate, rounds
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.interpret import Argument, interpret, with_temporaries
 from gemmgen.ir.landing import Landing, landings_of
 from gemmgen.ir.lowered import LoweredProgram
-from gemmgen.ir.memory import F32, Trap
+from gemmgen.ir.memory import Elements, Trap, elements
 from gemmgen.ir.nodes import Fact
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.reference import batched, integers, poison
+from gemmgen.reference import batched, integers
 
 SCALARS = {"alpha": 2.0, "beta": 3.0}
 OTHERS = (5.0, -7.0, 11.0, -13.0)
 """Values of an epilogue's further scalars, in its order."""
 
-RELATIVE, ABSOLUTE = 2.0**-16, 2.0**-20
-"""How far a result that f32 can't hold may lie off: of itself, and of the greatest sum."""
+RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
+"""How far a result that its type can't hold may lie off, in units of roundoff: of itself, and of
+the greatest sum."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +70,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Trial:
-    """Tensors in their own letters' order, and scalars; ``reads_c`` False: C holds poison."""
+    """Tensors, as numbers, in their own letters' order, and scalars; ``reads_c`` False: C holds
+    poison."""
 
-    matrices: Mapping[str, F32]
+    matrices: Mapping[str, Real]
     scalars: Mapping[str, float]
     reads_c: bool
     epilogue: Expr
@@ -96,7 +111,7 @@ def same_meaning(
 def _trials(problem: Problem, sizes: Mapping[str, int], seed: int) -> Iterator[Trial]:
     m, n, k = (sizes[x] for x in (problem.m, problem.n, problem.k))
     of_a, of_b = (sizes_of(problem.batch, t.letters, sizes) for t in (problem.a, problem.b))
-    inputs = batched(integers, m, n, k, of_a, of_b, seed)
+    inputs = batched(integers, (m, n, k), of_a, of_b, seed, problem.types)
     matrices = {
         tensor.name: np.ascontiguousarray(
             in_storage(values, tensor.letters, axes_of(problem, tensor.name))
@@ -224,11 +239,16 @@ def _places(
     return places
 
 
-def _flat(matrix: F32, places: npt.NDArray[np.int64]) -> F32:
+def _flat(matrix: Real, places: npt.NDArray[np.int64], dtype: DType) -> Elements:
     """A flat memory that ends with the last element; poison between the rows."""
-    memory = poison(int(places.max(initial=-1)) + 1)
-    memory[places] = matrix
+    memory = _raw(poison(int(places.max(initial=-1)) + 1, dtype), dtype)
+    memory[places] = _raw(stored(matrix, dtype), dtype)
     return memory
+
+
+def _raw(values: Stored, dtype: DType) -> Elements:
+    """Stored elements as an interpreted memory holds them."""
+    return cast(Elements, values.view(elements(dtype)))
 
 
 # Running and comparing.
@@ -245,9 +265,11 @@ def _run(
     c = problem.c.name
     tensors = (problem.a, problem.b, problem.c, *_further_tensors(problem))
     places = {t.name: _places(problem, t, trial.matrices[t.name].shape, steps) for t in tensors}
-    memories = {name: _flat(trial.matrices[name], at) for name, at in places.items()}
+    memories = {
+        name: _flat(trial.matrices[name], at, problem.dtype(name)) for name, at in places.items()
+    }
     if not trial.reads_c:
-        memories[c] = poison(memories[c].size)
+        memories[c] = _raw(poison(memories[c].size, problem.c.dtype), problem.c.dtype)
     before = {name: memory.copy() for name, memory in memories.items()}
     extents = {problem.extent(letter): size for letter, size in sizes.items()}
     arguments: dict[str, Argument] = {**memories, **extents, **steps, **trial.scalars}
@@ -256,7 +278,7 @@ def _run(
     except Trap as trap:
         return Difference(str(trap))
     for name, memory in memories.items():
-        changed = memory.view(np.uint32) != before[name].view(np.uint32)
+        changed = bits(memory) != bits(before[name])
         if name == c:
             changed[places[c]] = False
         if changed.any():
@@ -265,19 +287,22 @@ def _run(
     return _compare(problem, trial, memories[c][places[c]], written[c][places[c]] != 0)
 
 
-def _compare(problem: Problem, trial: Trial, got: F32, written: Bools) -> Difference | None:
-    """``got`` and ``written`` are C as it is stored."""
+def _compare(problem: Problem, trial: Trial, memory: Elements, written: Bools) -> Difference | None:
+    """``memory`` and ``written`` are C as it is stored."""
     axes, letters = axes_of(problem, problem.c.name), problem.c.letters
-    got = in_roles(got, letters, axes)
-    written = written.transpose([letters.index(x) for x in axes])
-    exact, rounded, peak = _wanted(problem, trial)
+    written = in_roles(written, letters, axes)
+    exact, computed, peak = _wanted(problem, trial)
+    dtype, unit = problem.c.dtype, UNIT[problem.accumulate]
+    got = in_roles(numbers(memory.view(STORAGE[dtype]), dtype), letters, axes)
+    rounded = held(computed, dtype)
+    relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.accumulate else 0)
     with np.errstate(all="ignore"):
-        near = np.abs(got - exact) <= RELATIVE * np.abs(exact) + ABSOLUTE * peak
-    held = ~np.isfinite(rounded)
+        near = np.abs(got - exact) <= relative * np.abs(exact) + ABSOLUTE * unit * peak
+    sure = ~np.isfinite(computed)
     if not any(rounds(e) for e in walk(trial.epilogue)):
-        held |= rounded == exact
+        sure |= computed == exact
     equal = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
-    wrong = ~written | ~(equal | (~held & near))
+    wrong = ~written | ~(equal | (~sure & near))
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -288,8 +313,9 @@ def _compare(problem: Problem, trial: Trial, got: F32, written: Bools) -> Differ
     return Difference(reason, place, float(got[place]), float(rounded[place]))
 
 
-def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], F32, float]:
-    """The result in f64, in f32 rounded after each operation, and the greatest sum; in roles."""
+def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], Real, float]:
+    """The result in f64, in the sums' type rounded after each operation, and the greatest sum; in
+    their roles."""
     tensors = {
         tensor.name: in_roles(
             trial.matrices[tensor.name], tensor.letters, axes_of(problem, tensor.name)
@@ -299,16 +325,17 @@ def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], F3
     a, b = (tensors.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
     acc = a @ b
     axes = axes_of(problem, problem.c.name)
-    indices = {x: numbers(axes, x, size) for x, size in zip(axes, acc.shape, strict=True)}
+    known = {x: along(axes, x, size) for x, size in zip(axes, acc.shape, strict=True)}
 
     def result(precision: type[np.float32] | type[np.float64]) -> Floats:
         names = {name: cast(Real, precision(value)) for name, value in trial.scalars.items()}
-        for name, value in {**indices, "acc": acc}.items():
+        for name, value in {**known, "acc": acc}.items():
             names[name] = cast(Real, value.astype(precision))
-        elements = {name: cast(Floats, value.astype(precision)) for name, value in tensors.items()}
+        others = {name: cast(Floats, value.astype(precision)) for name, value in tensors.items()}
         with np.errstate(all="ignore"):
-            value = evaluate(trial.epilogue, names, elements, precision)
+            value = evaluate(trial.epilogue, names, others, precision)
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))
 
     peak = float(np.abs(acc).max(initial=1))
-    return result(np.float64).astype(np.float64), result(np.float32).astype(np.float32), peak
+    number = computing(problem.accumulate)
+    return result(np.float64).astype(np.float64), result(number).astype(number), peak

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
 from gemmgen.schedule.roles import batch_extent, extent, ld_name, stride_name
 
-DType = Literal["f32"]
 Role = Literal["a", "b", "c"]
 
 
@@ -46,6 +46,8 @@ class Problem:
     k: str
     epilogue: Expr
     accumulate: DType = "f32"
+    others: tuple[tuple[str, DType], ...] = ()
+    """Of the epilogue's own tensors, those that are stored otherwise than c."""
     batch: tuple[str, ...] = ()
 
     @property
@@ -75,6 +77,15 @@ class Problem:
     def operand(self, role: Role) -> Tensor:
         """The tensor in the place ``a``, ``b`` or ``c`` of the ``gemm`` line."""
         return {"a": self.a, "b": self.b, "c": self.c}[role]
+
+    @property
+    def types(self) -> Types:
+        return Types(self.a.dtype, self.b.dtype, self.c.dtype, self.accumulate)
+
+    def dtype(self, tensor: str) -> DType:
+        """What a tensor's elements are stored as: an operand's, or one's of the epilogue."""
+        known = {t.name: t.dtype for t in (self.a, self.b, self.c)} | dict(self.others)
+        return known.get(tensor, self.c.dtype)
 
     def role_of(self, letter: str) -> Literal["m", "n", "k"]:
         """The role of a letter; its capital names the constants BM, TN, ..."""

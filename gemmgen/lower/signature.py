@@ -21,6 +21,7 @@ from gemmgen.interface import (
     Requirement,
 )
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.facts import equal_to
@@ -76,21 +77,22 @@ def _params(context: Context) -> Iterator[Param]:
     scalars = _scalars(context)
     for letter in _letters(context):
         yield Param(context.extent(letter).name, "extent")
-    final = _map(context)
+    final, numbers = _map(context), context.problem.accumulate
     for tensor in context.tensors:
         written = tensor.name == final.dst
         lead = "beta" if written else "alpha"
         if lead in scalars and context.kernel.has(tensor.name):
             scalars.remove(lead)
-            yield Param(lead, "scalar")
+            yield Param(lead, "scalar", dtype=numbers)
         read = not written or _is_read(final.value, tensor.name)
-        yield Param(tensor.name, "tensor", tensor.letters, written, read)
+        dtype = tensor.dtype
+        yield Param(tensor.name, "tensor", tensor.letters, written, read, dtype)
         if context.problem.pitch(tensor):
             yield from _leading(context, tensor.name)
         for _, name in _strides(context, tensor):
             yield Param(name, "stride")
     for name in scalars:
-        yield Param(name, "scalar")
+        yield Param(name, "scalar", dtype=numbers)
 
 
 def _strides(context: Context, tensor: Tensor) -> list[tuple[str, str]]:
@@ -162,7 +164,7 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     for letter in _all_letters(context):
         reach = context.step(letter)
         if pipeline is not None and letter == pipeline.letter:
-            reach *= stages
+            reach *= max(stages, pipeline.unroll)
         name = context.extent(letter).name
         reaches[name] = max(reach, reaches.get(name, 0))
     for name, reach in reaches.items():
@@ -176,11 +178,11 @@ def _wide(context: Context) -> Iterator[Requirement]:
         if context.buffer(copy.src).space is Space.GLOBAL:
             widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
     final = _map(context)
-    widths[final.dst] = max(final.width, widths.get(final.dst, 1))
+    widths[final.dst] = max(context.store_width(final), widths.get(final.dst, 1))
     for buffer in context.kernel.buffers:
         width = widths.get(buffer.name, 1)
         if buffer.space is Space.GLOBAL and width > 1:
-            yield Aligned(buffer.name, 4 * width)
+            yield Aligned(buffer.name, BYTES[buffer.dtype] * width)
             yield MultipleOf(context.pitch(buffer.name).name, width)
             for _, stride in _strides(context, context.tensor(buffer.name)):
                 yield MultipleOf(stride, width)

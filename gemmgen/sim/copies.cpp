@@ -19,8 +19,8 @@ constexpr unsigned MAX_COPIES = 1 << 17;  // of a block, under way
 constexpr uint32_t LATE = 0;
 
 struct Copy {
-  float *target;
-  float values[4];
+  void *target;
+  unsigned char values[16];
   uint32_t bytes, group, pc;
   Copy *next;
 };
@@ -46,8 +46,8 @@ Copy *take_copy() {
   return &pool[used++];
 }
 
-size_t shared_offset(const float *target) {
-  return static_cast<size_t>(reinterpret_cast<const unsigned char *>(target) - state.shared);
+size_t shared_offset(const void *target) {
+  return static_cast<size_t>(static_cast<const unsigned char *>(target) - state.shared);
 }
 
 Issue describe(const Copy &copy) {
@@ -115,7 +115,7 @@ void end_copies() {
 }  // namespace gg
 
 extern "C" {
-void gg_issue_copy(float *target, const float *source, int bytes, int valid) {
+void gg_issue_copy(void *target, const void *source, int bytes, int valid) {
   const void *pc = __builtin_return_address(0);
   gg::issue_copy({target, source, static_cast<uint32_t>(bytes), static_cast<uint32_t>(valid),
                   static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc))});

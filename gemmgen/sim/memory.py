@@ -6,13 +6,13 @@ import mmap
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from gemmgen.reference import poison
+from gemmgen.formats import STORAGE, Stored, bits, poison
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.strides import bounds
 
-Array = npt.NDArray[np.float32]
+Array = Stored
 
 _NORESERVE = 0x4000  # Linux's MAP_NORESERVE, which mmap has from Python 3.12 on
 
@@ -27,44 +27,54 @@ BAND = 1024
 class Matrix:
     """``view`` (rows, cols; or of any shape) lies in ``memory``, whose other elements are poison.
 
-    ``strides`` count elements; ``start`` is the place of the first element in ``memory``.
+    ``strides`` count elements; ``start`` is the place of the first element in ``memory``.  Both
+    arrays hold elements as they are stored (bf16: its bits).
     """
 
     view: Array
     memory: Array
     start: int
     strides: tuple[int, ...]
+    dtype: DType = "f32"
 
     @staticmethod
-    def strided(shape: tuple[int, ...], strides: tuple[int, ...], *, offset: int = 0) -> Matrix:
+    def strided(
+        shape: tuple[int, ...], strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
         """Elements never written.  ``offset`` elements shift them from an aligned address."""
         low, high = bounds(shape, strides)
         reach = max((n * abs(s) for n, s in zip(shape, strides, strict=True)), default=1)
         start = BAND + offset - low
-        memory = _aligned(BAND + offset + max(high - low, reach) + BAND)
-        memory[:] = poison(memory.size)
+        memory = _aligned(BAND + offset + max(high - low, reach) + BAND, dtype)
+        memory[:] = poison(memory.size, dtype)
         item = memory.itemsize
         view = as_strided(memory[start:], shape, tuple(s * item for s in strides))
-        return Matrix(view, memory, start, strides)
+        return Matrix(view, memory, start, strides, dtype)
 
     @staticmethod
-    def copying(values: Array, strides: tuple[int, ...], *, offset: int = 0) -> Matrix:
-        """A copy of ``values``; what a stride of 0 makes one must be the same there."""
-        matrix = Matrix.strided(values.shape, strides, offset=offset)
+    def copying(
+        values: Array, strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
+        """A copy of elements; what a stride of 0 makes one must be the same there."""
+        matrix = Matrix.strided(values.shape, strides, offset=offset, dtype=dtype)
         matrix.view[...] = values
         return matrix
 
     @staticmethod
-    def poisoned(rows: int, cols: int, pitch: int | None = None, *, offset: int = 0) -> Matrix:
+    def poisoned(
+        rows: int, cols: int, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
         """A matrix never written, its rows ``pitch`` elements apart."""
         pitch = cols if pitch is None else pitch
         assert pitch >= cols
-        return Matrix.strided((rows, cols), (pitch, 1), offset=offset)
+        return Matrix.strided((rows, cols), (pitch, 1), offset=offset, dtype=dtype)
 
     @staticmethod
-    def holding(values: Array, pitch: int | None = None, *, offset: int = 0) -> Matrix:
-        """A matrix that holds a copy of ``values`` (rows, cols)."""
-        matrix = Matrix.poisoned(len(values), values.shape[1], pitch, offset=offset)
+    def holding(
+        values: Array, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
+        """A matrix that holds a copy of the elements ``values`` (rows, cols)."""
+        matrix = Matrix.poisoned(len(values), values.shape[1], pitch, offset=offset, dtype=dtype)
         matrix.view[:] = values
         return matrix
 
@@ -75,7 +85,7 @@ class Matrix:
 
     def touched(self) -> str | None:
         """Where memory beside the elements was written, in words; None where it wasn't."""
-        beside = self.memory.view(np.uint32) != poison(self.memory.size).view(np.uint32)
+        beside = bits(self.memory) != bits(poison(self.memory.size, self.dtype))
         item = beside.itemsize
         own = as_strided(
             beside[self.start :], self.view.shape, tuple(s * item for s in self.strides)
@@ -99,8 +109,7 @@ class Matrix:
 
     def changed(self, before: Array) -> str | None:
         """Where the elements differ in bits from ``before`` (of the view's shape), in words."""
-        now = np.ascontiguousarray(self.view).view(np.uint32)
-        differs = now != np.ascontiguousarray(before).view(np.uint32)
+        differs = bits(self.view) != bits(before)
         if not differs.any():
             return None
         place = tuple(int(i) for i in np.argwhere(differs)[0])
@@ -113,13 +122,15 @@ def sparse(values: Array, pitch: int) -> Array:
     """``values`` (rows, cols) with rows ``pitch`` elements apart, in memory of which only the pages
     of the rows exist: a matrix may span more than the machine has."""
     rows, cols = values.shape
-    memory = mmap.mmap(-1, rows * pitch * 4, flags=mmap.MAP_PRIVATE | _NORESERVE)
-    view = np.frombuffer(memory, np.float32).reshape(rows, pitch)[:, :cols]
+    size = values.dtype.itemsize
+    memory = mmap.mmap(-1, rows * pitch * size, flags=mmap.MAP_PRIVATE | _NORESERVE)
+    view = np.frombuffer(memory, values.dtype).reshape(rows, pitch)[:, :cols]
     view[:] = values
     return view
 
 
-def _aligned(count: int) -> Array:
-    raw = np.zeros(count * 4 + ALIGNMENT, np.uint8)
+def _aligned(count: int, dtype: DType) -> Array:
+    size = count * BYTES[dtype]
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
     skip = -raw.__array_interface__["data"][0] % ALIGNMENT
-    return raw[skip : skip + count * 4].view(np.float32)
+    return raw[skip : skip + size].view(STORAGE[dtype])

@@ -70,6 +70,15 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     readable: bool
+    element: int = 4
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number that the kernel takes in double precision."""
+
+    value: float
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class Launch:
     grid: int
     block: tuple[int, int]
     buffers: tuple[Buffer, ...]
-    arguments: tuple[int | float | Pointer, ...]
+    arguments: tuple[int | float | Real | Pointer, ...]
     order: str
     seed: int
     tensors: tuple[Tensor, ...] = ()
@@ -189,7 +198,7 @@ def _head(launch: Launch, seconds: float) -> bytes:
             len(launch.tensors),
             len(launch.arrays),
             LANDINGS.index(launch.landing),
-            0,
+            min((*(tensor.element for tensor in launch.tensors), 4)),
         )
     )
     for buffer in launch.buffers:
@@ -214,11 +223,13 @@ def _tensor_head(tensor: Tensor) -> bytes:
     apart = sorted(((abs(s), n if s else min(n, 1)) for s, n in outer), reverse=True)
     strides, shape = zip(*apart, last, strict=True)
     fill = (0,) * (_RANK - len(shape))
-    place = (tensor.pointer.buffer, len(shape), tensor.readable, 4, tensor.pointer.offset)
-    return _TENSOR.pack(*place, *shape, *fill, *strides, *fill)
+    place = (tensor.pointer.buffer, len(shape), tensor.readable, tensor.element)
+    return _TENSOR.pack(*place, tensor.pointer.offset, *shape, *fill, *strides, *fill)
 
 
-def _argument_head(argument: int | float | Pointer) -> bytes:
+def _argument_head(argument: int | float | Real | Pointer) -> bytes:
+    if isinstance(argument, Real):
+        return _ARGUMENT.pack(3, 0, struct.unpack("=Q", struct.pack("=d", argument.value))[0])
     if isinstance(argument, Pointer):
         return _ARGUMENT.pack(2, argument.buffer, argument.offset)
     if isinstance(argument, float):

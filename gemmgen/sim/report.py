@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gemmgen.sim.blame import blame
 from gemmgen.sim.findings import Access, Finding, Kind
-from gemmgen.sim.layout import SharedArray
+from gemmgen.sim.layout import TYPE, SharedArray
 
 _KINDS: tuple[Kind, ...] = (
     "race",
@@ -144,7 +144,7 @@ def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Fin
 
 def _declaration(name: str, text: str) -> int:
     """The line that declares a shared array, or 0."""
-    declares = re.compile(rf"\bfloat(?: |\(\*const ){name}\b")
+    declares = re.compile(rf"\b(?:{TYPE})(?: |\(\*const ){name}\b")
     numbers = (i for i, line in enumerate(text.split("\n"), 1) if declares.search(line))
     return next(numbers, 0)
 

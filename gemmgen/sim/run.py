@@ -64,8 +64,9 @@ class CompiledKernel:
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
 
-        A tensor is a float32 array that has the shape of its indices; the whole memory that it is
-        a view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
+        A tensor is an array of its parameter's type (of bf16: the bits, in uint16) that has the
+        shape of its indices; the whole memory that it is a view of goes with it, so that what a
+        kernel writes beside the tensor is there to be seen.
         ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending``
         or ``shuffled`` (by ``seed``, anew in each interval).  ``landing`` is when asynchronous
         copies do: ``late``, as they are waited for, or ``early``, as they are issued.  A checked

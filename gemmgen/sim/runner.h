@@ -35,7 +35,7 @@ struct Header {
   uint32_t buffers, arguments;
   uint32_t tensors, shared_arrays;  // none where the kernel is not a checked build
   uint32_t landing;                 // of asynchronous copies: 0 late, 1 early
-  uint32_t unused;
+  uint32_t word;                    // bytes of the smallest element, at most 4
 };
 
 struct BufferHead {
@@ -53,7 +53,7 @@ struct Piece {
 };
 
 struct ArgumentHead {
-  uint32_t kind;  // 0 integer, 1 real, 2 pointer
+  uint32_t kind;  // 0 integer, 1 real (32 bits), 2 pointer, 3 real (64 bits)
   uint32_t buffer;
   uint64_t value;  // the bits of a number, or a byte offset into the buffer
 };
@@ -159,8 +159,8 @@ void end_copies();  // a thread leaves the kernel
 
 // An asynchronous copy: its first `valid` bytes are the source's, the others zeros.
 struct Issue {
-  float *target;
-  const float *source;
+  void *target;
+  const void *source;
   uint32_t bytes, valid;
   uint32_t pc;
 };

@@ -5,8 +5,6 @@
 
 namespace gg {
 
-constexpr size_t WORD = 4;  // bytes that have one cell: the smallest element, f32
-
 struct Touch {
   const unsigned char *address;
   uint32_t bytes;

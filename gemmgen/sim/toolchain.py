@@ -12,6 +12,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+from gemmgen.emit.ctypes import STORED
 from gemmgen.errors import CannotCheck
 from gemmgen.interface import Interface, Param
 from gemmgen.sim.alignment import check_alignment
@@ -64,13 +65,12 @@ _WARNINGS = (
     "-Wno-unknown-pragmas",
 )
 
-_NUMBERS = {
+_INTEGERS = {
     "extent": ("int", "integer"),
     "ld": ("int", "integer"),
     "stride": ("long long", "wide"),
-    "scalar": ("float", "real"),
 }
-"""Kinds of parameters: their types, and the members of ``GgArgument`` that hold them."""
+"""Kinds of parameters that are integers: their types, and the members of ``GgArgument``."""
 
 _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
@@ -153,14 +153,15 @@ def _between_lines(text: str) -> tuple[str, int]:
 
 def _c_type(param: Param) -> str:
     if param.kind == "tensor":
-        return "float *" if param.written else "const float *"
-    return _NUMBERS[param.kind][0]
+        return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
+    return STORED[param.dtype] if param.kind == "scalar" else _INTEGERS[param.kind][0]
 
 
 def _c_value(param: Param, index: int) -> str:
     if param.kind == "tensor":
-        return f"static_cast<float *>(arguments[{index}].pointer)"
-    return f"arguments[{index}].{_NUMBERS[param.kind][1]}"
+        return f"static_cast<{STORED[param.dtype]} *>(arguments[{index}].pointer)"
+    real = "precise" if param.dtype == "f64" else "real"
+    return f"arguments[{index}].{real if param.kind == 'scalar' else _INTEGERS[param.kind][1]}"
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gemmgen import reference
+from gemmgen.formats import Real, Stored, computing, held, stored
 from gemmgen.interface import Param
 from gemmgen.ir.axes import axes_of, in_roles, in_storage, sizes_of
 from gemmgen.ir.build import problem_of
@@ -16,8 +17,9 @@ from gemmgen.ir.landing import LANDINGS, Landing
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.pipeline import Emitted
-from gemmgen.reference import F32, Inputs
+from gemmgen.reference import Inputs
 from gemmgen.sim.memory import Matrix
+from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
 from gemmgen.verify.layouts import Layout, lay_out, shared_letters
@@ -71,7 +73,7 @@ class Caller:
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
         self.problem = problem_of(emitted.schedule)
-        self._sums: dict[tuple[Shape, Data, bool], tuple[Inputs, F32]] = {}
+        self._sums: dict[tuple[Shape, Data, bool], tuple[Inputs, Real]] = {}
 
     def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
         """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
@@ -86,11 +88,15 @@ class Caller:
         values = lay_out(self.emitted, values, case.pad, case.layout)
         scalars = _scalars(params, case)
         tensors = self._tensors(case, inputs, scalars)
-        placed = {p.name: self._place(p, tensors, values) for p in params if p.kind == "tensor"}
-        before = {name: matrix.view.copy() for name, matrix in placed.items()}
-        arguments: dict[str, F32 | int | float] = {**values, **scalars}
-        arguments |= {name: matrix.view for name, matrix in placed.items()}
         unread = hides_c(problem) and scalars["beta"] == 0.0
+        placed = {
+            p.name: self._place(p, tensors, values, unread=unread)
+            for p in params
+            if p.kind == "tensor"
+        }
+        before = {name: matrix.view.copy() for name, matrix in placed.items()}
+        arguments: dict[str, Argument] = {**values, **scalars}
+        arguments |= {name: matrix.view for name, matrix in placed.items()}
         kernel.run(
             {p.name: arguments[p.name] for p in params},
             order=case.order,
@@ -100,23 +106,25 @@ class Caller:
         )
         c = problem.c
         result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))
-        want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(result, None)
+        empty = np.zeros(result.shape, computing(problem.accumulate))
+        want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(empty, None)
         return _difference(problem, placed, before, result, want)
 
-    def _inputs(self, case: Case) -> tuple[Inputs, F32]:
+    def _inputs(self, case: Case) -> tuple[Inputs, Real]:
         """A, B and C in their roles, and the product of the first two, of C's shape."""
         shared = case.layout == "shared"
         key = case.shape, case.data, shared
         if key not in self._sums:
             problem, (m, n, k, *batches) = self.problem, case.shape
-            sizes = dict(
-                zip(problem.batch, (1 for _ in batches) if shared else batches, strict=True)
-            )
+            there = (1 for _ in batches) if shared else batches
+            sizes = dict(zip(problem.batch, there, strict=True))
             of_a, of_b = (sizes_of(problem.batch, t.letters, sizes) for t in (problem.a, problem.b))
-            maker = _MAKERS.get(case.data, reference.normal)
-            made = reference.batched(maker, m, n, k, of_a, of_b, m + n + k)
-            if shared:
-                made = Inputs(made.a, made.b, _output(maker, m, n, tuple(batches)))
+            make, types = _MAKERS.get(case.data, reference.normal), problem.types
+            made = reference.batched(make, (m, n, k), of_a, of_b, m + n + k, types)
+            if shared:  # but each C is one's own
+                apart, one = tuple(batches), (1,) * len(batches)
+                c = reference.batched(make, (m, n, 0), apart, one, m + n, types).c
+                made = Inputs(made.a, made.b, c)
             if case.data == "NaN in A":
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
             if case.data == "infinity in B":
@@ -125,15 +133,10 @@ class Caller:
             self._sums[key] = made, np.broadcast_to(sums, made.c.shape)
         return self._sums[key]
 
-    def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, F32]:
-        """Every tensor in its roles; along letters whose matrices are one it has one element.
-
-        A C that must not be read is poison.
-        """
-        problem, interface = self.problem, self.emitted.interface
-        c = inputs.c
-        if hides_c(problem) and scalars["beta"] == 0.0:
-            c = reference.poison(c.size).reshape(c.shape)
+    def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, Real]:
+        """Every tensor as numbers in its roles; along letters whose matrices are one it has one
+        element."""
+        problem, interface, c = self.problem, self.emitted.interface, inputs.c
         found = {problem.a.name: inputs.a, problem.b.name: inputs.b, problem.c.name: c}
         m, n, *_ = case.shape
         for at, param in enumerate(interface.params):
@@ -144,25 +147,23 @@ class Caller:
                 rng = np.random.default_rng([at, m, n])
                 drawn = rng.integers(-5, 6, shape) if case.data == "integers" else None
                 values = rng.standard_normal(shape) if drawn is None else drawn
-                found[param.name] = values.astype(np.float32)
+                number = computing(problem.accumulate)
+                found[param.name] = held(values, param.dtype).astype(number)
         return found
 
-    def _place(self, param: Param, tensors: Mapping[str, F32], values: Mapping[str, int]) -> Matrix:
-        """A tensor in its storage order; an output that is not read was never written."""
+    def _place(
+        self, param: Param, tensors: Mapping[str, Real], values: Mapping[str, int], *, unread: bool
+    ) -> Matrix:
+        """A tensor in its storage order; an output that may not be read was never written."""
         interface = self.emitted.interface
-        axes = axes_of(self.problem, param.name)
-        stored = in_storage(tensors[param.name], param.indices, axes)
         shape = tuple(values[interface.extent(letter)] for letter in param.indices)
         strides = tuple(1 if s is None else values[s] for s in interface.steps(param))
         step = alignment(interface, param.name)
-        if param.written and not param.read:
-            return Matrix.strided(shape, strides, offset=step)
-        return Matrix.copying(np.broadcast_to(stored, shape), strides, offset=step)
-
-
-def _output(maker: reference.Maker, m: int, n: int, batches: tuple[int, ...]) -> F32:
-    """A C for each of ``batches``, whatever the inputs share."""
-    return reference.batched(maker, m, n, 0, batches, (1,) * len(batches), m + n).c
+        if param.written and (unread or not param.read):
+            return Matrix.strided(shape, strides, offset=step, dtype=param.dtype)
+        axes = axes_of(self.problem, param.name)
+        laid = np.broadcast_to(in_storage(tensors[param.name], param.indices, axes), shape)
+        return Matrix.copying(stored(laid, param.dtype), strides, offset=step, dtype=param.dtype)
 
 
 def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
@@ -170,7 +171,7 @@ def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
     return {p.name: given.get(p.name, OTHER_SCALAR) for p in params if p.kind == "scalar"}
 
 
-def _marked(values: F32, mark: float) -> F32:
+def _marked(values: Real, mark: float) -> Real:
     """``values`` with ``mark`` in the middle, if there is one: in one matrix of several."""
     if not values.size:
         return values
@@ -182,8 +183,8 @@ def _marked(values: F32, mark: float) -> F32:
 def _difference(
     problem: Problem,
     placed: Mapping[str, Matrix],
-    before: Mapping[str, F32],
-    result: F32,
+    before: Mapping[str, Stored],
+    result: Stored,
     want: Wanted,
 ) -> str | None:
     for name, matrix in placed.items():
@@ -193,5 +194,5 @@ def _difference(
         changed = matrix.changed(before[name]) if name != problem.c.name else None
         if changed is not None:
             return f"the input {name} was written to: {changed}"
-    compared = reference.compare(result, want.value, want.bound)
+    compared = reference.compare(result, want.value, want.bound, problem.c.dtype)
     return None if compared.equal else f"{problem.c.name}: {compared.text()}"
