@@ -31,7 +31,7 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
         *_shared(schedule, program, kernel),
     )
     mistakes = (
-        *(block or tuple(check_residency(schedule, program, kernel))),
+        *(block or tuple(check_residency(schedule, program, kernel, _sums(program)))),
         *_required(schedule, kernel),
     )
     if mistakes:
@@ -152,7 +152,8 @@ def _bytes(tile: Buffer) -> str:
     sizes = [tile.extent(letter) for letter in tile.layout.order]
     row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
     stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
-    return f"{tile.name}: {stages}{sizes[0]} x {row} x {BYTES[tile.dtype]} bytes = {_total(tile, {}):,}"
+    size = BYTES[tile.dtype]
+    return f"{tile.name}: {stages}{sizes[0]} x {row} x {size} bytes = {_total(tile, {}):,}"
 
 
 def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
@@ -178,6 +179,10 @@ def registers_of(tile: Buffer) -> int:
     assert tile.spread is not None
     elements = tile.layout.stages * tile.spread.registers
     return -(-elements * BYTES[tile.dtype] // REGISTER_BYTES)
+
+
+def _sums(program: Program) -> int:
+    return registers_of(program.main.buffer("acc"))
 
 
 def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:

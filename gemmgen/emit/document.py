@@ -32,6 +32,8 @@ JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
 """Where a long line may be broken."""
 INDICES = re.compile(r"\](?=\[)")
 """Where it may be broken if nowhere else."""
+CITATIONS = re.compile(r"; | (?=\()")
+"""Where a comment may be broken that cites directives."""
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
 
@@ -101,8 +103,10 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
 
 def fold(line: str) -> str:
     """A line of at most ``WIDTH`` columns, broken where an expression has a joint."""
-    if len(line) <= WIDTH or line.lstrip().startswith("//"):
+    if len(line) <= WIDTH:
         return line
+    if line.lstrip().startswith("//"):
+        return _fold_comment(line)
     code, note, comment = line.partition("  // ")
     if note:
         return f"{line[: len(line) - len(line.lstrip())]}// {comment}\n{fold(code)}"
@@ -112,6 +116,15 @@ def fold(line: str) -> str:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     return line[: ends[-1]].rstrip() + "\n" + fold(indent + line[ends[-1] :])
+
+
+def _fold_comment(line: str) -> str:
+    """A comment goes on behind another ``//``."""
+    ends = [m.end() for m in CITATIONS.finditer(line) if m.end() <= WIDTH]
+    if not ends:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()))
+    return line[: ends[-1]].rstrip() + "\n" + fold(f"{indent}// {line[ends[-1] :]}")
 
 
 def _call_lines(interface: Interface) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gemmgen.ir import names
-from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
 from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
@@ -35,6 +36,7 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     (outer,) = (letter for letter in context.letters if letter != inner)
     registers: dict[str, Expr] = {outer: Var(f"reg_{outer}"), inner: Var(f"reg_{inner}")}
     at: dict[str, Expr] = {outer: Var(outer), inner: Var(inner)}
+    along_inner, node = _ahead_of_rows(context, node, inner, outer)
     width = context.store_width(node)
     along = _indices(context, registers, (inner,), width)
     if width == 1:
@@ -47,7 +49,46 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     columns = _loop(registers[inner], inner, width, body)
     rows = _if(context.inside(outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
-    return (_loop(registers[outer], outer, 1, body),)
+    return (*along_inner, _loop(registers[outer], outer, 1, body))
+
+
+def _ahead_of_rows(
+    context: Context, node: Map, inner: str, outer: str
+) -> tuple[tuple[Node, ...], Map]:
+    """Reads of the vectors along ``inner``, such as ``bias[n]``, once and not again in each row:
+    the reads, and the map with the registers in their place."""
+
+    def is_vector(expr: Expr) -> bool:
+        """Is it read along ``inner``, within the block's matrix?"""
+        if not isinstance(expr, Element):
+            return False
+        letters = tuple(i.name for i in expr.indices if isinstance(i, Var))
+        return context.problem.matrix(letters) == (inner,)
+
+    tensors = dict.fromkeys(
+        e.buffer for e in walk(node.value) if isinstance(e, Element) and is_vector(e)
+    )
+    if context.axis(outer).registers == 1:
+        return (), node
+    found: list[Node] = []
+    register, count = Var(f"reg_{inner}"), context.axis(inner).registers
+    for tensor in tensors:
+        fragment, dtype = f"{tensor}_frag", context.problem.accumulate
+        found.append(RegisterArray(fragment, dtype, (names.registers(inner),), (count,)))
+        source = context.at(tensor, (inner,), {inner: Var(inner)})
+        value = computable(source, context.problem.dtype(tensor))
+        guarded = choose(context.inside(inner, Var(inner)), value, Float(0.0))
+        read = Assign(Element(fragment, (register,)), guarded)
+        found.append(
+            _loop(register, inner, 1, (*_indices(context, {inner: register}, (inner,)), read))
+        )
+
+    def rule(expr: Expr) -> Expr | None:
+        if isinstance(expr, Element) and is_vector(expr):
+            return Element(f"{expr.buffer}_frag", (register,))
+        return None
+
+    return tuple(found), replace(node, value=transform(node.value, rule))
 
 
 def _loop(register: Expr, letter: str, by: int, body: tuple[Node, ...]) -> For:
@@ -184,6 +225,8 @@ def _bound(
                 return context.sum_at(registers)
             case Var(name) if name in context.named:
                 return Call("float", (at.get(name, expr),))
+            case Element(tensor, (Var(name),)) if name == f"reg_{context.problem.c.contiguous}":
+                return Element(tensor, (registers[context.problem.c.contiguous],))
             case Element(tensor, indices) if tensor not in (OLD, "acc"):
                 letters = tuple(i.name for i in indices if isinstance(i, Var))
                 inner = context.problem.c.contiguous

@@ -177,6 +177,64 @@ OWN = {
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
     "bands of the naive kernel": _lines("raster group=2"),
+    "asynchronous, two stages": _lines(
+        *BLOCKED, "double_buffer A B", "async_copy A B via=cp_async"
+    ),
+    "asynchronous, fragments ahead": _lines(
+        "gemm C[m, n] = A[k, m] * B[k, n]",
+        *BLOCKED,
+        "vectorize A B width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "vectorize B width=4",
+        "double_buffer A B stages=4",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, one operand in rounds": _lines(
+        "tile m=32 n=32 k=8",
+        "cache_shared B",
+        "vectorize B.global width=2",
+        "pad B by=2",
+        "double_buffer B stages=3",
+        "async_copy B via=cp_async",
+        "unroll tile_k=3",
+    ),
+    "permuted rows, stored down a column": _lines(
+        "tile m=32 n=64 k=16",
+        *BLOCKED[1:],
+        "vectorize A B C width=4",
+        "swizzle A",
+        "double_buffer A B",
+    ),
+    "permuted rows, read down a column": _lines(
+        "tile m=64 n=64 k=8",
+        "cache_shared A[m, k] B[n, k]",
+        "register_block m=4 n=4",
+        "vectorize A.global width=4",
+        "swizzle A",
+        "swizzle B by=8 every=4",
+    ),
+    "permuted rows, wide and in pieces": _lines(
+        *BLOCKED[:2],
+        "register_block m=4 n=8 interleave=2",
+        "vectorize A.shared B width=2",
+        "swizzle A by=2 every=2 chunk=4",
+        "swizzle B by=8 chunk=8",
+        "double_buffer A B A.register B.register",
+    ),
+    "permuted rows, an element a thread": _lines(
+        "tile m=32 n=32 k=32", "cache_shared A[k, m] B[n, k]", "swizzle A B"
+    ),
+    "permuted rows, copied while threads go on": _lines(
+        *BLOCKED, "swizzle A by=4", "double_buffer A B stages=3", "async_copy A B via=cp_async"
+    ),
     "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
     "all of k in threes": _lines("unroll k=3"),
     "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),
