@@ -57,11 +57,11 @@ def tile_of(schedule: Schedule) -> tuple[int, int, int, int]:
 def fit(emitted: Emitted, wanted: Shape) -> Shape:
     """``wanted``, made larger where an assumption or a requirement asks for it.
 
-    Where it leaves batches out there are 2, or 3 and 2.
+    Where it leaves batches out there are 2, or 3 and 2; what it has too many of is not looked at.
     """
     names = tuple(extents(emitted.schedule.gemm).values())
-    left_out = len(names) - len(wanted)
-    shape = (*wanted, *((2,) if left_out == 1 else (3, 2) * left_out)[:left_out])
+    left_out = max(len(names) - len(wanted), 0)
+    shape = (*wanted[: len(names)], *((2,) if left_out == 1 else (3, 2) * left_out)[:left_out])
     values = solve(emitted, dict(zip(names, shape, strict=True)), 0)
     return tuple(values[name] for name in names)
 
