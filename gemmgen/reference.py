@@ -46,6 +46,32 @@ def sequential(a: Real, b: Real) -> Real:
     return acc
 
 
+def split(
+    a: Real, b: Real, parts: int, step: int, *, groups: int = 1, backwards: bool = False
+) -> Real:
+    """The sums of ``parts`` ranges of k, each by ``sequential``, added one after another: within
+    each of ``groups`` of as many neighbours, then the groups.
+
+    A range is ceil(ceil(K / step) / parts) * step terms, the last ones fewer, or none.
+    ``backwards`` adds the last part first.
+    """
+    steps = -(-a.shape[-1] // step)
+    chunk = -(-steps // parts) * step
+    ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
+    sums = [sequential(a[..., r], b[..., r, :]) for r in (ranges[::-1] if backwards else ranges)]
+    size = parts // groups
+    return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
+
+
+def _in_turn(sums: list[Real]) -> Real:
+    """The first of ``sums``, and the others added to it one after another."""
+    total = sums[0]
+    with np.errstate(all="ignore"):
+        for other in sums[1:]:
+            total = total + other
+    return total
+
+
 def default_epilogue(acc: Real, c: Real | None, alpha: float, beta: float) -> Real:
     """``alpha * acc + beta * C`` as kernels compute it: ``fma(beta, c, alpha * acc)``.
 

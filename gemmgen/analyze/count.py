@@ -11,9 +11,9 @@ tile and of the k tile; guards compare them with extents.
   along that letter.  Of a tensor with batches the place where the block's matrix begins counts too,
   modulo as many elements.
 - The same holds for two trips of a loop that pass the same guards and lie a multiple of so many
-  elements and of the number of shared stages apart: a *period*. Guards are comparisons with a
+  elements and of the number of shared stages apart: a *period*.  Guards are comparisons with a
   loop's variable, so each changes at most once; the first and the last trips are walked, and where
-  the periods behind the first and before the last ones count alike, so do all between them. Where
+  the periods behind the first and before the last ones count alike, so do all between them.  Where
   they do not, every trip is walked.
 """
 

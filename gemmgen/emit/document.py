@@ -26,6 +26,7 @@ from gemmgen.emit.header import (
 from gemmgen.emit.intrinsics import intrinsics_of
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
+from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
@@ -161,7 +162,8 @@ def _shared_lines(kernel: LoweredKernel) -> list[str]:
 
 
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
-    """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
+    """Arrays laid one after another in the memory that the launch passes (over 48 KiB), each where
+    wide accesses can begin."""
     lines = _shared_comment(arrays)
     lines.append("alignas(16) extern __shared__ unsigned char shared_memory[];")
     before: list[str] = []
@@ -173,7 +175,8 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
             f"{stored}(*const {array.name}){inner} ="
             f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
         )
-        before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
+        size = f"{c_text(array.shape[0])} * sizeof({array.name}[0])"
+        before.append(size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16")
     return [*lines, ""]
 
 
@@ -204,17 +207,19 @@ def _launcher_view(interface: Interface) -> LauncherView:
 
 def _count_lines(interface: Interface) -> list[str]:
     """How the launcher counts its blocks: none of the products wraps."""
-    tiles = " * ".join(f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles)
+    tiles = [f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles]
     batches = [name for _, name in interface.batches]
-    first = "tiles" if batches else "blocks"
-    most = " / ".join(("2147483647", *batches))
-    lines = [
-        f"const long long {first} = {tiles};",
-        f"if ({first} > {most}) return cudaErrorInvalidConfiguration;",
+    parts = [str(interface.parts)] if interface.parts > 1 else []
+    invalid = "return cudaErrorInvalidConfiguration;"
+    if not batches:
+        count = " * ".join((*tiles, *parts))
+        return [f"const long long blocks = {count};", f"if (blocks > 2147483647) {invalid}"]
+    most = " / ".join(("2147483647", *batches, *parts))
+    return [
+        f"const long long tiles = {' * '.join(tiles)};",
+        f"if (tiles > {most}) {invalid}",
+        f"const long long blocks = {' * '.join(('tiles', *batches, *parts))};",
     ]
-    if batches:
-        lines.append(f"const long long blocks = {' * '.join((first, *batches))};")
-    return lines
 
 
 @cache

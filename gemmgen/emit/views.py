@@ -12,18 +12,20 @@ from dataclasses import dataclass
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import KINDS, STORED, vector_type
-from gemmgen.emit.intrinsics import copy_function
+from gemmgen.emit.intrinsics import ADD, COUNT_IN, copy_function
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
     Advance,
     Assign,
+    AtomicAdd,
     Barrier,
     Block,
     Break,
     Commit,
     Constant,
     CopyAsync,
+    CountIn,
     Define,
     For,
     If,
@@ -96,6 +98,10 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
             return LineView("__syncthreads();")
+        case CountIn():
+            return LineView(_count_in(node))
+        case AtomicAdd(target, value):
+            return LineView(f"{ADD}(&{c_text(target)}, {c_text(value)});")
         case CopyAsync():
             return LineView(_copy_async(node))
         case Commit():
@@ -190,6 +196,14 @@ def _move(node: Move) -> str:
     return _assignment(
         f"*reinterpret_cast<{vector} *>(&{c_text(node.target)})",
         f"*reinterpret_cast<const {vector} *>(&{c_text(node.source)})",
+    )
+
+
+def _count_in(node: CountIn) -> str:
+    last = c_text(node.last)
+    counted = f"{COUNT_IN}(&{c_text(node.counter)}, {last}) == {last}"
+    return _assignment(
+        f"const bool {node.name}", f"__syncthreads_or({c_text(node.chosen)} && {counted})"
     )
 
 

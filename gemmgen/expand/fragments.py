@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gemmgen.expand.terms import terms_of
 from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Fetch, Multiply, Repeat, Set, Stage, Timed, When
@@ -69,12 +70,13 @@ def unroll_of(kernel: Kernel, loop: Loop, usual: bool | int) -> bool | int:
 
 def steps_over_problem(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
     """The whole contraction in one loop, straight from global memory."""
-    return (_serial(kernel, loop, Int(0), Var(names.extent(loop.letter))),)
+    terms = terms_of(kernel, loop.letter)
+    return (_serial(kernel, loop, terms.start, terms.stop),)
 
 
 def steps_between(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
     """The steps of one tile straight from global memory: the last tile may be short."""
-    k, size = names.tile_origin(loop.letter), Var(names.extent(loop.letter))
+    k, size = names.tile_origin(loop.letter), terms_of(kernel, loop.letter).stop
     end = plus(k, names.block(loop.letter))
     stop = f"end_{loop.letter}"
     return (

@@ -61,9 +61,10 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
 }
-"""``batch`` letters are in both inputs or in one; ``even`` is 2 mod 4; ``kept`` keeps the order of global memory; widths are those of the hops;
-``some`` threads are 33 to 256; ``part`` of a tile's steps, or any steps where k is not split;
-``rounds`` are of as many tiles as come back to the same stages."""
+"""``batch`` letters are in both inputs or in one; ``even`` is 2 mod 4; ``kept`` keeps the order of
+global memory; widths are those of the hops; ``some`` threads are 33 to 256; ``part`` of a tile's
+steps, or any steps where k is not split; ``rounds`` are of as many tiles as come back to the
+same stages."""
 
 _LIBRARY = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
 _CONDITIONS = frozenset({"relu", "min", "max", "clamp"})

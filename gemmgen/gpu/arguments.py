@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gemmgen.errors import CallError
+from gemmgen.formats import NAMES, STORAGE
 from gemmgen.interface import (
     INT_MAX,
     Aligned,
@@ -21,9 +22,8 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.strides import bounds, is_folded, may_meet
-
-ITEM = 4  # bytes of a float32 element
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,23 @@ class View:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Where the elements of a tensor lie, counted from its address on."""
+    """Where the bytes of a tensor lie, counted from its address on: its shape and strides in bytes,
+    an element's own bytes last."""
 
     name: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
+    @staticmethod
+    def of(param: Param, view: View) -> Footprint:
+        size = BYTES[param.dtype]
+        strides = tuple(stride * size for stride in view.strides)
+        return Footprint(param.name, (*view.shape, size), (*strides, 1))
+
     def bounds(self, address: int) -> tuple[int, int]:
         """Its first byte, and the one behind its last."""
         low, high = bounds(self.shape, self.strides)
-        return address + low * ITEM, address + high * ITEM
+        return address + low, address + high
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
         view = views[param.name]
         _check_contiguous(param, view)
         _take_steps(interface, param, view, values)
-        lies[param.name] = Footprint(param.name, view.shape, view.strides)
+        lies[param.name] = Footprint.of(param, view)
         if param.written and is_folded(view.shape, view.strides):
             raise CallError(
                 f"{param.name} has strides {view.strides}, so two of its elements are one; the "
@@ -130,10 +137,11 @@ def check_addresses(found: Geometry, interface: Interface, address: Mapping[str,
         if isinstance(requirement, Aligned) and address[requirement.name] % requirement.bytes:
             raise CallError(explain(requirement, interface, address))
     for param in tensors(interface):
-        if address[param.name] % ITEM:
+        size = BYTES[param.dtype]
+        if address[param.name] % size:
             raise CallError(
-                f"{param.name} begins {address[param.name] % ITEM} bytes past a multiple of "
-                f"{ITEM}, where no float32 begins: pass an aligned copy"
+                f"{param.name} begins {address[param.name] % size} bytes past a multiple of "
+                f"{size}, where no {NAMES[param.dtype]} begins: pass an aligned copy"
             )
     for output in found.outputs:
         for other in (*found.inputs, *found.outputs):
@@ -178,8 +186,9 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
 
 
 def _check_kind(param: Param, view: View) -> None:
-    if view.dtype != "float32":
-        raise CallError(f"{param.name} is {view.dtype}; the kernel takes float32")
+    # Where a library has no bfloat16, its bits come as uint16.
+    if view.dtype not in (NAMES[param.dtype], STORAGE[param.dtype].name):
+        raise CallError(f"{param.name} is {view.dtype}; the kernel takes {NAMES[param.dtype]}")
     if len(view.shape) != len(param.indices):
         raise CallError(
             f"{param.name} has shape {view.shape}; the kernel takes {_spelled(param)}, "
@@ -254,12 +263,12 @@ def _take_pitch(
 
 
 def _overlap(one: Footprint, other: Footprint, address: Mapping[str, int]) -> bool:
-    """Whether two tensors share an element; columns of one matrix side by side don't."""
+    """Whether two tensors share a byte; columns of one matrix side by side don't."""
     a, b = address[one.name], address[other.name]
     (first, end), (start, last) = one.bounds(a), other.bounds(b)
     if end <= start or last <= first:
         return False
-    return may_meet((one.shape, one.strides), (other.shape, other.strides), (b - a) // ITEM)
+    return may_meet((one.shape, one.strides), (other.shape, other.strides), b - a)
 
 
 def _spelled(param: Param) -> str:

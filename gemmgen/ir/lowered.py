@@ -130,7 +130,7 @@ class If:
 
 @dataclass(frozen=True)
 class Leave:
-    """``if (condition) return;``: only in kernels without barriers."""
+    """``if (condition) return;``: where barriers follow, all threads of a block alike."""
 
     condition: Expr
 
@@ -154,6 +154,29 @@ class Break:
 @dataclass(frozen=True)
 class Barrier:
     """``__syncthreads();``"""
+
+
+@dataclass(frozen=True)
+class CountIn:
+    """``name`` says whether ``counter`` has been counted up ``last`` times before, which resets it.
+
+    The thread that is ``chosen`` counts for its block, and a barrier tells all threads.  What the
+    block wrote before the barrier before it is seen by those who count later.
+    """
+
+    name: str
+    chosen: Expr
+    counter: Element
+    last: Expr
+
+
+@dataclass(frozen=True)
+class AtomicAdd:
+    """``target += value``, undivided, of elements of ``dtype``."""
+
+    target: Element
+    value: Expr
+    dtype: DType = "f32"
 
 
 @dataclass(frozen=True)
@@ -208,6 +231,8 @@ Node = (
     | Advance
     | Break
     | Barrier
+    | CountIn
+    | AtomicAdd
     | CopyAsync
     | Commit
     | Wait

@@ -34,11 +34,13 @@ from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
     Advance,
     Assign,
+    AtomicAdd,
     Barrier,
     Block,
     Break,
     Commit,
     CopyAsync,
+    CountIn,
     Define,
     For,
     If,
@@ -61,6 +63,7 @@ from gemmgen.ir.memory import (
     Trap,
     poisoned,
 )
+from gemmgen.ir.sharing import Counters, Sharing, Workspace
 
 Argument = Elements | int | float
 Step = Callable[[Mask], None]
@@ -77,6 +80,7 @@ class Machine:
         lanes: Lanes,
         arguments: Mapping[str, Argument],
         written: dict[str, Ints],
+        sharing: Sharing,
         landing: Landing = "late",
     ):
         self.lanes, self.scope = lanes, Scope()
@@ -87,6 +91,8 @@ class Machine:
             scope.bind(name, known(value, "int"))
         for name, meaning in _parameters(kernel.interface, lanes, arguments, written):
             scope.bind(name, meaning)
+        for param in kernel.interface.scratch:
+            scope.bind(param.name, Array(sharing.memory(param, lanes), None))
         for constant in kernel.constants:
             scope.bind(constant.name, known(constant.value, "int"))
             if constant.definition is not None:
@@ -154,6 +160,10 @@ class Machine:
                 return self.advance(tensor, by)
             case Barrier():
                 return self.barrier
+            case CountIn():
+                return self.count_in(node)
+            case AtomicAdd(target, value):
+                return self.atomic_add(target, compile_expression(value, self.scope))
             case CopyAsync():
                 return self.copy_async(node)
             case Commit():
@@ -278,6 +288,31 @@ class Machine:
 
         return step
 
+    def count_in(self, node: CountIn) -> Step:
+        chosen = compile_expression(node.chosen, self.scope).run
+        counters, index = compile_element(node.counter.buffer, node.counter.indices, self.scope)
+        last = compile_expression(node.last, self.scope).run
+        assert isinstance(counters, Counters)
+        frame, place = self.scope.frame, self.scope.variable(node.name, "bool").place
+
+        def step(mask: Mask) -> None:
+            self.barrier(mask)
+            every = np.broadcast_to(np.asarray(chosen(mask), np.bool_), self.lanes.count)
+            ones = every if mask is None else every & mask
+            frame[place] = counters.count(cast(Index, index(mask)), cast(int, last(mask)), ones)
+
+        return step
+
+    def atomic_add(self, target: Element, value: Compiled) -> Step:
+        memory, index = compile_element(target.buffer, target.indices, self.scope)
+        run = converted(value, KINDS[memory.data.dtype.type]).run
+        assert isinstance(memory, Workspace)
+
+        def step(mask: Mask) -> None:
+            memory.add(cast(Index, index(mask)), cast(Elements, run(mask)), mask)
+
+        return step
+
     def copy_async(self, node: CopyAsync) -> Step:
         target, target_index = compile_element(node.target.buffer, node.target.indices, self.scope)
         source, source_index = compile_element(node.source.buffer, node.source.indices, self.scope)
@@ -331,6 +366,8 @@ def _parameters(
     interface: Interface, lanes: Lanes, arguments: Mapping[str, Argument], written: dict[str, Ints]
 ) -> Iterable[tuple[str, Compiled | Array]]:
     for param in interface.params:
+        if param.is_scratch:
+            continue
         value = arguments[param.name]
         if isinstance(value, np.ndarray):
             tensor = (

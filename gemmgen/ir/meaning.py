@@ -32,7 +32,7 @@ from gemmgen.ir.axes import along, axes_of, in_roles, in_storage, sizes_of
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.evaluate import Bools, Floats, evaluate, rounds
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
-from gemmgen.ir.interpret import Argument, interpret, with_temporaries
+from gemmgen.ir.interpret import Argument, Order, interpret, with_temporaries
 from gemmgen.ir.landing import Landing, landings_of
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.memory import Elements, Trap, elements
@@ -77,6 +77,7 @@ class Trial:
     scalars: Mapping[str, float]
     reads_c: bool
     epilogue: Expr
+    order: Order = "ascending"
 
 
 def same_meaning(
@@ -132,7 +133,8 @@ def _trials(problem: Problem, sizes: Mapping[str, int], seed: int) -> Iterator[T
     epilogue, c = problem.epilogue, problem.c.name
     yield Trial(matrices, scalars, _reads(epilogue, c), epilogue)
     if _reads(epilogue, c) and not _reads_unscaled(epilogue, c):
-        yield Trial(matrices, scalars | {"beta": 0.0}, False, _without(epilogue, c))
+        without = _without(epilogue, c)
+        yield Trial(matrices, scalars | {"beta": 0.0}, False, without, "descending")
 
 
 def _further_tensors(problem: Problem) -> list[Tensor]:
@@ -274,7 +276,7 @@ def _run(
     extents = {problem.extent(letter): size for letter, size in sizes.items()}
     arguments: dict[str, Argument] = {**memories, **extents, **steps, **trial.scalars}
     try:
-        written = interpret(lowered, arguments, landing)
+        written = interpret(lowered, arguments, landing, trial.order)
     except Trap as trap:
         return Difference(str(trap))
     for name, memory in memories.items():

@@ -18,6 +18,8 @@ __all__ = [
     "place",
     "registers",
     "round_origin",
+    "start",
+    "stop",
     "tile_origin",
     "warp",
 ]
@@ -57,6 +59,16 @@ def round_origin(letter: str) -> Var:
     """First index of the current round, the tiles that one turn of an unrolled loop takes:
     ``round_k``."""
     return Var(f"round_{letter}")
+
+
+def start(letter: str) -> Var:
+    """First index of a part's range: ``start_k``."""
+    return Var(f"start_{letter}")
+
+
+def stop(letter: str) -> Var:
+    """The index behind a part's range: ``stop_k``."""
+    return Var(f"stop_{letter}")
 
 
 def place(letter: str) -> Var:

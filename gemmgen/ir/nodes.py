@@ -24,6 +24,10 @@ CopyMode = Literal["registers", "cp_async"]
 it while the threads go on."""
 
 
+Reduce = Literal["ordered", "atomic"]
+"""How the parts of a split sum are added: in their order, or as they come."""
+
+
 class Space(Enum):
     GLOBAL = "global"
     SHARED = "shared"
@@ -150,14 +154,22 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Work:
-    """Which block computes which tile: tile extents per letter of C, and the order of the blocks.
+    """Which block computes which tile and which terms: tile extents per letter of C, the order of
+    the blocks, and how many of them share a tile.
 
     ``batch`` letters number the matrices of C, one of which is a block's: they vary slowest.
     ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
+    ``parts`` blocks share each tile; part p sums the p-th range of whole steps along k, and the
+    block that comes last adds the parts, as ``reduce`` says, and computes the epilogue.  With
+    ``groups`` of as many neighbouring parts each, the last one of each group adds its parts, and
+    the last of these adds the groups.
     """
 
     tile: tuple[tuple[str, int], ...]
     raster: int = 1
+    parts: int = 1
+    reduce: Reduce = "ordered"
+    groups: int = 1
     origins: Origins = ()
     batch: tuple[str, ...] = ()
 

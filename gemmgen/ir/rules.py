@@ -96,6 +96,12 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"work numbers matrices by {list(work.batch)}, not {list(problem.batch)}"
     if work.raster < 1:
         yield f"work raster={work.raster} is below 1"
+    if work.parts < 1:
+        yield f"work parts={work.parts} is below 1"
+    if work.parts > 1 and not any(isinstance(s, Pipeline) for s in kernel.body):
+        yield f"work parts={work.parts} of a contraction without steps"
+    if work.groups < 1 or work.parts % work.groups or (work.groups > 1) & (work.reduce == "atomic"):
+        yield f"work groups={work.groups} of parts={work.parts} reduce={work.reduce}"
     if kernel.spread.x not in (problem.m, problem.n):
         yield f"threads run along {kernel.spread.x}, which is no letter of {problem.c.name}"
 

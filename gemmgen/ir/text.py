@@ -104,7 +104,14 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
 
 def _work(work: Work) -> str:
     tile = " ".join((*work.batch, *(f"{letter}={size}" for letter, size in work.tile)))
-    return _line(f"work {tile}", work.origins, raster=(work.raster, 1))
+    return _line(
+        f"work {tile}",
+        work.origins,
+        raster=(work.raster, 1),
+        parts=(work.parts, 1),
+        reduce=(work.reduce, "ordered"),
+        groups=(work.groups, 1),
+    )
 
 
 def _buffer(buffer: Buffer) -> str:

@@ -34,6 +34,7 @@ from gemmgen.ir.nodes import (
     Origins,
     Pipeline,
     Program,
+    Reduce,
     Space,
     Spread,
     Statement,
@@ -131,9 +132,12 @@ def _bounds(tree: Node) -> Bounds:
 def _work(tree: Node) -> Work:
     pairs = [_pair(pair) for pair in _trees(tree, "pair")]
     tile = tuple((letter, int(size)) for letter, size in pairs[:2])
-    raster = int(dict(pairs[2:]).get("raster", "1"))
+    options = dict(pairs[2:])
+    numbers = (int(options.get(name, "1")) for name in ("raster", "parts", "groups"))
+    raster, parts, groups = numbers
+    reduce = cast(Reduce, options.get("reduce", "ordered"))
     batch = tuple(token.value for token in _tokens(tree) if token.type == "NAME")
-    return Work(tile, raster, _origins(tree), batch)
+    return Work(tile, raster, parts, reduce, groups, _origins(tree), batch)
 
 
 def _buffer(tree: Node) -> Buffer:

@@ -13,7 +13,7 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.simplify import div
-from gemmgen.lower.context import THREADS, Context
+from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 from gemmgen.target import WARP
 
 
@@ -89,6 +89,10 @@ def _counts(context: Context) -> Iterator[Constant]:
             yield Constant(ring.count.name, ring.stages, None, "tiles in shared memory at a time")
     if context.kernel.work.raster > 1:
         yield Constant("GROUP", context.kernel.work.raster, None, "block rows in a band")
+    if context.is_split:
+        yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that share a tile")
+        if context.kernel.work.groups > 1:
+            yield Constant(GROUPS.name, context.kernel.work.groups, None, "of as many blocks each")
     yield Constant(THREADS.name, spread.threads, _threads(context), "")
 
 

@@ -19,6 +19,9 @@ from gemmgen.lower.swizzle import Known, swizzled
 
 THREADS = Var("THREADS")
 TID = Var("tid")
+PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
+WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
+"""Where blocks that share a tile leave their sums, and where they count themselves."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,12 @@ class Context:
     def leaves_early(self) -> bool:
         """May a thread outside C return at once?  It may where no barrier waits for it."""
         spaces = {b.space for b in self.kernel.buffers}
-        return Space.SHARED not in spaces and self.scalar_sums
+        return Space.SHARED not in spaces and self.scalar_sums and not self.is_split
+
+    @property
+    def is_split(self) -> bool:
+        """Do several blocks share a tile?"""
+        return self.kernel.work.parts > 1
 
     @cached_property
     def scalar_sums(self) -> bool:
@@ -100,6 +108,13 @@ class Context:
         """The problem's extent along ``letter``, under the name the kernel knows it by."""
         return Var(equal_to(self.program, self.problem.extent(letter)))
 
+    def stop(self, letter: str) -> Var:
+        """The index behind the last one of ``letter`` that the block uses: its part's stop, or the
+        extent."""
+        if self.is_split and letter == self.problem.k:
+            return names.stop(letter)
+        return self.extent(letter)
+
     def step(self, letter: str) -> int:
         """The tile's extent along ``letter``."""
         sizes = dict(self.kernel.work.tile)
@@ -119,8 +134,8 @@ class Context:
         return divides(self.program, names.extent(letter), width)
 
     def inside(self, letter: str, index: Expr) -> Expr | None:
-        """``index < extent``; None where every tile is full."""
-        return None if self.is_whole(letter) else less(index, self.extent(letter))
+        """``index`` is before the end; None where every tile is full."""
+        return None if self.is_whole(letter) else less(index, self.stop(letter))
 
     # Addresses.
 

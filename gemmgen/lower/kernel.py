@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
     Await,
     Close,
+    CountIn,
     ExpandedKernel,
     ExpandedProgram,
     Fetch,
+    Gather,
+    HandOver,
     Issue,
     Load,
     Multiply,
@@ -42,7 +46,7 @@ from gemmgen.ir.lowered import (
 )
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.simplify import add, simplify
-from gemmgen.lower import asynchronous, contraction, copies, epilogue
+from gemmgen.lower import asynchronous, contraction, copies, epilogue, split
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
@@ -71,12 +75,13 @@ def _temporaries(program: Program) -> tuple[str, ...]:
 def _kernel(context: Context) -> LoweredKernel:
     shared = tuple(_shared(b) for b in context.kernel.buffers if b.space is Space.SHARED)
     total = sum(array.bytes for array in shared)
-    is_static = total <= STATIC_SHARED
-    interface = interface_of(context, total if is_static else 0, 0 if is_static else total)
+    laid = total + sum(-array.bytes % ACCESS for array in shared[:-1])
+    is_static = laid <= STATIC_SHARED
+    interface = interface_of(context, total if is_static else 0, 0 if is_static else laid)
     work = _body(context, context.expanded)
     starts = _dealing_starts(context)
     body = (
-        *placement(context, needs_tid=_copies_together(context)),
+        *placement(context, needs_tid=_copies_together(context) or context.is_split),
         *starts,
         *_arrays(context),
         *work,
@@ -137,7 +142,8 @@ def _registers(context: Context, buffer: Buffer) -> Node:
             return Define("acc", Float(0.0), "float", mutable=True)
         sizes = tuple(context.axis(x).registers for x in context.letters)
         shape: tuple[Expr, ...] = tuple(names.registers(x) for x in context.letters)
-        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True)
+        wide = context.is_split and split.piece_width(context) > 1
+        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True, wide=wide)
     (letter,) = buffer.letters
     shape, sizes = (names.registers(letter),), (context.axis(letter).registers,)
     if buffer.layout.stages > 1:
@@ -187,6 +193,12 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
             return (Block("the epilogue", node.origins, epilogue.store(context, node)),)
         case Sync():
             return (Barrier(),)
+        case HandOver():
+            return split.hand_over(context, node)
+        case CountIn():
+            return split.count_in(context, node)
+        case Gather():
+            return split.gather(context, node)
         case Set():
             return (_set(node),)
         case Repeat():

@@ -6,90 +6,77 @@ from collections.abc import Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.lowered import Advance, Block, Define, Leave, Node
-from gemmgen.ir.problem import Tensor
+from gemmgen.ir.lowered import Block, Define, Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
+from gemmgen.lower.batches import EACH, OWN, matrices, tiles_of_each
 from gemmgen.lower.context import TID, Context
+from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
-BLOCK, X, Y = Var("blockIdx.x"), Var("threadIdx.x"), Var("threadIdx.y")
+X, Y = Var("threadIdx.x"), Var("threadIdx.y")
 GROUP = Var("GROUP")
-TILE, TILES = Var("tile"), Var("tiles")
 
 
 def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
     """The first lines of a kernel: from block and thread numbers to places in C."""
     work, acc = context.kernel.work, context.kernel.buffer("acc")
-    batch = _batch(context)
+    batch, first = (), (*_blocks(context), *_parts(context))
+    if work.batch:
+        batch = matrices(context, first, _number_of_all(context))
+        first = (Define(OWN.name, mod(_number_of_all(context), EACH)),)
     if context.leaves_early:
-        body = (*_blocks(context), *_single(context))
+        body = (*first, *_single(context))
         origins = tuple(dict.fromkeys((*work.origins, *acc.origins)))
         note = "the thread's element of C" if origins or batch else ""
         return (*batch, Block(note, origins, body)) if note else body
-    tiles = (*_blocks(context), *_tiles(context))
+    tiles = (*first, *_tiles(context))
+    note = "the block's tile of C"
+    if context.is_split:
+        tiles = (*tiles, *range_of_part(context))
+        note += " and its part of the terms"
     threads = tuple(_threads(context, needs_tid))
     return (
         *batch,
-        Block("the block's tile of C", work.origins, tiles),
+        Block(note, work.origins, tiles),
         Block("the thread's place in it", acc.origins, threads),
     )
-
-
-def _batch(context: Context) -> tuple[Node, ...]:
-    """Which of the matrices are the block's: its number counts tiles fastest.
-
-    From here on each tensor's name means that matrix, and the rest of the kernel knows of no other.
-    """
-    letters = context.kernel.work.batch
-    if not letters:
-        return ()
-    counts = (_count(context, letter) for letter in context.letters)
-    blocks = tuple(Var(f"blocks_{letter}") for letter in context.letters)
-    body: list[Node] = [*counts, Define(TILES.name, Binary("*", *blocks))]
-    number: Expr = div(BLOCK, TILES)
-    for place in range(len(letters) - 1, 0, -1):
-        size = context.extent(letters[place])
-        body.insert(3, Define(letters[place], mod(number, size)))
-        number = div(number, size)
-    body.insert(3, Define(letters[0], number))
-    for tensor in context.tensors:
-        by = _offset(context, tensor)
-        if by != Int(0):
-            body.append(Advance(tensor.name, by))
-    what = " and ".join([", ".join(letters[:-1]), letters[-1]] if len(letters) > 1 else letters)
-    return (Block(f"the block's {what}, and the matrices there", (), tuple(body)),)
-
-
-def _offset(context: Context, tensor: Tensor) -> Expr:
-    """Elements from a tensor's first to the block's matrix; strides are 64 bits wide."""
-    strides = context.problem.strides(tensor)
-    terms: list[Expr] = []
-    for letter in tensor.letters:
-        if letter in strides:
-            terms.append(Binary("*", Var(strides[letter]), Var(letter)))
-        elif letter in context.kernel.work.batch:
-            terms.append(Var(letter))
-    return add(*terms)
-
-
-def _count(context: Context, letter: str) -> Define:
-    last = div(sub(context.extent(letter), Int(1)), names.block(letter))
-    return Define(f"blocks_{letter}", add(last, Int(1)))
 
 
 def _blocks(context: Context) -> Iterator[Node]:
     """How many tiles C has along each letter; a ragged edge is a tile too."""
     rows, columns = context.letters
-    if context.kernel.work.batch:
-        yield Define(TILE.name, mod(BLOCK, TILES))
-        return
-    needed = (rows, columns) if context.kernel.work.raster > 1 else (columns,)
+    work = context.kernel.work
+    both = work.raster > 1 or context.is_split or work.batch
+    needed = (rows, columns) if both else (columns,)
     for letter in needed:
-        yield _count(context, letter)
+        last = div(sub(context.extent(letter), Int(1)), names.block(letter))
+        yield Define(f"blocks_{letter}", add(last, Int(1)))
+    if work.batch:
+        yield tiles_of_each(context)
 
 
-def _number(context: Context) -> Expr:
+def _parts(context: Context) -> Iterator[Node]:
+    """Tiles first, then parts: blocks that run together then read the same range of A and B, which
+    the L2 cache holds, as if the matrices were so short."""
+    if context.is_split:
+        rows, columns = context.letters
+        tiles: Expr = mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}"))
+        if context.kernel.work.batch:
+            tiles = EACH
+        for letter in context.kernel.work.batch:
+            tiles = mul(tiles, context.extent(letter))
+        yield Define(TILES.name, tiles)
+        yield Define(PART.name, div(BLOCK, TILES))
+        yield Define(TILE.name, mod(BLOCK, TILES))
+
+
+def _number_of_all(context: Context) -> Var:
+    """The number of the block's tile, among those of all matrices."""
+    return TILE if context.is_split else BLOCK
+
+
+def _number(context: Context) -> Var:
     """The number of the block's tile in its matrix."""
-    return TILE if context.kernel.work.batch else BLOCK
+    return OWN if context.kernel.work.batch else _number_of_all(context)
 
 
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:

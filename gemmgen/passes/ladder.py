@@ -16,6 +16,7 @@ from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.split_k import SplitK
 from gemmgen.passes.swizzle import Swizzle
 from gemmgen.passes.tile import Tile
 from gemmgen.passes.unroll import Unroll
@@ -37,6 +38,7 @@ LADDER = (
     Unroll,
     LaunchBounds,
     Raster,
+    SplitK,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 

@@ -62,11 +62,13 @@ _PATTERNS = (
 
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
-    unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream
+    unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream tiles own_tile
+    own_part own_group group_tile other_part other_group is_last is_last_of_group part_tile part_sum
+    part_at PARTS GROUPS workspace arrived
     """)
 """Names that the emitted text uses whatever the schedule."""
 
-BATCHED = ("tile", "tiles")
+BATCHED = ("tile", "matrix_tiles")
 """Names that the emitted text of a kernel with batches uses besides."""
 
 STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
@@ -75,7 +77,10 @@ STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahe
 CONSTANTS = {"B": "block tile", "T": "micro-tile", "W": "warp tile", "P": "piece", "L": "lanes"}
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 
-VARIABLES = ("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round")
+VARIABLES = (
+    *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round"),
+    *("steps", "chunk", "start", "stop"),
+)
 """First words of the emitted text's variables along a letter: ``tile_k``."""
 
 

@@ -76,13 +76,13 @@ EXAMPLES = {
     "unroll": "unroll k=4",
     "launch_bounds": "launch_bounds blocks=2",
     "raster": "raster group=8",
+    "split_k": "split_k parts=4",
     EPILOGUE: "fuse_epilogue relu(acc + bias[n])",
 }
 """What a statement looks like, for hints."""
 
 LATER = {
     "tensor_core": "the contraction is by `register_block` and fused multiply-adds for now",
-    "split_k": "remove the line: one block computes the whole sum of its tile",
     "persistent": "remove the line: a block computes one tile",
     "cluster": "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",
     "warp_specialize": "`double_buffer A B` overlaps copies and arithmetic within each warp",

@@ -21,6 +21,26 @@
 #define __syncthreads() gg_barrier(__LINE__)
 extern "C" void gg_barrier(int line);
 
+#define __syncthreads_or(predicate) gg_barrier_or(predicate, __LINE__)
+extern "C" int gg_barrier_or(int predicate, int line);
+
+// Of several blocks: what one wrote before a barrier before gg_count_in is seen by those that count
+// on the same counter later, behind a barrier.  gg_add and CUDA's own atomic functions are
+// undivided, and order nothing.
+extern "C" unsigned gg_count_in(unsigned *counter, unsigned last);
+void gg_add(float *target, float value);
+void gg_add(double *target, double value);
+extern "C" unsigned atomicInc(unsigned *counter, unsigned last);
+
+#define __syncwarp() gg_warp_barrier(__LINE__)
+extern "C" void gg_warp_barrier(int line);
+
+// Deposits the lane's bytes and, when all lanes of its warp have done so, returns where lane 0's
+// are; those of the next lane are GG_DEPOSIT bytes on.  They stay until the lane meets its warp
+// twice more.
+#define GG_DEPOSIT 128
+extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size, int line);
+
 struct GgIndex {
   unsigned x, y, z;
 };
@@ -86,6 +106,28 @@ double exp(double);
 double tanh(double);
 double erf(double);
 }
+
+#ifndef GG_RUNNER
+inline unsigned gg_lane() { return (threadIdx.x + threadIdx.y * blockDim.x) % 32; }
+
+// shfl.sync of all 32 lanes.  Of an offset the lower 5 bits count; where no lane is so far down,
+// a lane gets its own value.
+template <typename T>
+inline T gg_value_of(T value, unsigned lane, int line) {
+  T found;
+  __builtin_memcpy(&found, gg_exchange(&value, sizeof value, line) + lane * GG_DEPOSIT, sizeof found);
+  return found;
+}
+template <typename T>
+inline T gg_shuffle_xor(T value, int lane_mask, int line = __builtin_LINE()) {
+  return gg_value_of(value, gg_lane() ^ (static_cast<unsigned>(lane_mask) & 31), line);
+}
+template <typename T>
+inline T gg_shuffle_down(T value, int delta, int line = __builtin_LINE()) {
+  const unsigned lane = gg_lane() + (static_cast<unsigned>(delta) & 31);
+  return gg_value_of(value, lane < 32 ? lane : gg_lane(), line);
+}
+#endif
 
 // cp.async, of which copies.cpp keeps account.
 extern "C" void gg_issue_copy(void *target, const void *source, int bytes, int valid);

@@ -45,7 +45,7 @@ class Matrix:
         low, high = bounds(shape, strides)
         reach = max((n * abs(s) for n, s in zip(shape, strides, strict=True)), default=1)
         start = BAND + offset - low
-        memory = _aligned(BAND + offset + max(high - low, reach) + BAND, dtype)
+        memory = aligned(BAND + offset + max(high - low, reach) + BAND, dtype)
         memory[:] = poison(memory.size, dtype)
         item = memory.itemsize
         view = as_strided(memory[start:], shape, tuple(s * item for s in strides))
@@ -129,7 +129,8 @@ def sparse(values: Array, pitch: int) -> Array:
     return view
 
 
-def _aligned(count: int, dtype: DType) -> Array:
+def aligned(count: int, dtype: DType) -> Array:
+    """``count`` elements from an address that a GPU's allocation could have."""
     size = count * BYTES[dtype]
     raw = np.zeros(size + ALIGNMENT, np.uint8)
     skip = -raw.__array_interface__["data"][0] % ALIGNMENT

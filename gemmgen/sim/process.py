@@ -22,7 +22,7 @@ _HEADER = struct.Struct("=IIQ10I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
-_TENSOR = struct.Struct(f"=4IQ{2 * _RANK}Q")
+_TENSOR = struct.Struct(f"=6IQ{2 * _RANK}Q")
 _SHARED = struct.Struct("=QQ")
 _ARGUMENT = struct.Struct("=IIQ")
 _ANSWER = struct.Struct("=IIQ")
@@ -72,6 +72,8 @@ class Tensor:
     readable: bool
     element: int = 4
     """Bytes."""
+    shared: bool = False
+    """May several blocks write an element, one after another?"""
 
 
 @dataclass(frozen=True)
@@ -223,8 +225,9 @@ def _tensor_head(tensor: Tensor) -> bytes:
     apart = sorted(((abs(s), n if s else min(n, 1)) for s, n in outer), reverse=True)
     strides, shape = zip(*apart, last, strict=True)
     fill = (0,) * (_RANK - len(shape))
-    place = (tensor.pointer.buffer, len(shape), tensor.readable, tensor.element)
-    return _TENSOR.pack(*place, tensor.pointer.offset, *shape, *fill, *strides, *fill)
+    flags = tensor.readable, tensor.shared
+    place = (tensor.pointer.buffer, len(shape), *flags, tensor.element, 0, tensor.pointer.offset)
+    return _TENSOR.pack(*place, *shape, *fill, *strides, *fill)
 
 
 def _argument_head(argument: int | float | Real | Pointer) -> bytes:

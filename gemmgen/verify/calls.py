@@ -25,6 +25,7 @@ from gemmgen.verify.epilogue import Wanted, hides_c, wanted
 from gemmgen.verify.layouts import Layout, lay_out, shared_letters
 from gemmgen.verify.outcome import Shape, spelled
 from gemmgen.verify.shapes import alignment, solve
+from gemmgen.verify.sums import Summation
 
 Data = Literal["integers", "normal", "permutation", "NaN in A", "infinity in B"]
 Order = Literal["ascending", "descending", "shuffled"]
@@ -73,7 +74,8 @@ class Caller:
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
         self.problem = problem_of(emitted.schedule)
-        self._sums: dict[tuple[Shape, Data, bool], tuple[Inputs, Real]] = {}
+        self._summation = Summation.of(emitted.schedule)
+        self._sums: dict[tuple[Shape, Data, Order, bool], tuple[Inputs, Real]] = {}
 
     def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
         """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
@@ -98,7 +100,7 @@ class Caller:
         arguments: dict[str, Argument] = {**values, **scalars}
         arguments |= {name: matrix.view for name, matrix in placed.items()}
         kernel.run(
-            {p.name: arguments[p.name] for p in params},
+            {p.name: arguments[p.name] for p in params if not p.is_scratch},
             order=case.order,
             landing=case.landing,
             seed=sum(case.shape),
@@ -112,14 +114,18 @@ class Caller:
 
     def _inputs(self, case: Case) -> tuple[Inputs, Real]:
         """A, B and C in their roles, and the product of the first two, of C's shape."""
+        order = case.order if self._summation.follows_blocks else "ascending"
         shared = case.layout == "shared"
-        key = case.shape, case.data, shared
+        key = case.shape, case.data, order, shared
         if key not in self._sums:
             problem, (m, n, k, *batches) = self.problem, case.shape
             there = (1 for _ in batches) if shared else batches
             sizes = dict(zip(problem.batch, there, strict=True))
             of_a, of_b = (sizes_of(problem.batch, t.letters, sizes) for t in (problem.a, problem.b))
-            make, types = _MAKERS.get(case.data, reference.normal), problem.types
+            usual = reference.normal
+            if order == "shuffled":
+                usual = reference.integers  # whose sums are the same in any order
+            make, types = _MAKERS.get(case.data, usual), problem.types
             made = reference.batched(make, (m, n, k), of_a, of_b, m + n + k, types)
             if shared:  # but each C is one's own
                 apart, one = tuple(batches), (1,) * len(batches)
@@ -129,8 +135,8 @@ class Caller:
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
             if case.data == "infinity in B":
                 made = Inputs(made.a, _marked(made.b, np.inf), made.c)
-            sums = reference.sequential(made.a, made.b)
-            self._sums[key] = made, np.broadcast_to(sums, made.c.shape)
+            acc = self._summation.sums(made.a, made.b, backwards=order == "descending")
+            self._sums[key] = made, np.broadcast_to(acc, made.c.shape)
         return self._sums[key]
 
     def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, Real]:

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmgen import reference
 from gemmgen.errors import CannotCheck
+from gemmgen.formats import Real, computing
 from gemmgen.gpu import device
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import Case, Reference, cases, verify
 from gemmgen.ir.axes import axes_of, in_roles, in_storage
 from gemmgen.ir.build import problem_of
 from gemmgen.pipeline import Emitted
-from gemmgen.reference import F32
 from gemmgen.schedule.roles import batches, extents
 from gemmgen.verify.epilogue import is_continuous, is_exact, wanted
 from gemmgen.verify.outcome import Outcome, Shape, Subject, failed, passed, skipped
 from gemmgen.verify.shapes import default_shapes, fit
+from gemmgen.verify.sums import Summation
 
 LAYER = "G2"
 LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
@@ -82,29 +82,31 @@ def reference_of(emitted: Emitted) -> Reference | None:
     """What an epilogue of its own should give; None for the default one, which cuBLAS has too."""
     if emitted.schedule.epilogue is None:
         return None
-    problem = problem_of(emitted.schedule)
+    problem, summation = problem_of(emitted.schedule), Summation.of(emitted.schedule)
+    number = computing(problem.accumulate)
 
     params = {p.name: p.indices for p in emitted.interface.params if p.kind == "tensor"}
     c = problem.c
 
     def compute(given: Mapping[str, np.ndarray | float]) -> np.ndarray:
         tensors = {
-            name: in_roles(value.astype(np.float32), params[name], axes_of(problem, name))
+            name: in_roles(value.astype(number), params[name], axes_of(problem, name))
             for name, value in given.items()
             if isinstance(value, np.ndarray)
         }
         scalars = {name: v for name, v in given.items() if not isinstance(v, np.ndarray)}
         a, b = tensors.pop(problem.a.name), tensors.pop(problem.b.name)
-        result = wanted(problem, _sums(a, b), tensors, scalars).value
+        result = wanted(problem, _sums(a, b, summation), tensors, scalars).value
         return in_storage(result, c.letters, axes_of(problem, c.name))
 
     return compute
 
 
-def _sums(a: F32, b: F32) -> F32:
+def _sums(a: Real, b: Real, summation: Summation) -> Real:
     """A (M, K) times B (K, N), for each batch; large ones through float64, on the GPU."""
-    batches = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if math.prod((*batches, *a.shape[-2:], b.shape[-1])) <= SEQUENTIAL:
-        return reference.sequential(a, b)
+    both = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if math.prod((*both, *a.shape[-2:], b.shape[-1])) <= SEQUENTIAL:
+        return summation.sums(a, b)
     on_gpu = device.cupy().asarray
-    return (on_gpu(a).astype("float64") @ on_gpu(b).astype("float64")).get().astype(np.float32)
+    found = (on_gpu(a).astype("float64") @ on_gpu(b).astype("float64")).get()
+    return found.astype(a.dtype)

@@ -150,7 +150,14 @@ def programs(draw: st.DrawFn) -> Program:
     c, a, b = Tensor("OUT", (n, m)), Tensor("L", (k, m)), Tensor("R", (n, k))
     out = Buffer("OUT", Space.GLOBAL, "f32", ((n, None), (m, None)), Layout((n, m)))
     tiles = tuple(draw(buffers(name)) for name in draw(st.lists(names, max_size=3, unique=True)))
-    work = Work(((m, draw(sizes)), (n, draw(sizes))), draw(st.integers(1, 8)), draw(origins))
+    work = Work(
+        ((m, draw(sizes)), (n, draw(sizes))),
+        draw(st.integers(1, 8)),
+        draw(st.integers(1, 8)),
+        draw(st.sampled_from(("ordered", "atomic"))),
+        draw(st.integers(1, 8)),
+        draw(origins),
+    )
     body = tuple(draw(st.lists(statements, max_size=4)))
     facts = draw(st.lists(st.sampled_from((Fact("N", 4), Fact("lda", equals="K")))).map(tuple))
     problem = Problem(c, a, b, m, n, k, draw(expressions()))

@@ -18,6 +18,7 @@ from gemmgen.schedule.roles import roles
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.run import Argument, compile_kernel
 from gemmgen.source import Source
+from gemmgen.verify.sums import Summation
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.stem for path in EXAMPLES.glob("*.sched")))
@@ -54,11 +55,15 @@ def example(name: str) -> str:
     return (EXAMPLES / f"{name}.sched").read_text(encoding="utf-8")
 
 
+IN_ORDER = Summation()
+"""All terms of a sum, one after another."""
+
+
 @functools.lru_cache(maxsize=128)
-def inputs(m: int, n: int, k: int) -> tuple[reference.Inputs, F32]:
-    """Zero-mean A, B and C, and the product of A and B summed in the order of k."""
+def inputs(m: int, n: int, k: int, summation: Summation = IN_ORDER) -> tuple[reference.Inputs, F32]:
+    """Zero-mean A, B and C, and the product of A and B summed in the kernel's order."""
     drawn = reference.normal(m, n, k, seed=m + 3 * n + 7 * k)
-    return drawn, reference.sequential(drawn.a, drawn.b)
+    return drawn, summation.sums(drawn.a, drawn.b)
 
 
 def check(kernel: Emitted, call: Call, want: Want | None = None, text: str = "") -> None:
@@ -71,7 +76,7 @@ def check(kernel: Emitted, call: Call, want: Want | None = None, text: str = "")
 def run(kernel: Emitted, call: Call, want: Want | None = None, text: str = "") -> Comparison:
     """``kernel`` (or ``text``, with its interface) on zero-mean inputs, compared in every bit."""
     launch = Launch(kernel, call)
-    drawn, acc = inputs(call.m, call.n, call.k)
+    drawn, acc = inputs(call.m, call.n, call.k, Summation.of(kernel.schedule))
     if kernel.schedule.epilogue is None:
         # With beta = 0 the old C counts as zeros, so that -0 + 0 = 0.
         old = drawn.c if call.beta else np.zeros_like(drawn.c)

@@ -34,6 +34,7 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "unroll",
         "launch_bounds",
         "raster",
+        "split_k",
         "fuse_epilogue",
     )
 
