@@ -109,8 +109,8 @@ def magnitude(a: Real, b: Real, c: Real | None, alpha: float = 1.0, beta: float 
 
 def zero_mean_bound(scale: F64, types: Types = SINGLE) -> F64:
     """16 u G: rounding errors of zero-mean data cancel, so it holds for every K, and sees what the
-    bound for all-positive data hides.  u is that of the sums; storing the result adds its own."""
-    return 16 * UNIT[types.acc] * scale + _stored_bound(scale, types)
+    bound for all-positive data hides."""
+    return 16 * UNIT[types.acc] * scale
 
 
 def all_positive_bound(scale: F64, k: int, types: Types = SINGLE) -> F64:
@@ -119,14 +119,14 @@ def all_positive_bound(scale: F64, k: int, types: Types = SINGLE) -> F64:
     Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation (3.5).
     """
     roundings = (k + 2) * UNIT[types.acc]
-    return roundings / (1 - roundings) * scale + _stored_bound(scale, types)
+    return roundings / (1 - roundings) * scale
 
 
-def _stored_bound(scale: F64, types: Types) -> F64:
-    """What one rounding to C's type may add to a result of this scale."""
+def stored_bound(want: F64, bound: F64, types: Types = SINGLE) -> F64:
+    """The bound of a result that is ``bound`` off and then rounded to C's type, once."""
     if types.c == types.acc:
-        return np.zeros_like(scale)
-    return UNIT[types.c] * (1 + 2.0**-10) * scale + TINY[types.c]
+        return bound
+    return bound + UNIT[types.c] * (np.abs(want) + bound) + TINY[types.c]
 
 
 @dataclass(frozen=True)

@@ -121,10 +121,11 @@ def fold(line: str) -> str:
 
 def _fold_comment(line: str) -> str:
     """A comment goes on behind another ``//``."""
-    ends = [m.end() for m in CITATIONS.finditer(line) if m.end() <= WIDTH]
+    indent = " " * (len(line) - len(line.lstrip()))
+    first = len(f"{indent}// ")
+    ends = [m.end() for m in CITATIONS.finditer(line) if first < m.end() <= WIDTH]
     if not ends:
         return line
-    indent = " " * (len(line) - len(line.lstrip()))
     return line[: ends[-1]].rstrip() + "\n" + fold(f"{indent}// {line[ends[-1] :]}")
 
 
@@ -157,7 +158,7 @@ def _bounds_comment(kernel: LoweredKernel) -> list[str]:
 def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
-    arrays = [f"__shared__ alignas(16) {shared_text(a)};" for a in kernel.shared]
+    arrays = [f"__shared__ alignas({a.aligned}) {shared_text(a)};" for a in kernel.shared]
     return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
@@ -165,7 +166,10 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     """Arrays laid one after another in the memory that the launch passes (over 48 KiB), each where
     wide accesses can begin."""
     lines = _shared_comment(arrays)
-    lines.append("alignas(16) extern __shared__ unsigned char shared_memory[];")
+    aligned = max(array.aligned for array in arrays)
+    # Declarations of one name are aligned alike, also those of several kernels in one file.
+    memory = "shared_memory" if aligned == ACCESS else f"shared_memory_{aligned}"
+    lines.append(f"alignas({aligned}) extern __shared__ unsigned char {memory}[];")
     before: list[str] = []
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
@@ -173,7 +177,7 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
         stored = STORED[array.dtype]
         lines.append(
             f"{stored}(*const {array.name}){inner} ="
-            f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
+            f" reinterpret_cast<{stored}(*){inner}>({memory}{offset});"
         )
         size = f"{c_text(array.shape[0])} * sizeof({array.name}[0])"
         before.append(size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16")

@@ -43,13 +43,18 @@ from gemmgen.ir.lowered import (
     CountIn,
     Define,
     For,
+    FragmentArray,
     If,
     Leave,
+    LoadFragment,
     LoweredKernel,
     Move,
+    MultiplyFragments,
     Node,
     RegisterArray,
+    StoreFragment,
     Wait,
+    WarpBarrier,
     contains,
 )
 from gemmgen.ir.memory import (
@@ -64,6 +69,7 @@ from gemmgen.ir.memory import (
     poisoned,
 )
 from gemmgen.ir.sharing import Counters, Sharing, Workspace
+from gemmgen.ir.warps import Warps
 
 Argument = Elements | int | float
 Step = Callable[[Mask], None]
@@ -86,6 +92,7 @@ class Machine:
         self.lanes, self.scope = lanes, Scope()
         self.alive: Mask = None
         self.copies = Copies(landing)
+        self.warps = Warps(lanes, self.scope)
         scope = self.scope
         for name, value in lanes.builtins().items():
             scope.bind(name, known(value, "int"))
@@ -170,6 +177,16 @@ class Machine:
                 return self.copies.commit
             case Wait(pending):
                 return partial(self.copies.wait, pending)
+            case FragmentArray():
+                return self.warps.array(node)
+            case LoadFragment():
+                return self.warps.load(node)
+            case MultiplyFragments():
+                return self.warps.multiply(node)
+            case StoreFragment():
+                return self.warps.store(node)
+            case WarpBarrier():
+                return self.warps.meet
 
     def register_array(self, node: RegisterArray) -> Step:
         size = int(np.prod(node.sizes))

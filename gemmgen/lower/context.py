@@ -62,8 +62,17 @@ class Context:
         return self.kernel.spread.registers == 1 and not has_fragments
 
     @property
+    def by_fragments(self) -> bool:
+        """Do the lanes of a warp own its tile together, as tensor cores have it?"""
+        return self.kernel.spread.group > 1
+
+    @property
     def has_warps(self) -> bool:
-        return self.kernel.spread.warps > 1 or any("warp_tile" in o for o in self._acc_origins)
+        return (
+            self.by_fragments
+            or self.kernel.spread.warps > 1
+            or any("warp_tile" in o for o in self._acc_origins)
+        )
 
     @property
     def _acc_origins(self) -> tuple[str, ...]:
@@ -168,7 +177,9 @@ class Context:
         row, column = tile.layout.order
         place, swizzle = index[column], tile.layout.swizzle
         if swizzle is not None:
-            known = Known(self.sizes, steps or {}, below or {})
+            places = {names.place(x).name: self.axis(x).width for x in self.letters}
+            unrolled = frozenset((self.problem.k, *(f"reg_{x}" for x in self.letters)))
+            known = Known(self.sizes, places | dict(steps or {}), below or {}, unrolled)
             place = swizzled(swizzle, index[row], tile.extent(row), place, known)
         return Element(tile.name, (*_present(stage), index[row], place))
 

@@ -34,10 +34,11 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
         tiles = (*tiles, *range_of_part(context))
         note += " and its part of the terms"
     threads = tuple(_threads(context, needs_tid))
+    owner = "warp" if context.by_fragments else "thread"
     return (
         *batch,
         Block(note, work.origins, tiles),
-        Block("the thread's place in it", acc.origins, threads),
+        Block(f"the {owner}'s place in it", acc.origins, threads),
     )
 
 
@@ -143,9 +144,12 @@ def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
     thread: Expr = TID
     yield Define(TID.name, X)
     warp, lane = Var("warp"), Var("lane")
-    lanes = spread.axis(x).lanes * spread.axis(y).lanes
+    lanes = spread.axis(x).lanes * spread.axis(y).lanes * spread.group
     yield Define(warp.name, div(thread, Int(lanes)))
     yield Define(lane.name, mod(thread, Int(lanes)))
+    if context.by_fragments:
+        yield from _warp_places(context, x, y)
+        return
     across = div(names.block(x), names.warp(x))
     lanes_x = names.lanes(x) if not context.scalar_sums else names.warp(x)
     numbers = {
@@ -156,6 +160,14 @@ def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
         of_warp, of_lane = numbers[letter]
         first = add(mul(of_warp, names.warp(letter)), mul(of_lane, _width(context, letter)))
         yield Define(names.place(letter).name, first)
+
+
+def _warp_places(context: Context, x: str, y: str) -> Iterator[Node]:
+    """Where the warp's tile begins; its lanes have no place of their own in it."""
+    across = div(names.block(x), names.warp(x))
+    numbers = {x: mod(Var("warp"), across), y: div(Var("warp"), across)}
+    for letter in context.letters:
+        yield Define(names.warp_place(letter).name, mul(numbers[letter], names.warp(letter)))
 
 
 def _width(context: Context, letter: str) -> Expr:

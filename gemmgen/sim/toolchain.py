@@ -24,7 +24,7 @@ END = "// ---- end of kernel ----"
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
-_RUNNER = ("runner", "fibers", "warp", "blocks", "copies", "memory", "faults", "request")
+_RUNNER = ("runner", "fibers", "warp", "tensor", "blocks", "copies", "memory", "faults", "request")
 _CHECKS = ("accesses", "shadow", "order", "arithmetic")
 _RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 

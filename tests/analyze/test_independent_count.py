@@ -50,6 +50,9 @@ SCHEDULES |= {
     "async_copy": "gemm C[m, n] = A[k, m] * B[k, n]\ntile m=64 n=64 k=16\ncache_shared A B\n"
     "register_block m=4 n=8\nvectorize A B C width=4\ndouble_buffer A B stages=4\n"
     "double_buffer A.register B.register\nasync_copy A B via=cp_async",
+    "async_copy of f16": "dtype A=f16 B=f16\ntile m=32 n=64 k=16\ncache_shared A B\n"
+    "register_block m=2 n=4\nvectorize A.global width=8\nvectorize B.global width=4\n"
+    "double_buffer A B\nasync_copy A B via=cp_async",
     "async_copy by two and one": "tile m=32 n=32 k=8\ncache_shared A[k, m] B\n"
     "register_block m=2 n=2\nvectorize B.global width=2\ndouble_buffer A B stages=3\n"
     "async_copy A B via=cp_async",
