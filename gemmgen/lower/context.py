@@ -108,7 +108,7 @@ class Context:
         for e in walk(final.value):
             if isinstance(e, Element) and e.buffer not in found:
                 letters = tuple(i.name for i in e.indices if isinstance(i, Var))
-                found[e.buffer] = Tensor(e.buffer, letters)
+                found[e.buffer] = Tensor(e.buffer, letters, self.problem.dtype(e.buffer))
         return tuple(found.values())
 
     # Extents and guards.
