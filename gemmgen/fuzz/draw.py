@@ -7,7 +7,7 @@ from math import lcm
 
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
-from gemmgen.fuzz.factors import NONE, Plan
+from gemmgen.fuzz.factors import NONE, SIZES, Plan
 from gemmgen.fuzz.grids import NAIVE, Grid, grids, wish
 from gemmgen.fuzz.plans import plan_at
 from gemmgen.fuzz.rules import last_shared, widest
@@ -75,13 +75,20 @@ class Draw:
         m, n = self.grid.tile
         threads = self.grid.threads[0] * self.grid.threads[1]
         stages = max(int(self.plan["stages A"]), int(self.plan["stages B"]))
+        size = max(SIZES[self.plan["types"]][:2])
+        along = [
+            int(self.plan[f"{name}.global"])
+            for name in "AB"
+            if self.plan[f"order {name}"][1] == "k" and self.plan[f"cache {name}"] != NONE
+        ]
         fitting = [
             step
             for step in steps
             if step * (m + n) <= _MOST_STAGED * threads
-            and 4 * stages * step * (m + n) + 64 * stages * step <= _MOST_SHARED
+            and size * stages * (step * (m + n) + 16 * step) <= _MOST_SHARED
+            and all(step % width == 0 for width in along)
         ]
-        if not fitting or self.dice.chance(0.03):
+        if not fitting or (self.dice.chance(0.03) and max(along, default=1) < 8):
             return steps[0] if not fitting else steps[-1]
         return self.dice.pick(fitting)
 
@@ -100,13 +107,30 @@ class Draw:
         kernel, target = self.dice.pick(_KERNELS), self.dice.pick(_TARGETS)
         if target in _OLD and self.plan["copies"] != NONE and not self.dice.chance(0.1):
             target = "sm_80"
+        types = self._types()
+        if target in _OLD and "bf16" in types and not self.dice.chance(0.1):
+            target = "sm_80"
         if target in _SMALL and self.plan["blocks"] == "more":
             target = "sm_80"
         lines = [f"kernel {kernel}"] if kernel != "gemm" else []
         lines += [f"target {target}"] if target != "sm_80" else []
+        lines += [f"dtype {types}"] if types else []
         if self.dice.chance(0.1):
             lines.append(self.dice.pick(("require threads <= 1024", "require shared <= 160KiB")))
         return lines
+
+    def _types(self) -> str:
+        """What a ``dtype`` line says; nothing but f32 is said now and then."""
+        plan, names = self.plan["types"], [self.tensors[name] for name in "ABC"]
+        halves = ("f16", "bf16")
+        if plan == "halves to f32":
+            return " ".join(f"{name}={self.dice.pick(halves)}" for name in names[:2])
+        if plan == "f32 to halves":
+            return f"{names[2]}={self.dice.pick(halves)}"
+        if plan == "f32":
+            return f"{self.dice.pick(names)}=f32" if self.dice.chance(0.1) else ""
+        said = [f"{name}={plan}" for name in names]
+        return " ".join([*said, "acc=f64"] if plan == "f64" else said)
 
     def _assumes(self) -> list[str]:
         letters, (m, n) = self.letters, self.grid.tile
@@ -214,7 +238,8 @@ class Draw:
     def _pad(self, name: str) -> int:
         pads = PADS[self.plan[f"pad {name}"]]
         small = last_shared(self.plan, name) != "k" or self.step > 8
-        return self.dice.pick(pads if small else pads[:3])
+        fitting = [pad for pad in pads if pad % widest(self.plan, name) == 0] or pads
+        return self.dice.pick(fitting if small else fitting[:3])
 
     def _swizzle(self, name: str) -> str:
         """The rows of the pattern; the rest now and then, where it is right in any case."""

@@ -18,9 +18,19 @@ Plan = dict[str, str]
 Pair = tuple[str, str, str, str]
 """Two factors, in the order of ``FACTORS``, and their classes."""
 
+SIZES = {
+    "f32": (4, 4, 4),
+    "f64": (8, 8, 8),
+    "f16": (2, 2, 2),
+    "bf16": (2, 2, 2),
+    "halves to f32": (2, 2, 4),
+    "f32 to halves": (4, 4, 2),
+}
+"""Classes of types, and the bytes of A's, B's and C's elements."""
+
 _PARITY = ("odd", "even", "fours")
 _STAGES = ("1", "2", "3", "4")
-_WIDTHS = ("1", "2", "4")
+_WIDTHS = ("1", "2", "4", "8")
 _ROWS = ("2", "4", "8")
 
 FACTORS: dict[str, tuple[str, ...]] = {
@@ -28,6 +38,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "order B": ("kn", "nk"),
     "order C": ("mn", "nm"),
     "names": ("usual", "other"),
+    "types": tuple(SIZES),
     "bind": (NONE, "m", "n"),
     "tile": (NONE, "no step", "1", *_PARITY),
     "cache A": (NONE, "kept", "turned"),
@@ -60,9 +71,9 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
 }
-"""``even`` is 2 mod 4; ``kept`` keeps the order of global memory; widths are those of the hops;
-``some`` threads are 33 to 256; ``part`` of a tile's steps, or any steps where k is not split;
-``rounds`` are of as many tiles as come back to the same stages."""
+"""``halves`` are f16 and bf16, alike or not; ``even`` is 2 mod 4; ``kept`` keeps the order of global
+memory; widths are those of the hops; ``some`` threads are 33 to 256; ``part`` of a tile's steps, or
+any steps where k is not split; ``rounds`` are of as many tiles as come back to the same stages."""
 
 _LIBRARY = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
 _CONDITIONS = frozenset({"relu", "min", "max", "clamp"})
@@ -84,6 +95,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "order B": "kn" if schedule.gemm.b.indices[0] == k else "nk",
         "order C": "mn" if schedule.gemm.c.indices[0] == m else "nm",
         "names": "usual" if _usual(schedule) else "other",
+        "types": _types(schedule),
         "bind": {None: NONE, m: "m", n: "n"}[facts.word("bind", "x")],
         "tile": facts.tile(k),
         "warp": facts.warp(m, n),
@@ -207,6 +219,14 @@ def _usual(schedule: Schedule) -> bool:
     gemm = schedule.gemm
     names = {access.tensor for access in (gemm.a, gemm.b, gemm.c)}
     return names == {"A", "B", "C"} and roles(gemm) == roles(DEFAULT_GEMM)
+
+
+def _types(schedule: Schedule) -> str:
+    gemm, stored = schedule.gemm, dict(schedule.dtypes)
+    a, b, c = (stored[access.tensor] for access in (gemm.a, gemm.b, gemm.c))
+    if a == b == c:
+        return a
+    return "halves to f32" if c == "f32" else "f32 to halves"
 
 
 def _assumed(schedule: Schedule) -> str:
