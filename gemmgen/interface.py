@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gemmgen.ir.dtypes import DType
+
 INT_MAX = 2**31 - 1
 
 
@@ -18,8 +20,9 @@ class Param:
     """One kernel parameter, in the order of the parameter list.
 
     ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``scalar``
-    (alpha, beta, names of the epilogue; float), ``tensor`` (a pointer; ``indices`` are its letters,
-    in storage order; ``written`` for the output).
+    (alpha, beta, names of the epilogue), ``tensor`` (a pointer; ``indices`` are its letters, in
+    storage order; ``written`` for the output).  ``dtype`` is that of a tensor's elements or of a
+    scalar.
     """
 
     name: str
@@ -27,6 +30,7 @@ class Param:
     indices: tuple[str, ...] = ()
     written: bool = False
     read: bool = True
+    dtype: DType = "f32"
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,17 @@ from itertools import product
 from math import prod
 
 from gemmgen.errors import Mistake, ScheduleError
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import AxisSpread, Buffer, Program, Space
+from gemmgen.residency import check_residency
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.source import Span
 from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
 
+REGISTER_BYTES = 4
 LARGEST = 4096
 """The largest side of a tile that ``tile`` takes."""
 
@@ -22,11 +25,13 @@ LARGEST = 4096
 def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) -> None:
     """Threads, shared memory and registers within the target's, and within the ``require``
     lines."""
-    registers = tuple(_registers(schedule, program))
-    mistakes = (
+    block = (
         # A micro-tile that must change changes the threads too.
-        *(registers or tuple(_threads(schedule, program, kernel))),
+        *(tuple(_registers(schedule, program)) or tuple(_threads(schedule, program, kernel))),
         *_shared(schedule, program, kernel),
+    )
+    mistakes = (
+        *(block or tuple(check_residency(schedule, program, kernel))),
         *_required(schedule, kernel),
     )
     if mistakes:
@@ -140,20 +145,20 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
 def _total(tile: Buffer, changed: Mapping[str, int]) -> int:
     """Bytes of a tile in shared memory, with other extents along some letters."""
     rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.layout.order)
-    return tile.layout.stages * rows * (columns + tile.layout.pad) * 4
+    return tile.layout.stages * rows * (columns + tile.layout.pad) * BYTES[tile.dtype]
 
 
 def _bytes(tile: Buffer) -> str:
     sizes = [tile.extent(letter) for letter in tile.layout.order]
     row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
     stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
-    return f"{tile.name}: {stages}{sizes[0]} x {row} x 4 bytes = {_total(tile, {}):,}"
+    return f"{tile.name}: {stages}{sizes[0]} x {row} x {BYTES[tile.dtype]} bytes = {_total(tile, {}):,}"
 
 
 def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     """A thread's own arrays must fit in registers: indexed arrays elsewhere are slow memory."""
     tiles = [b for b in program.main.buffers if b.space is Space.REGISTER and b.spread]
-    counts = [(b.name, b.layout.stages * b.spread.registers) for b in tiles if b.spread]
+    counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
     if total + OVERHEAD > MAX_REGISTERS:
         yield Mistake(
@@ -166,6 +171,13 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
                 f"a thread has {MAX_REGISTERS}",
             ),
         )
+
+
+def registers_of(tile: Buffer) -> int:
+    """32-bit registers that a thread's part of a tile takes."""
+    assert tile.spread is not None
+    elements = tile.layout.stages * tile.spread.registers
+    return -(-elements * BYTES[tile.dtype] // REGISTER_BYTES)
 
 
 def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:

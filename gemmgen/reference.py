@@ -1,7 +1,7 @@
 """What a GEMM must compute, in NumPy: exact oracles, error bounds, inputs, and a comparison.
 
-Matrices are A (M, K), B (K, N), C (M, N); f32 in, f32 out.  A caller whose kernel stores another
-layout transposes.
+Matrices are A (M, K), B (K, N), C (M, N), as numbers to compute with: f64 where sums are, else f32,
+which holds f16 and bf16.  A caller whose kernel stores another layout transposes.
 """
 
 from __future__ import annotations
@@ -11,160 +11,156 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-F32 = npt.NDArray[np.float32]
-F64 = npt.NDArray[np.float64]
+from gemmgen.fma import fma, fused
+from gemmgen.formats import (
+    F32,
+    F64,
+    STORAGE,
+    TINY,
+    UNIT,
+    Real,
+    Stored,
+    bits,
+    computing,
+    held,
+    is_nan,
+    is_poison,
+    numbers,
+    poison,
+    stored,
+)
+from gemmgen.ir.dtypes import SINGLE, DType, Types
 
-UNIT = 2.0**-24
-"""Unit roundoff of f32: a rounded operation's relative error is at most this."""
-
-_POISON = 0x7FD00000
-_PLACES = 0x000FFFFF
-_SHARED_POISON = 0xFFFFFFFF  # what shared memory holds before a block runs on the CPU
-
-
-def poison(count: int) -> F32:
-    """NaNs that stand for "never written"; arithmetic hands their payload on.
-
-    The payload is an element's place, so that poison written over poison shows too.
-    """
-    return (_POISON | (np.arange(count) & _PLACES)).astype(np.uint32).view(np.float32)
-
-
-def is_poison(values: F32) -> npt.NDArray[np.bool_]:
-    """Which of ``values`` were never written, or come from what was never written."""
-    bits = np.ascontiguousarray(values).view(np.uint32)
-    return (bits & ~np.uint32(_PLACES) == _POISON) | (bits == _SHARED_POISON)
+__all__ = ["F32", "F64", "Real", "fma", "is_poison", "poison"]
 
 
-def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
-    """``a * b + c``, rounded once to f32, element by element; the operands are f32.
-
-    The product is exact in f64.  The sum is rounded to odd, from which rounding to f32 is as good
-    as from the exact sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums",
-    2008).
-    """
-    with np.errstate(all="ignore"):
-        product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
-        addend = np.asarray(c, np.float64)
-        total = np.asarray(product + addend)
-        back = total - product
-        error = (product - (total - back)) + (addend - back)
-        bits = total.view(np.int64)
-        inexact = (error != 0) & np.isfinite(error) & (bits & 1 == 0)
-        away = (error > 0) == (total > 0)
-        odd = np.where(inexact, bits + np.where(away, 1, -1), bits).view(np.float64)
-        return odd.astype(np.float32)
-
-
-def sequential(a: F32, b: F32) -> F32:
+def sequential(a: Real, b: Real) -> Real:
     """``acc = 0; for k: acc = fma(a[m, k], b[k, n], acc)`` for each m and n, bit for bit."""
-    acc = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    acc: Real = np.zeros((a.shape[0], b.shape[1]), a.dtype)
     for k in range(a.shape[1]):
-        acc = fma(a[:, k, None], b[None, k, :], acc)
+        acc = fused(a[:, k, None], b[None, k, :], acc)
     return acc
 
 
-def default_epilogue(acc: F32, c: F32 | None, alpha: float, beta: float) -> F32:
+def default_epilogue(acc: Real, c: Real | None, alpha: float, beta: float) -> Real:
     """``alpha * acc + beta * C`` as kernels compute it: ``fma(beta, c, alpha * acc)``.
 
     ``beta == 0`` reads no C; it may then be None.
     """
+    number = acc.dtype.type
     with np.errstate(all="ignore"):
-        scaled = np.float32(alpha) * acc
+        scaled = number(alpha) * acc
     if beta == 0:
         return scaled
     assert c is not None
-    return fma(np.float32(beta), c, scaled)
+    return fused(number(beta), c, scaled)
 
 
-def gemm(a: F32, b: F32, c: F32 | None, alpha: float = 1.0, beta: float = 0.0) -> F32:
-    """The f32 result of a kernel that sums over k in order, bit for bit."""
+def gemm(a: Real, b: Real, c: Real | None, alpha: float = 1.0, beta: float = 0.0) -> Real:
+    """The result of a kernel that sums over k in order, bit for bit, before it is stored."""
     return default_epilogue(sequential(a, b), c, alpha, beta)
 
 
-def exact(a: F32, b: F32, c: F32 | None, alpha: float = 1.0, beta: float = 0.0) -> F64:
+def exact(a: Real, b: Real, c: Real | None, alpha: float = 1.0, beta: float = 0.0) -> F64:
     """The result in f64, from the rounded inputs."""
+    number = a.dtype.type
     with np.errstate(invalid="ignore"):
-        product = float(np.float32(alpha)) * (a.astype(np.float64) @ b.astype(np.float64))
+        product = float(number(alpha)) * (a.astype(np.float64) @ b.astype(np.float64))
         if beta == 0:
             return product
         assert c is not None
-        return product + float(np.float32(beta)) * c.astype(np.float64)
+        return product + float(number(beta)) * c.astype(np.float64)
 
 
-def magnitude(a: F32, b: F32, c: F32 | None, alpha: float = 1.0, beta: float = 0.0) -> F64:
+def magnitude(a: Real, b: Real, c: Real | None, alpha: float = 1.0, beta: float = 0.0) -> F64:
     """G = |alpha| |A| |B| + |beta| |C|, the scale of both error bounds."""
     return exact(np.abs(a), np.abs(b), None if c is None else np.abs(c), abs(alpha), abs(beta))
 
 
-def zero_mean_bound(scale: F64) -> F64:
+def zero_mean_bound(scale: F64, types: Types = SINGLE) -> F64:
     """16 u G: rounding errors of zero-mean data cancel, so it holds for every K, and sees what the
-    bound for all-positive data hides."""
-    return 16 * UNIT * scale
+    bound for all-positive data hides.  u is that of the sums; storing the result adds its own."""
+    return 16 * UNIT[types.acc] * scale + _stored_bound(scale, types)
 
 
-def all_positive_bound(scale: F64, k: int) -> F64:
+def all_positive_bound(scale: F64, k: int, types: Types = SINGLE) -> F64:
     """gamma G, gamma = n u / (1 - n u) with n = K + 2: the sum's roundings and the epilogue's two.
 
     Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation (3.5).
     """
-    roundings = (k + 2) * UNIT
-    return roundings / (1 - roundings) * scale
+    roundings = (k + 2) * UNIT[types.acc]
+    return roundings / (1 - roundings) * scale + _stored_bound(scale, types)
+
+
+def _stored_bound(scale: F64, types: Types) -> F64:
+    """What one rounding to C's type may add to a result of this scale."""
+    if types.c == types.acc:
+        return np.zeros_like(scale)
+    return UNIT[types.c] * (1 + 2.0**-10) * scale + TINY[types.c]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A (M, K), B (K, N) and C (M, N), f32.  A and B never hold the same numbers."""
+    """A (M, K), B (K, N) and C (M, N), as numbers that their types hold.  A and B never hold the
+    same numbers."""
 
-    a: F32
-    b: F32
-    c: F32
+    a: Real
+    b: Real
+    c: Real
 
 
-def integers(m: int, n: int, k: int, seed: int) -> Inputs:
+def integers(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """Small non-zero integers: every order of summation gives the same bits.
 
-    A's are odd and B's are even, so that one is never the other.
+    A's are odd and B's are even, so that one is never the other.  What f16 and bf16 results could
+    not hold exactly, up to 2048 and 256, is made rare by smaller ones.
     """
     rng = np.random.default_rng([seed, 1])
-    count = 4 if k * 7 * 8 <= 2**24 else 1
+    most = {"f16": 2, "bf16": 1}.get(types.c, 4)
+    count = most if k * (2 * most - 1) * 2 * most <= 2**24 else 1
     assert k * (2 * count - 1) * (2 * count) <= 2**24
 
-    def draw(rows: int, cols: int, first: int) -> F32:
+    def draw(rows: int, cols: int, first: int) -> Real:
         magnitudes = first + 2 * rng.integers(0, count, (rows, cols))
-        return (magnitudes * rng.choice((-1, 1), (rows, cols))).astype(np.float32)
+        return (magnitudes * rng.choice((-1, 1), (rows, cols))).astype(computing(types.acc))
 
     return Inputs(draw(m, k, 1), draw(k, n, 2), draw(m, n, 1))
 
 
-def permutation(m: int, n: int, k: int, seed: int) -> Inputs:
+def permutation(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """B has a single 1 in each column (a permutation where K = N) and A has full mantissas: the
     product is columns of A exactly, and any loss of precision on the way shows."""
     rng = np.random.default_rng([seed, 2])
-    values = normal(m, n, k, seed)
-    b = np.zeros((k, n), np.float32)
+    values = normal(m, n, k, seed, types)
+    b = np.zeros((k, n), computing(types.acc))
     if k:
         b[np.resize(rng.permutation(k), n), np.arange(n)] = 1
     return Inputs(values.a, b, values.c)
 
 
-def normal(m: int, n: int, k: int, seed: int) -> Inputs:
+def normal(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """Zero-mean, of unit variance."""
     rng = np.random.default_rng([seed, 3])
-    shapes = ((m, k), (k, n), (m, n))
-    a, b, c = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
-    return Inputs(a, b, c)
+    return _inputs(*(rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n))), types)
 
 
-def positive(m: int, n: int, k: int, seed: int) -> Inputs:
+def positive(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """Uniform in (0.5, 1.5)."""
     rng = np.random.default_rng([seed, 4])
-    shapes = ((m, k), (k, n), (m, n))
-    a, b, c = ((rng.random(shape) + 0.5).astype(np.float32) for shape in shapes)
-    return Inputs(a, b, c)
+    return _inputs(*(rng.random(shape) + 0.5 for shape in ((m, k), (k, n), (m, n))), types)
 
 
-def placed(values: F32, row: int, col: int, value: float) -> F32:
+def _inputs(a: F64, b: F64, c: F64, types: Types) -> Inputs:
+    """The matrices rounded to what their types hold."""
+    number = computing(types.acc)
+    return Inputs(
+        held(a, types.a).astype(number),
+        held(b, types.b).astype(number),
+        held(c, types.c).astype(number),
+    )
+
+
+def placed(values: Real, row: int, col: int, value: float) -> Real:
     """A copy of ``values`` with ``value`` (a NaN, an infinity) in one place."""
     copy = values.copy()
     copy[row, col] = value
@@ -177,7 +173,7 @@ class Comparison:
 
     ``reason`` is None where they agree.  ``index``, ``got`` and ``want`` are those of the first
     difference, ``differing`` counts them, and ``max_ulps`` is the greatest distance of two numbers,
-    in steps of f32, over all elements.
+    in steps of C's type, over all elements.
     """
 
     reason: str | None
@@ -204,46 +200,52 @@ class Comparison:
         )
 
 
-def compare(got: F32, want: F32 | F64, bound: F64 | None = None) -> Comparison:
-    """Compares bits (any NaN equals any NaN, 0 is not -0), or with ``bound`` the absolute error.
+def compare(
+    got: npt.NDArray[np.generic], want: Real, bound: F64 | None = None, dtype: DType = "f32"
+) -> Comparison:
+    """Compares elements stored as ``dtype`` with numbers, which are rounded to it once: their bits
+    (any NaN equals any NaN, 0 is not -0), or with ``bound`` the absolute error.
 
     Poison in ``got`` is never right, even where a NaN is wanted.
     """
     if got.shape != want.shape:
         return Comparison(f"wrong shape: {got.shape}, should be {want.shape}")
-    if got.dtype != np.float32:
-        return Comparison(f"wrong type: {got.dtype}, should be float32")
-    rounded = want.astype(np.float32)
-    bits = np.ascontiguousarray(got).view(np.uint32)
-    unwritten = is_poison(got)
-    both_nan = np.isnan(got) & np.isnan(want)
+    if got.dtype != STORAGE[dtype]:
+        return Comparison(f"wrong type: {got.dtype}, should be {STORAGE[dtype]}")
+    rounded = stored(want, dtype)
+    unwritten = is_poison(got, dtype)
+    both_nan = is_nan(got, dtype) & np.isnan(want)
+    found = numbers(got, dtype)
     if bound is None:
-        right = bits == np.ascontiguousarray(rounded).view(np.uint32)
+        right = bits(got) == bits(rounded)
         reason = "wrong bits"
     else:
         with np.errstate(invalid="ignore"):
-            right = (got == want) | (np.abs(got.astype(np.float64) - want) <= bound)
+            right = (found == want) | (np.abs(found.astype(np.float64) - want) <= bound)
         reason = "error beyond the bound"
     wrong = unwritten | ~(right | both_nan)
-    ulps = _greatest_distance(got, rounded)
+    ulps = _greatest_distance(got, rounded, dtype)
     if not wrong.any():
         return Comparison(None, max_ulps=ulps)
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     if unwritten[index]:
         reason = "never written, or computed from what was never written"
-    elif np.isnan(got[index]) != np.isnan(want[index]):
+    elif np.isnan(found[index]) != np.isnan(want[index]):
         reason = "NaN in one result alone"
     count = int(np.count_nonzero(wrong))
-    return Comparison(reason, index, float(got[index]), float(want[index]), count, ulps)
+    should = numbers(rounded, dtype) if bound is None else want
+    return Comparison(reason, index, float(found[index]), float(should[index]), count, ulps)
 
 
-def _greatest_distance(got: F32, want: F32) -> int:
-    numbers = ~(np.isnan(got) | np.isnan(want))
-    steps = np.abs(_ordered(got[numbers]) - _ordered(want[numbers]))
+def _greatest_distance(got: npt.NDArray[np.generic], want: Stored, dtype: DType) -> int:
+    both = ~(is_nan(got, dtype) | is_nan(want, dtype))
+    steps = np.abs(_ordered(got[both]) - _ordered(want[both]))
     return int(steps.max(initial=0))
 
 
-def _ordered(values: F32) -> npt.NDArray[np.int64]:
-    """Integers in the order of the floats, neighbours one apart; both zeros are 0."""
-    bits = values.view(np.int32).astype(np.int64)
-    return np.where(bits < 0, -(bits + 2**31), bits)
+def _ordered(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    """Numbers in the order of the elements, neighbours one apart; both zeros are 0."""
+    found = bits(values)
+    sign = found.dtype.type(1 << (8 * found.itemsize - 1))
+    magnitude = (found & ~sign).astype(np.float64)
+    return np.where(found & sign != 0, -magnitude, magnitude)

@@ -1,6 +1,6 @@
 """GPUs as data: what bounds a kernel on each architecture.
 
-Shared memory figures are bytes per block, from the CUDA C++ Programming Guide's table of technical
+Shared memory, threads and blocks are from the CUDA C++ Programming Guide's table of technical
 specifications per compute capability.
 """
 
@@ -23,28 +23,50 @@ OVERHEAD = 24
 WARP = 32
 
 
+BF16_SINCE = 80
+"""The first architecture that converts to bf16."""
+
+
+def has(target: str, since: int) -> bool:
+    """Does ``target`` (``sm_90a``) have what architecture ``since`` brought?"""
+    return int(target.removeprefix("sm_").rstrip("a")) >= since
+
+
 @dataclass(frozen=True)
 class Target:
-    """One architecture; ``shared`` is the most shared memory a block may ask for, in bytes."""
+    """One architecture.
+
+    ``shared``: the most shared memory a block may ask for, in bytes; ``threads`` and ``blocks``:
+    the most that a multiprocessor holds at once; ``reserved``: bytes that each block takes of its
+    shared memory for the system.
+    """
 
     name: str
     shared: int
+    threads: int
+    blocks: int
+    reserved: int = 1024
 
     @property
     def virtual(self) -> str:
         """The name as NVRTC's ``--gpu-architecture`` wants it for machine code."""
         return self.name
 
+    @property
+    def all_shared(self) -> int:
+        """Shared memory of a multiprocessor, which one block may have as a whole."""
+        return self.shared + self.reserved
+
 
 TARGETS = {
     target.name: target
     for target in (
-        Target("sm_75", 64 * 1024),
-        Target("sm_80", 163 * 1024),
-        Target("sm_86", 99 * 1024),
-        Target("sm_89", 99 * 1024),
-        Target("sm_90", 227 * 1024),
-        Target("sm_90a", 227 * 1024),
-        Target("sm_120", 99 * 1024),
+        Target("sm_75", 64 * 1024, 1024, 16, reserved=0),
+        Target("sm_80", 163 * 1024, 2048, 32),
+        Target("sm_86", 99 * 1024, 1536, 16),
+        Target("sm_89", 99 * 1024, 1536, 24),
+        Target("sm_90", 227 * 1024, 2048, 32),
+        Target("sm_90a", 227 * 1024, 2048, 32),
+        Target("sm_120", 99 * 1024, 1536, 24),
     )
 }

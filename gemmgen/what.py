@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.problem import Tensor
+from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.schedule.exprtext import format_expression
 
 
@@ -15,8 +15,17 @@ def what_it_computes(program: Program) -> str:
     terms = f"{_access(problem.a)} * {_access(problem.b)}"
     return (
         f"{program.main.name}: {_access(problem.c)} = {value}, "
-        f"acc = sum over {problem.k} of {terms} ({problem.c.dtype})"
+        f"acc = sum over {problem.k} of {terms} ({_types(problem)})"
     )
+
+
+def _types(problem: Problem) -> str:
+    """One type, or what each tensor and the sums have."""
+    types = {t.name: t.dtype for t in (problem.a, problem.b, problem.c)}
+    found = {**types, "sums": problem.accumulate}
+    if len(set(found.values())) == 1:
+        return problem.c.dtype
+    return ", ".join(f"{name} {dtype}" for name, dtype in found.items())
 
 
 def _access(tensor: Tensor) -> str:

@@ -160,7 +160,7 @@ def _argument(argument: ArgumentSpec) -> tuple[str, str, str, str]:
 
 def _letter(name: str) -> str:
     """``<m>`` is the row letter, which most schedules call m."""
-    return name.strip("<>")
+    return name.replace("<", "").replace(">", "")
 
 
 def epilogue_functions() -> str:

@@ -43,10 +43,11 @@ FIELDS = 7
 class Counts:
     """What the accesses of a site come to in a launch.
 
-    ``elements``: of all threads.  ``requests``: instructions of a warp with at least one thread in
-    them.  ``sectors`` (32 bytes) and ``lines`` (128 bytes) of global memory.  ``phases`` and
-    ``wavefronts`` of shared memory: without bank conflicts they are equal; ``ways`` is the n of the
-    worst n-way conflict, and ``clocks`` what an H200 takes for them (``measure.shared``).
+    ``elements``: of all threads; those of asynchronous copies by whole pieces.  ``requests``:
+    instructions of a warp with at least one thread in them.  ``sectors`` (32 bytes) and ``lines``
+    (128 bytes) of global memory.  ``phases`` and ``wavefronts`` of shared memory: without bank
+    conflicts they are equal; ``ways`` is the n of the worst n-way conflict, and ``clocks`` what an
+    H200 takes for them (``measure.shared``).
     """
 
     elements: int = 0

@@ -42,7 +42,13 @@ def as_json(e: Explanation) -> dict[str, Json]:
             for s, counts in e.launch.items()
         ],
         "pads": [
-            {"buffer": p.buffer, "width": p.width, "now": asdict(p.now), "best": asdict(p.best)}
+            {
+                "buffer": p.buffer,
+                "width": p.width,
+                "now": asdict(p.now),
+                "best": asdict(p.best),
+                "swizzled": asdict(p.swizzled) if p.swizzled else None,
+            }
             for p in e.pads
         ],
         **_bounds(e),

@@ -1,13 +1,14 @@
-"""The smallest pad of each shared tile that leaves the fewest bank conflicts.
+"""The smallest pad of each shared tile that leaves the fewest bank conflicts, and the swizzle.
 
 Only full tiles are looked at: the accesses of one block in its first steps, with the rows of the
-tile lengthened by every pad in turn.
+tile lengthened by every pad in turn, or permuted by every swizzle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 from gemmgen.ir.memory import Index, Lanes, Mask
-from gemmgen.ir.nodes import Program
+from gemmgen.ir.nodes import Kernel, Program, Swizzle
+from gemmgen.passes.banks import candidates
 
 MOST = 32
 """Pads repeat after as many elements as there are banks."""
@@ -29,12 +31,20 @@ STEPS = 2
 
 @dataclass(frozen=True)
 class Conflicts:
-    """With this pad: wavefronts for each phase (1.0: no conflicts), and the worst n-way."""
+    """With this pad or swizzle: wavefronts for each phase (1.0: no conflicts), and the worst
+    n-way."""
 
     pad: int
+    swizzle: Swizzle | None
     wavefronts: int
     phases: int
     ways: int
+
+    @property
+    def layout(self) -> str:
+        """As a schedule says it: ``pad by=4``."""
+        s = self.swizzle
+        return f"swizzle by={s.by} every={s.every} chunk={s.chunk}" if s else f"pad by={self.pad}"
 
     @property
     def excess(self) -> int:
@@ -43,15 +53,17 @@ class Conflicts:
 
 @dataclass(frozen=True)
 class PadChoice:
-    """A tile's conflicts as it is, and with the smallest of the best pads.
+    """A tile's conflicts as it is, and with the smallest of the best pads and swizzles.
 
-    ``width`` is that of its widest access: rows stay multiples of it.
+    ``width`` is that of its widest access: rows stay multiples of it.  ``swizzled`` is None where a
+    row is too short or too odd for any swizzle.
     """
 
     buffer: str
     width: int
     now: Conflicts
     best: Conflicts
+    swizzled: Conflicts | None
 
 
 def pad_choices(
@@ -66,7 +78,7 @@ def pad_choices(
     short = min(int(values[name]), pipeline.step * stages * STEPS)
     seen = _accesses(kernel, dict(values) | {name: short})
     return tuple(
-        _choice(array, program.main.buffer(array.name).layout.pad, seen[array.name])
+        _choice(array, program.main, seen[array.name])
         for array in kernel.shared
         if seen.get(array.name)
     )
@@ -88,24 +100,36 @@ def _accesses(
     return found
 
 
-def _choice(array: SharedArray, pad: int, seen: list[tuple[int, Ints]]) -> PadChoice:
+def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) -> PadChoice:
     width = max(width for width, _ in seen)
-    row = array.sizes[-1]
+    tile = kernel.buffer(array.name)
+    layout, (rows, row) = tile.layout, array.sizes[-2:]
+    length = row - layout.pad
     groups = {w: _counted([first for x, first in seen if x == w]) for w in {w for w, _ in seen}}
 
-    def conflicts(by: int) -> Conflicts:
+    def conflicts(by: int, swizzle: Swizzle | None) -> Conflicts:
         wavefronts = phases = ways = 0
         for w, (first, often) in groups.items():
-            moved = np.where(first < 0, -1, first // row * (row - pad + by) + first % row)
-            told = measure.shared(moved, w)
+            at, column = first // row, _permuted(layout.swizzle, first // row % rows, first % row)
+            place = at * (length + by) + _permuted(swizzle, at % rows, column)
+            told = measure.shared(np.where(first < 0, -1, place), w)
             wavefronts += int(told.wavefronts @ often)
             phases += int(told.phases @ often)
             ways = max(ways, int(told.ways.max(initial=0)))
-        return Conflicts(by, wavefronts, phases, ways)
+        return Conflicts(by, swizzle, wavefronts, phases, ways)
 
-    tried = [conflicts(by) for by in range(MOST + 1) if (row - pad + by) % width == 0]
-    best = min(tried, key=lambda c: (c.excess, c.pad))
-    return PadChoice(array.name, width, conflicts(pad), best)
+    padded = (conflicts(by, None) for by in range(MOST + 1) if (length + by) % width == 0)
+    best = min(padded, key=lambda c: (c.excess, c.pad))
+    now = conflicts(layout.pad, layout.swizzle)
+    swizzles = candidates(kernel, tile) if now.excess else ()
+    swizzled = min((conflicts(0, s) for s in swizzles), key=lambda c: c.excess, default=None)
+    return PadChoice(array.name, width, now, best, swizzled)
+
+
+def _permuted(swizzle: Swizzle | None, row: Ints, column: Ints) -> Ints:
+    if swizzle is None:
+        return column
+    return cast(Ints, column ^ (row // swizzle.every % swizzle.by * swizzle.chunk))
 
 
 def _counted(rows: list[Ints]) -> tuple[Ints, Ints]:

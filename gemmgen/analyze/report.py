@@ -115,7 +115,7 @@ def _pads(pads: tuple[PadChoice, ...]) -> Section:
     rows = tuple(
         (
             p.buffer,
-            f"by={p.now.pad}",
+            p.now.layout if p.now.swizzle else f"by={p.now.pad}",
             f"{p.now.wavefronts / p.now.phases:.2f}",
             f"by={p.best.pad}",
             f"{p.best.wavefronts / p.best.phases:.2f}",
@@ -128,15 +128,21 @@ def _pads(pads: tuple[PadChoice, ...]) -> Section:
 
 
 def pad_verdict(choice: PadChoice) -> str:
-    """What the search for a pad came to, in words."""
+    """What the search for a pad or a swizzle came to, in words."""
     told = f" that keeps rows {choice.width} elements wide" if choice.width > 1 else ""
-    if not choice.now.excess:
+    now, best, swizzled = choice.now, choice.best, choice.swizzled
+    if not now.excess:
         return "no conflicts"
-    if choice.best.excess == choice.now.excess:
-        return f"{choice.now.ways}-way conflicts, and no pad{told} does better"
-    if not choice.best.excess:
-        return f"pad by={choice.best.pad} removes the {choice.now.ways}-way conflicts"
-    return f"pad by={choice.best.pad} is the best{told}; {choice.best.ways}-way conflicts remain"
+    if not best.excess:
+        also = f"; so does {swizzled.layout}" if swizzled and not swizzled.excess else ""
+        return f"{best.layout} removes the {now.ways}-way conflicts{also}"
+    if swizzled and swizzled.excess < best.excess:
+        if not swizzled.excess:
+            return f"{swizzled.layout} removes the {now.ways}-way conflicts, no pad{told} does"
+        return f"{swizzled.layout} is the best; {swizzled.ways}-way conflicts remain"
+    if best.excess == now.excess:
+        return f"{now.ways}-way conflicts, and no pad{told} does better"
+    return f"{best.layout} is the best{told}; {best.ways}-way conflicts remain"
 
 
 def _resources(e: Explanation) -> Section:

@@ -21,6 +21,11 @@ REGISTER_UNIT = 256
 SHARED_UNIT = 128
 
 
+_ACCESS = re.compile(r"^\s*(?:@\S+ )?((?:ld|st)\.(?:global|shared))\S*?(\.v[24])?\.[bfu]\d+", re.M)
+_COPY = re.compile(r"^\s*cp\.async\.c[ag]\.shared\.global \[\S+\], \[\S+\], (\d+)", re.M)
+_OF_BYTES = {"4": "", "8": ".v2", "16": ".v4"}
+
+
 @dataclass(frozen=True)
 class Resources:
     """Per block: threads, bytes of shared memory.  Per thread: registers, bytes of spills; None
@@ -94,11 +99,9 @@ def resources_of(emitted: Emitted, gpu: Gpu) -> Resources:
 
 
 def _instructions(ptx: str) -> tuple[tuple[str, int], ...]:
-    """``ld.shared.v4``: how often each stands in the text."""
-    found = re.finditer(
-        r"^\s*(?:@\S+ )?((?:ld|st)\.(?:global|shared))\S*?(\.v[24])?\.[bfu]\d+", ptx, re.M
-    )
-    names = Counter(match[1] + (match[2] or "") for match in found)
+    """``ld.shared.v4``, ``cp.async.v4``: how often each stands in the text."""
+    names = Counter(match[1] + (match[2] or "") for match in _ACCESS.finditer(ptx))
+    names.update(f"cp.async{_OF_BYTES[match[1]]}" for match in _COPY.finditer(ptx))
     return tuple(sorted(names.items()))
 
 

@@ -29,13 +29,16 @@ from gemmgen.ir.closures import (
     narrowed,
     where,
 )
-from gemmgen.ir.evaluate import Ints, invert
+from gemmgen.ir.evaluate import COMPARE, Ints, invert
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.expr import walk as parts_of
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
+    Commit,
+    CopyAsync,
     Define,
     For,
     If,
@@ -44,10 +47,14 @@ from gemmgen.ir.lowered import (
     Move,
     Node,
     RegisterArray,
+    Wait,
 )
+from gemmgen.ir.machine import breaks
 from gemmgen.ir.memory import Index, Lanes, Mask
 
 Step = Callable[[Mask], None]
+
+less = COMPARE["<"]
 
 
 class Walk:
@@ -151,9 +158,11 @@ class Walk:
                 return self.loop(node)
             case If():
                 return self.branch(node)
-            case Leave(condition):
+            case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
-            case Barrier():
+            case CopyAsync():
+                return self.copy_async(node)
+            case Barrier() | Commit() | Wait():
                 return None
 
     def commented(self, node: Block) -> Step | None:
@@ -241,6 +250,20 @@ class Walk:
 
         return step if sides else None
 
+    def copy_async(self, node: CopyAsync) -> Step:
+        """Reads the pieces of which something exists, writes all of them."""
+        count = compile_expression(node.valid, self.scope).run
+        read = self.access(node.source, write=False, width=node.width)
+        write = self.access(node.target, write=True, width=node.width)
+
+        def step(mask: Mask) -> None:
+            some, there = where(less(0, count(mask)), mask)
+            if some:
+                read(there)
+            write(mask)
+
+        return step
+
     def loop(self, node: For) -> Step | None:
         start, stop, by = (
             compile_expression(e, self.scope).run for e in (node.start, node.stop, node.step)
@@ -261,7 +284,10 @@ class Walk:
                 frame[place] = first + i * stride
                 body(mask)
 
+            alive = self.alive
             trips(run, max(0, -(-(last - first) // stride)), stride, stages)
+            if breaks(node):
+                self.alive = alive
 
         return step
 

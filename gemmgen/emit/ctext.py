@@ -30,6 +30,7 @@ PRECEDENCE: dict[str, int] = {
     ">=": 10,
     "==": 9,
     "!=": 9,
+    "^": 7,
     "&&": 5,
     "||": 4,
 }
@@ -44,8 +45,20 @@ C_NAMES = {
     "abs": "fabsf",
     "round": "rintf",
     "float": "static_cast<float>",
+    "fma": "fma",
+    "exp_f64": "exp",
+    "tanh_f64": "tanh",
+    "erf_f64": "erf",
+    "sqrt_f64": "sqrt",
+    "abs_f64": "fabs",
+    "round_f64": "rint",
+    "double": "static_cast<double>",
+    "from_f16": "gg_from_f16",
+    "to_f16": "gg_to_f16",
+    "from_bf16": "gg_from_bf16",
+    "to_bf16": "gg_to_bf16",
 }
-"""The C names of the functions that lowered code calls, in single precision."""
+"""The C names of the functions that lowered code calls, in single and in double precision."""
 
 
 def c_text(expr: Expr) -> str:
@@ -58,8 +71,9 @@ def _print(expr: Expr) -> tuple[str, int]:
     match expr:
         case Int(value):
             return str(value), PRIMARY if value >= 0 else PREFIX
-        case Float(value):
-            return c_float(value), PRIMARY if value >= 0 else PREFIX
+        case Float(value, dtype):
+            text = c_float(value) if dtype == "f32" else c_double(value)
+            return text, PRIMARY if value >= 0 else PREFIX
         case Var(name):
             return name, PRIMARY
         case Binary():
@@ -91,8 +105,11 @@ def _binary(expr: Binary) -> tuple[str, int]:
 
 
 def _operand(parent: Binary, expr: Expr, least: int) -> str:
-    """An operand; readers (and compilers) want ``(a && b) || c`` and ``(a / b) * c`` spelt out."""
+    """An operand; readers (and compilers) want ``(a && b) || c``, ``(a / b) * c`` and what is
+    beside ``^`` spelt out."""
     if isinstance(expr, Binary) and expr.op != parent.op:
+        if "^" in (parent.op, expr.op):
+            return f"({c_text(expr)})"
         mixes = parent.op == "||" and expr.op == "&&"
         mixes |= parent.op == "*" and expr.op in ("/", "%")
         compares = PRECEDENCE[parent.op] in (9, 10) and PRECEDENCE[expr.op] in (9, 10)
@@ -110,6 +127,16 @@ def c_float(value: float) -> str:
     text = next(
         t for t in candidates if struct.unpack("f", struct.pack("f", float(t)))[0] == single
     )
+    return _real(text) + "f"
+
+
+def c_double(value: float) -> str:
+    """A double literal: the shortest text that reads back as the same number."""
+    return _real(next(t for d in range(1, 18) if float(t := f"{value:.{d}g}") == value))
+
+
+def _real(text: str) -> str:
+    """A number's text as C takes it for no integer."""
     if "e" not in text and "." not in text:
         text += ".0"
-    return text.replace("e+", "e") + "f"
+    return text.replace("e+", "e")

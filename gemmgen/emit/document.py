@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 
 from gemmgen.emit.ctext import c_text
+from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.header import (
     argument_conditions,
     call_text,
@@ -18,6 +19,7 @@ from gemmgen.emit.header import (
     parameter_lines,
     pointer_conditions,
     requirement_lines,
+    types_text,
     wrapped,
 )
 from gemmgen.emit.intrinsics import intrinsics_of
@@ -27,6 +29,8 @@ from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
 """Where a long line may be broken."""
+INDICES = re.compile(r"\](?=\[)")
+"""Where it may be broken if nowhere else."""
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
 
@@ -37,6 +41,7 @@ class KernelView:
     end: str
     constants: list[str]
     checks: list[str]
+    comment: list[str]
     bounds: str
     name: str
     parameters: list[str]
@@ -64,6 +69,7 @@ class LauncherView:
 class FileView:
     what: list[str]
     schedule: list[str]
+    types: list[str]
     call: list[str]
     launch: list[str]
     requires: list[str]
@@ -79,6 +85,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     view = FileView(
         textwrap.wrap(what, WIDTH - 3),
         schedule.rstrip("\n").split("\n"),
+        textwrap.wrap(f"call ({types_text(interface)}):", WIDTH - 3),
         _call_lines(interface),
         launch_lines(interface),
         requirement_lines(interface),
@@ -97,6 +104,7 @@ def fold(line: str) -> str:
     if note:
         return f"{line[: len(line) - len(line.lstrip())]}// {comment}\n{fold(code)}"
     ends = [m.end() for m in JOINTS.finditer(line) if m.end() <= WIDTH]
+    ends = ends or [m.end() for m in INDICES.finditer(line) if m.end() <= WIDTH]
     if not ends:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)
@@ -113,18 +121,26 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
         END,
         constant_lines(kernel.constants),
         [f'static_assert({c_text(c.condition)}, "{c.message}");' for c in kernel.checks],
+        _bounds_comment(kernel),
         "THREADS" if kernel.blocks == 1 else f"THREADS, {kernel.blocks}",
         kernel.interface.name,
-        parameter_lines(kernel.interface, 96),
+        parameter_lines(kernel.interface, 95),
         _shared_lines(kernel),
         bodies(kernel.body, _render),
     )
 
 
+def _bounds_comment(kernel: LoweredKernel) -> list[str]:
+    """Why the bounds are what they are, where a directive says so."""
+    count = "one block" if kernel.blocks == 1 else f"{kernel.blocks} blocks"
+    note = f"a multiprocessor holds {count} at the least"
+    return comment_lines(note, kernel.bounded) if kernel.bounded else []
+
+
 def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
-    arrays = [f"__shared__ alignas(16) float {shared_text(a)};" for a in kernel.shared]
+    arrays = [f"__shared__ alignas(16) {shared_text(a)};" for a in kernel.shared]
     return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
@@ -136,9 +152,10 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
         offset = "".join(f" + {part}" for part in before)
+        stored = STORED[array.dtype]
         lines.append(
-            f"float(*const {array.name}){inner} ="
-            f" reinterpret_cast<float(*){inner}>(shared_memory{offset});"
+            f"{stored}(*const {array.name}){inner} ="
+            f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
         )
         before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
     return [*lines, ""]

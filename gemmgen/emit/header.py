@@ -3,6 +3,7 @@ text."""
 
 from __future__ import annotations
 
+from gemmgen.emit.ctypes import STORED
 from gemmgen.interface import (
     Aligned,
     AtLeast,
@@ -13,6 +14,7 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
+from gemmgen.ir.dtypes import HALVES
 
 
 def parameter_text(param: Param, *, written: bool) -> str:
@@ -20,9 +22,25 @@ def parameter_text(param: Param, *, written: bool) -> str:
     if param.kind in ("extent", "ld"):
         return f"int {param.name}"
     if param.kind == "scalar":
-        return f"float {param.name}"
+        return f"{STORED[param.dtype]} {param.name}"
     constant = "" if written else "const "
-    return f"{constant}float *__restrict__ {param.name}"
+    return f"{constant}{STORED[param.dtype]} *__restrict__ {param.name}"
+
+
+def types_text(interface: Interface) -> str:
+    """What the parameters are, by kind; tensors by their elements."""
+    scalar = next((p.dtype for p in interface.params if p.kind == "scalar"), "f32")
+    stored: dict[str, list[str]] = {}
+    for param in interface.params:
+        if param.kind == "tensor":
+            bits = f" ({param.dtype} bits)" if param.dtype in HALVES else ""
+            stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
+    told = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
+    pointers = ", ".join(told if len(told) > 1 else stored)
+    return (
+        f"extents, leading dimensions: int; scalars: {STORED[scalar]}; "
+        f"tensors: device pointers to {pointers}"
+    )
 
 
 def parameter_lines(interface: Interface, width: int) -> list[str]:

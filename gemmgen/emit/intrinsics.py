@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import cast
 
+from gemmgen.emit.ctypes import STORED
+from gemmgen.ir.dtypes import ACCESS, BYTES
+from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import Commit, CopyAsync, Wait
 
 COPY = """\
 // Copies `valid` bytes of {bytes} to shared memory, zeros behind them; asynchronous.
-__device__ __forceinline__ void gg_copy_async_{bytes}(float *target, const float *source, int valid)
+__device__ __forceinline__ void gg_copy_async_{bytes}({signature})
 {{
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;"
@@ -37,9 +40,49 @@ __device__ __forceinline__ void gg_wait_group()
 }"""
 
 
-def copy_function(width: int) -> str:
-    """The name of the copy of ``width`` floats."""
-    return f"gg_copy_async_{4 * width}"
+FROM_F16 = """\
+// The number that the bits of an f16 stand for.
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{
+    float number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}"""
+
+TO_F16 = """\
+// The bits of the f16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}"""
+
+FROM_BF16 = """\
+// The number that the bits of a bf16 stand for: the upper half of a float.
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits)
+{
+    float number;
+    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
+    return number;
+}"""
+
+TO_BF16 = """\
+// The bits of the bf16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}"""
+
+SIZES = (4, 8, 16)
+"""Bytes that one asynchronous copy can have."""
+
+
+def copy_function(node: CopyAsync) -> str:
+    """The name of a copy's function, by its bytes; each element type has an overload."""
+    return f"gg_copy_async_{node.width * BYTES[node.dtype]}"
 
 
 def intrinsics_of(body: object) -> list[str]:
@@ -48,24 +91,41 @@ def intrinsics_of(body: object) -> list[str]:
     return [text for name, text in _ALL.items() if name in found]
 
 
-_ALL = {
+def _copy_text(stored: str, size: int) -> str:
+    signature = f"{stored} *target, const {stored} *source, int valid"
+    cache = "cg" if size == ACCESS else "ca"
+    return COPY.format(bytes=size, signature=signature, cache=cache)
+
+
+_ALL: dict[tuple[str, str], str] = {
+    ("from_f16", ""): FROM_F16,
+    ("to_f16", ""): TO_F16,
+    ("from_bf16", ""): FROM_BF16,
+    ("to_bf16", ""): TO_BF16,
     **{
-        copy_function(width): COPY.format(bytes=4 * width, cache="cg" if width == 4 else "ca")
-        for width in (1, 2, 4)
+        (f"gg_copy_async_{size}", stored): _copy_text(stored, size)
+        for size in SIZES
+        for stored in dict.fromkeys(STORED.values())
     },
-    "gg_commit_group": COMMIT,
-    "gg_wait_group": WAIT,
+    ("gg_commit_group", ""): COMMIT,
+    ("gg_wait_group", ""): WAIT,
 }
+"""By name and, of overloads, the type that they take."""
+INTRINSICS = tuple(_ALL.values())
+"""The text of every function."""
 
 
-def _used(node: object) -> Iterator[str]:
+def _used(node: object) -> Iterator[tuple[str, str]]:
     match node:
         case CopyAsync():
-            yield copy_function(node.width)
+            yield copy_function(node), STORED[node.dtype]
+        case Call(function, arguments):
+            yield function, ""
+            yield from _used(arguments)
         case Commit():
-            yield "gg_commit_group"
+            yield "gg_commit_group", ""
         case Wait():
-            yield "gg_wait_group"
+            yield "gg_wait_group", ""
         case _ if isinstance(node, tuple):
             for part in cast("tuple[object, ...]", node):
                 yield from _used(part)

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gemmgen.emit.ctext import c_text
+from gemmgen.emit.ctypes import KINDS, STORED, vector_type
 from gemmgen.emit.intrinsics import copy_function
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     Constant,
     CopyAsync,
@@ -31,7 +34,6 @@ from gemmgen.ir.lowered import (
     Wait,
 )
 
-C_TYPES = {"f32": "float", "int": "int", "float": "float", "bool": "bool"}
 WIDTH = 100
 SHORT = 76
 INDENT = "    "
@@ -83,10 +85,12 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_define(node))
         case Assign(target, value):
             return LineView(_assignment(_target(target), c_text(value)))
-        case Move(target, source, width):
-            return LineView(_move(target, source, width))
+        case Move():
+            return LineView(_move(node))
         case Leave(condition):
             return LineView(f"if ({c_text(condition)}) return;")
+        case Break(condition):
+            return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
             return LineView("__syncthreads();")
         case CopyAsync():
@@ -127,7 +131,8 @@ def bodies(nodes: tuple[Node, ...], render: Render) -> list[str]:
 def _are_coordinates(before: Node | None, node: Node) -> bool:
     """Two declarations alike, such as a place's row and column, may share a line."""
     if isinstance(before, RegisterArray) and isinstance(node, RegisterArray):
-        return before.wide == node.wide and not (before.zero or node.zero)
+        alike = before.wide == node.wide and before.dtype == node.dtype
+        return alike and not (before.zero or node.zero)
     return (
         isinstance(before, Define)
         and isinstance(node, Define)
@@ -144,7 +149,7 @@ def _stem(name: str) -> str:
 
 def _joined(before: str, text: str) -> str | None:
     """``const int m = ..., k = ...;`` if that is a short line."""
-    declared = re.match(r"(alignas\(16\) )?(const )?\w+ ", text)
+    declared = re.match(r"(alignas\(16\) )?(const )?(unsigned )?\w+ ", text)
     assert declared is not None
     joined = f"{before[:-1]}, {text[declared.end():]}"
     return joined if len(joined) <= SHORT and "\n" not in joined else None
@@ -161,39 +166,41 @@ def _assignment(target: str, value: str) -> str:
 
 def _define(node: Define) -> str:
     constant = "" if node.mutable else "const "
-    return _assignment(f"{constant}{C_TYPES[node.kind]} {node.name}", c_text(node.value))
+    return _assignment(f"{constant}{KINDS[node.kind]} {node.name}", c_text(node.value))
 
 
 def _register_array(node: RegisterArray) -> str:
     shape = "".join(f"[{c_text(extent)}]" for extent in node.shape)
     aligned = "alignas(16) " if node.wide else ""
     zero = " = {}" if node.zero else ""
-    return f"{aligned}{C_TYPES[node.dtype]} {node.name}{shape}{zero};"
+    return f"{aligned}{STORED[node.dtype]} {node.name}{shape}{zero};"
 
 
 def shared_text(array: SharedArray) -> str:
-    """A shared array's declarator: name and extents."""
-    return array.name + "".join(f"[{c_text(extent)}]" for extent in array.shape)
+    """A shared array's declaration: its type, name and extents."""
+    shape = "".join(f"[{c_text(extent)}]" for extent in array.shape)
+    return f"{STORED[array.dtype]} {array.name}{shape}"
 
 
-def _move(target: Element, source: Element, width: int) -> str:
-    vector = f"float{width}"
+def _move(node: Move) -> str:
+    vector = vector_type(node.dtype, node.width)
     return _assignment(
-        f"*reinterpret_cast<{vector} *>(&{c_text(target)})",
-        f"*reinterpret_cast<const {vector} *>(&{c_text(source)})",
+        f"*reinterpret_cast<{vector} *>(&{c_text(node.target)})",
+        f"*reinterpret_cast<const {vector} *>(&{c_text(node.source)})",
     )
 
 
 def _copy_async(node: CopyAsync) -> str:
-    arguments = f"&{c_text(node.target)}, &{c_text(node.source)}, {_bytes(node.valid)}"
-    return f"{copy_function(node.width)}({arguments});"
+    size = BYTES[node.dtype]
+    arguments = f"&{c_text(node.target)}, &{c_text(node.source)}, {_bytes(node.valid, size)}"
+    return f"{copy_function(node)}({arguments});"
 
 
-def _bytes(elements: Expr) -> str:
-    """A count of floats in bytes."""
-    return c_text(
-        Int(4 * elements.value) if isinstance(elements, Int) else Binary("*", Int(4), elements)
-    )
+def _bytes(elements: Expr, size: int) -> str:
+    """A count of elements of ``size`` bytes, in bytes."""
+    if isinstance(elements, Int):
+        return c_text(Int(size * elements.value))
+    return c_text(Binary("*", Int(size), elements))
 
 
 def _for(node: For, render: Render) -> ForView | LineView:

@@ -20,9 +20,9 @@ from gemmgen.expand.ring import (
     if_in_range,
     over_tiles,
     rings,
+    steps_origins,
     steps_reading_ahead,
 )
-from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Await, Close, Issue, Phase, Repeat, Set, Stage, Sync, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
@@ -41,7 +41,7 @@ class AsyncPipeline:
         body = self._body_reading_ahead() if crosses else self._body()
         # Copies past the last tile are waited for too: no thread may end with one under way.
         drain = Phase("let the last copies land", (), (Await(0),))
-        return (*self._prologue(crosses), over_tiles(self.pipeline, body), drain)
+        return (*self._prologue(crosses), over_tiles(self.kernel, self.pipeline, body), drain)
 
     def _ring(self) -> Ring:
         (ring,) = rings(self.kernel, self.pipeline)
@@ -53,7 +53,7 @@ class AsyncPipeline:
 
     def _prologue(self, crosses: bool) -> tuple[Timed, ...]:
         ring = self._ring()
-        body: list[Timed] = [self._issue_first(ring), Set(ring.stage.name, Int(0), "variable")]
+        body: list[Timed] = [self._issue_first(ring), *ring.begin()]
         if crosses:
             body.extend(self._landed())
             body.append(first_fragments(self.program, self.kernel, self.pipeline))
@@ -76,15 +76,15 @@ class AsyncPipeline:
         (loop,) = self.pipeline.consume
         ring = self._ring()
         steps = steps_in_tile(self.kernel, loop, lambda _: Stage(ring.stage))
-        multiply = Phase("multiply the tile", contraction(self.kernel).origins, steps)
-        return (*self._landed(), *self._issue_ahead(ring), multiply, ring.advance())
+        multiply = Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), steps)
+        return (*self._landed(), *self._issue_ahead(ring), multiply, *ring.advance())
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         ring = self._ring()
         note = "wait for the next tile, and read ahead into it"
         steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, self._landed())
-        multiply = Phase("multiply the tile", contraction(self.kernel).origins, (steps,))
-        return (*self._issue_ahead(ring), multiply, ring.advance())
+        multiply = Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), (steps,))
+        return (*self._issue_ahead(ring), multiply, *ring.advance())
 
     def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)

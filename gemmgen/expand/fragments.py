@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmgen.ir import names
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Fetch, Multiply, Repeat, Set, Stage, Timed, When
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Space
@@ -59,6 +60,13 @@ def multiply(kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: St
     return Multiply(contract, k, origin, where(contract.a), where(contract.b))
 
 
+def unroll_of(kernel: Kernel, loop: Loop, usual: bool | int) -> bool | int:
+    """How a loop over the steps of a tile is unrolled: as ``unroll`` says, else as usual."""
+    pipeline = pipeline_of(kernel)
+    assert pipeline is not None
+    return (loop.unroll == pipeline.step or loop.unroll) if loop.unroll else usual
+
+
 def steps_over_problem(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
     """The whole contraction in one loop, straight from global memory."""
     return (_serial(kernel, loop, Int(0), Var(names.extent(loop.letter))),)
@@ -81,7 +89,7 @@ def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> Repeat:
         fetch(kernel, copy, k, None, lambda _: NO_STAGE) for copy in fetches(kernel, loop)
     ]
     body.append(multiply(kernel, loop, k, None, lambda _: NO_STAGE))
-    return Repeat(loop.letter, start, stop, Int(1), tuple(body))
+    return Repeat(loop.letter, start, stop, Int(1), tuple(body), unroll=loop.unroll)
 
 
 def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ...]:
@@ -98,5 +106,5 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
         body.append(When(below(following, size), then))
     body.extend(fetch(kernel, c, k, origin, stage) for c in present)
     body.append(multiply(kernel, loop, k, origin, stage))
-    unroll = True if fetches(kernel, loop) else SINGLE_UNROLL
+    unroll = unroll_of(kernel, loop, True if fetches(kernel, loop) else SINGLE_UNROLL)
     return (*first, Repeat(loop.letter, Int(0), size, Int(1), tuple(body), unroll=unroll))

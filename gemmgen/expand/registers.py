@@ -22,10 +22,10 @@ from gemmgen.expand.ring import (
     if_in_range,
     over_tiles,
     rings,
+    steps_origins,
     steps_reading_ahead,
 )
 from gemmgen.ir import names
-from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
@@ -42,7 +42,7 @@ class RegisterPipeline:
     def expand(self) -> tuple[Timed, ...]:
         crosses = crosses_tiles(self.kernel, self.pipeline)
         body = self._body_reading_ahead() if crosses else self._body()
-        return (*self._prologue(), over_tiles(self.pipeline, body))
+        return (*self._prologue(), over_tiles(self.kernel, self.pipeline, body))
 
     def _rings(self) -> tuple[Ring, ...]:
         return rings(self.kernel, self.pipeline)
@@ -60,7 +60,7 @@ class RegisterPipeline:
 
     def _prologue(self) -> tuple[Timed, ...]:
         body: list[Timed] = [self._fill_first(ring) for ring in self._rings()]
-        body.extend(Set(ring.stage.name, Int(0), "variable") for ring in self._rings())
+        body.extend(start for ring in self._rings() for start in ring.begin())
         if self._rings() and not self._present():
             body.append(Sync())
         if crosses_tiles(self.kernel, self.pipeline):
@@ -104,12 +104,12 @@ class RegisterPipeline:
         if present:
             body.append(Sync())
         steps = steps_in_tile(self.kernel, loop, self._stage_of)
-        body.append(Phase("multiply the tile", contraction(self.kernel).origins, steps))
+        body.append(Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), steps))
         for ring in self._rings():
             origins = cited(self.kernel, ring.copies, "double_buffer")
             body.append(Phase("store it late", origins, _stores(ring)))
         body.append(Sync())
-        body.extend(ring.advance() for ring in self._rings())
+        body.extend(then for ring in self._rings() for then in ring.advance())
         return tuple(body)
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
@@ -117,9 +117,9 @@ class RegisterPipeline:
         note = "store it late, and read ahead into it"
         publish = (*_stores(ring), Sync())
         steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, publish)
-        origins = contraction(self.kernel).origins
+        origins = steps_origins(self.kernel, self.pipeline)
         multiply = Phase("multiply the tile", origins, (steps,))
-        return (*self._load_ahead(ring), multiply, ring.advance())
+        return (*self._load_ahead(ring), multiply, *ring.advance())
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gemmgen.expand.fragments import below, fetch, fetches, multiply, plus, reads_ahead
+from gemmgen.expand.fragments import (
+    below,
+    fetch,
+    fetches,
+    multiply,
+    plus,
+    reads_ahead,
+    unroll_of,
+)
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Fetch, Phase, Repeat, Set, Stage, Timed, When
+from gemmgen.ir.edit import contraction
+from gemmgen.ir.expanded import Fetch, Phase, Quit, Repeat, Set, Stage, Timed, When
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
@@ -23,6 +32,8 @@ class Ring:
     copies: tuple[Copy, ...]
     stages: int
     prefix: str
+    unrolled: bool
+    """Does the loop over tiles take whole rounds at a time, so that stages are constants?"""
 
     @property
     def stage(self) -> Var:
@@ -43,6 +54,10 @@ class Ring:
         """The first index of the tile that is loaded now."""
         return Var(f"{self.prefix}next_{letter}")
 
+    def number(self) -> Expr:
+        """How many stages there are: only more than two have a constant."""
+        return Int(2) if self.stages == 2 else self.count
+
     def before(self) -> Expr:
         """The stage before the present one, round the ring."""
         if self.stages == 2:
@@ -58,8 +73,13 @@ class Ring:
         following = plus(self.stage, Int(1))
         return Select(below(following, self.count), following, Int(0))
 
-    def advance(self) -> Timed:
-        return Set(self.stage.name, self.after(), "assign")
+    def begin(self) -> tuple[Timed, ...]:
+        """The first tile is in the first stage."""
+        return () if self.unrolled else (Set(self.stage.name, Int(0), "variable"),)
+
+    def advance(self) -> tuple[Timed, ...]:
+        """On to the next stage, at the end of a step."""
+        return () if self.unrolled else (Set(self.stage.name, self.after(), "assign"),)
 
 
 def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
@@ -73,16 +93,41 @@ def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
             counts.setdefault(stages, []).append(copy)
     single = len(counts) == 1
     return tuple(
-        Ring(tuple(copies), stages, "" if single else f"{copies[0].src}_")
+        Ring(tuple(copies), stages, "" if single else f"{copies[0].src}_", pipeline.unroll > 1)
         for stages, copies in counts.items()
     )
 
 
-def over_tiles(pipeline: Pipeline, body: tuple[Timed, ...]) -> Repeat:
+def over_tiles(kernel: Kernel, pipeline: Pipeline, body: tuple[Timed, ...]) -> Timed:
     """The serial loop over the tiles of the contraction."""
     letter = pipeline.letter
-    tile = names.tile_origin(letter).name
-    return Repeat(tile, Int(0), Var(names.extent(letter)), names.block(letter), body)
+    tile, size, step = names.tile_origin(letter), Var(names.extent(letter)), names.block(letter)
+    if pipeline.unroll == 1:
+        return Repeat(tile.name, Int(0), size, step, body)
+    origins = tuple(o for o in pipeline.origins if o.startswith("unroll"))
+    rounds = _over_rounds(rings(kernel, pipeline), pipeline, body)
+    return Phase(f"{pipeline.unroll} tiles at a time", origins, (rounds,))
+
+
+def _over_rounds(found: tuple[Ring, ...], pipeline: Pipeline, body: tuple[Timed, ...]) -> Repeat:
+    """Rounds of several tiles each, so that the number of a tile's stage is known to compilers:
+    addresses in shared memory are then constants apart from the thread's own part.  The last round
+    may end early."""
+    letter = pipeline.letter
+    tile, size, step = names.tile_origin(letter), Var(names.extent(letter)), names.block(letter)
+    first, turn, turns = names.round_origin(letter), Var("turn"), Int(pipeline.unroll)
+    count: Expr = turns
+    if len(found) == 1 and found[0].stages == pipeline.unroll:
+        turn, count = found[0].stage, found[0].number()
+    stages = (Set(r.stage.name, Binary("%", turn, r.number())) for r in found if r.stage != turn)
+    one = (
+        Set(tile.name, plus(first, Binary("*", turn, step))),
+        Quit(Binary(">=", tile, size)),
+        *stages,
+        *body,
+    )
+    tiles = Repeat(turn.name, Int(0), count, Int(1), one, unroll=True)
+    return Repeat(first.name, Int(0), size, Binary("*", count, step), (tiles,))
 
 
 def if_in_range(
@@ -169,7 +214,14 @@ def steps_reading_ahead(
         When(below(following, size), within, (last,)),
         multiply(kernel, loop, k, None, lambda _: Stage(ring.stage)),
     )
-    return Repeat(loop.letter, Int(0), size, Int(1), step, unroll=True)
+    unroll = unroll_of(kernel, loop, True)
+    return Repeat(loop.letter, Int(0), size, Int(1), step, unroll=unroll)
+
+
+def steps_origins(kernel: Kernel, pipeline: Pipeline) -> Origins:
+    """The statements that made the steps within a tile what they are."""
+    (loop,) = pipeline.consume
+    return (*contraction(kernel).origins, *loop.origins)
 
 
 def cited(kernel: Kernel, copies: tuple[Copy, ...], directive: str) -> Origins:

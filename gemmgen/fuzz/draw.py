@@ -17,6 +17,8 @@ _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w
 _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores"), ("P", "Q", "L"))
 _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_80", "sm_80", "sm_80", "sm_75", "sm_86", "sm_90", "sm_120")
+_OLD = ("sm_75",)
+"""Targets without asynchronous copies."""
 _MOST_STAGED, _MOST_SHARED = 64, 48 * 1024
 
 
@@ -93,6 +95,8 @@ class Draw:
 
     def _heads(self) -> list[str]:
         kernel, target = self.dice.pick(_KERNELS), self.dice.pick(_TARGETS)
+        if target in _OLD and self.plan["copies"] != NONE and not self.dice.chance(0.1):
+            target = "sm_80"
         lines = [f"kernel {kernel}"] if kernel != "gemm" else []
         lines += [f"target {target}"] if target != "sm_80" else []
         if self.dice.chance(0.1):
@@ -161,7 +165,7 @@ class Draw:
         return [f"{word} {' '.join(operands)}{rest}"] if operands else []
 
     def _hops(self) -> list[str]:
-        """vectorize, pad, double_buffer."""
+        """vectorize, pad, double_buffer, async_copy."""
         plan, lines = self.plan, list[str]()
         widths: dict[str, list[str]] = {}
         for operand, width in (hop for name in "ABC" for hop in self._widths(name)):
@@ -182,6 +186,9 @@ class Draw:
         for count, operands in stages.items():
             said = "" if count == "2" and self.dice.chance(0.7) else f" stages={count}"
             lines += self._together("double_buffer", operands, said)
+        if plan["copies"] != NONE:
+            copied = [self.tensors[name] for name in "AB" if plan[f"cache {name}"] != NONE]
+            lines += self._together("async_copy", copied, f" via={plan['copies']}")
         return lines
 
     def _widths(self, name: str) -> list[tuple[str, str]]:

@@ -121,6 +121,21 @@ def _of_operand(name: str) -> Iterator[Rule]:
     )
 
 
+def _copied(name: str) -> Iterator[Rule]:
+    """Tiles of one operand that ``cp.async`` copies."""
+    cache_, loads = f"cache {name}", f"{name}.global"
+    yield Rule(
+        "asynchronous copies are under way while another stage is used",
+        frozenset(("copies", cache_, f"stages {name}")),
+        lambda p: p["copies"] == NONE or p[cache_] == NONE or p[f"stages {name}"] != "1",
+    )
+    yield Rule(
+        "asynchronous copies do not scatter what they read wide",
+        frozenset(("copies", cache_, loads)),
+        lambda p: p["copies"] == NONE or p[cache_] != "turned" or p[loads] == "1",
+    )
+
+
 _GRID = (
     ("tile", "bind", "order A", "order B", "order C", "cache A", "cache B", "warp", "threads"),
     ("register m", "register n", "interleave", "A.global", "A.shared", "B.global", "B.shared"),
@@ -172,6 +187,19 @@ RULES: tuple[Rule, ...] = (
     ),
     *_of_operand("A"),
     *_of_operand("B"),
+    Rule(
+        "asynchronous copies fill shared tiles",
+        frozenset(("copies", "cache A", "cache B")),
+        lambda p: p["copies"] == NONE or (p["cache A"], p["cache B"]) != (NONE, NONE),
+    ),
+    Rule(
+        "asynchronous copies are the same number of tiles ahead",
+        frozenset(("copies", "cache A", "cache B", "stages A", "stages B")),
+        lambda p: NONE in (p["copies"], p["cache A"], p["cache B"])
+        or p["stages A"] == p["stages B"],
+    ),
+    *_copied("A"),
+    *_copied("B"),
     Rule(
         "there are sizes for this block",
         frozenset(factor for group in _GRID for factor in group),

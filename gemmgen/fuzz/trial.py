@@ -20,7 +20,7 @@ from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.source import Source
-from gemmgen.verify.calls import Caller, Case, Data, Order
+from gemmgen.verify.calls import Caller, Case, Data, Order, landings_of
 from gemmgen.verify.epilogue import is_exact
 from gemmgen.verify.outcome import Shape
 from gemmgen.verify.shapes import fit, tile_of
@@ -178,13 +178,16 @@ def check_compiles(emitted: Emitted) -> None:
 
 
 def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
-    """Four ragged shapes, each in two orders of threads."""
+    """Four ragged shapes, each in two orders of threads; in one of them asynchronous copies land
+    late, in the other early."""
     found: list[Case] = []
+    landings = landings_of(emitted)
     for at, shape in enumerate(shapes(emitted, dice)):
         data = _DATA[(at + dice.below(4)) % 4]
         alpha, beta, pad = dice.pick(_FACTORS), dice.pick(_FACTORS), dice.pick((0, 1, 5))
         orders: tuple[Order, ...] = ("ascending", dice.pick(("descending", "shuffled")))
-        found += (Case(shape, data, alpha, beta, pad, order) for order in orders)
+        for order, landing in zip(orders, (landings[0], landings[-1]), strict=True):
+            found.append(Case(shape, data, alpha, beta, pad, order, landing))
     return tuple(found)
 
 

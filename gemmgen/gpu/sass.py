@@ -112,20 +112,22 @@ def main_loop(code: Code) -> Code | None:
 
 def overlap(loop: Code) -> float:
     """Share of ``loop``'s arithmetic that stands after the global loads of the next tile and before
-    their stores to shared memory: near 1 where copies overlap arithmetic, 0 where they don't.
+    their stores to shared memory (of asynchronous copies: before the wait for some): near 1 where
+    copies overlap arithmetic, 0 where they don't.
 
     The body is read as a ring from its first global load on, because ptxas may rotate a loop.
     """
-    loads, total = positions(loop, "LDG"), count(loop, *ARITHMETIC)
+    begins, ends = ("LDGSTS", "DEPBAR") if count(loop, "LDGSTS") else ("LDG", "STS")
+    loads, total = positions(loop, begins), count(loop, *ARITHMETIC)
     if not loads or not total:
         return 0.0
     hidden, pending, in_flight = 0, 0, False
     for instruction in loop[loads[0] :] + loop[: loads[0]]:
-        if instruction.is_a("LDG"):
+        if instruction.is_a(begins):
             pending, in_flight = 0, True
         elif instruction.is_a(*ARITHMETIC):
             pending += 1
-        elif instruction.is_a("STS") and in_flight:
+        elif instruction.is_a(ends) and in_flight:
             hidden, in_flight = hidden + pending, False
     return hidden / total
 

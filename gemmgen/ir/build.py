@@ -5,7 +5,10 @@ Every pass rewrites what this gives, and every rewrite is checked to compute wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gemmgen.errors import Refusal
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr, Var, walk
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -26,6 +29,7 @@ from gemmgen.ir.nodes import (
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
+from gemmgen.target import BF16_SINCE, has
 
 THREADS_X, THREADS_Y = 32, 8
 TEMPORARY = "unfused"
@@ -45,12 +49,13 @@ def build(schedule: Schedule) -> Program:
             at=schedule.epilogue.span,
             hint="write acc for the sum, such as relu(acc)",
         )
+    _check_target(schedule, problem)
     facts = tuple(Fact(a.name, a.divisor, a.equals) for a in schedule.assumes)
     name = schedule.kernel
     if schedule.epilogue is None:
         kernels = (contracting_kernel(problem, name, problem.c, problem.epilogue),)
     else:
-        temporary = Tensor(TEMPORARY, problem.c.letters)
+        temporary = Tensor(TEMPORARY, problem.c.letters, problem.accumulate)
         kernels = (
             contracting_kernel(problem, name, temporary, Var("acc")),
             mapping_kernel(problem, f"{name}_epilogue", temporary),
@@ -58,12 +63,27 @@ def build(schedule: Schedule) -> Program:
     return Program(problem, schedule.target, kernels, facts)
 
 
+def _check_target(schedule: Schedule, problem: Problem) -> None:
+    """Refuses a type that the target has no instructions for."""
+    stored = [name for name, dtype in schedule.dtypes if dtype == "bf16"]
+    if stored and not has(schedule.target, BF16_SINCE):
+        raise Refusal(
+            f"bf16 is not there on {schedule.target}",
+            at=schedule.dtype_span,
+            notes=(f"{', '.join(stored)} would need conversions that sm_{BF16_SINCE} brought",),
+            hint=f"target sm_{BF16_SINCE} or later; or f16, which every target converts",
+        )
+
+
 def problem_of(schedule: Schedule) -> Problem:
     """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
     m, n, k = roles(schedule.gemm)
-    c = _tensor(schedule.gemm.c)
+    gemm, stored = schedule.gemm, dict(schedule.dtypes)
+    c, a, b = (_tensor(access, stored) for access in (gemm.c, gemm.a, gemm.b))
     epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
-    return Problem(c, _tensor(schedule.gemm.a), _tensor(schedule.gemm.b), m, n, k, epilogue)
+    known = {c.name, a.name, b.name, "acc"}
+    types = tuple((name, dtype) for name, dtype in schedule.dtypes if name not in known)
+    return Problem(c, a, b, m, n, k, epilogue, stored.get("acc", "f32"), types)
 
 
 def default_work(problem: Problem, x: str) -> tuple[Work, Spread]:
@@ -91,7 +111,7 @@ def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) ->
         _global(problem.a),
         _global(problem.b),
         _global(out),
-        accumulator(work, spread),
+        accumulator(problem, work, spread),
     )
     return Kernel(name, work, buffers, body)
 
@@ -100,14 +120,14 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
     """``C = epilogue(acc)`` with acc read back from ``source``."""
     work, spread = default_work(problem, problem.c.contiguous)
     body = (Copy("acc", source.name), Map(problem.c.name, problem.epilogue))
-    buffers = (_global(source), _global(problem.c), accumulator(work, spread))
+    buffers = (_global(source), _global(problem.c), accumulator(problem, work, spread))
     return Kernel(name, work, buffers, body)
 
 
-def accumulator(work: Work, spread: Spread) -> Buffer:
+def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
     """The block's tile of sums, in registers."""
     letters = tuple(letter for letter, _ in work.tile)
-    return Buffer("acc", Space.REGISTER, "f32", work.tile, Layout(letters), spread)
+    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, Layout(letters), spread)
 
 
 def _global(tensor: Tensor) -> Buffer:
@@ -115,5 +135,5 @@ def _global(tensor: Tensor) -> Buffer:
     return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(tensor.letters))
 
 
-def _tensor(access: Access) -> Tensor:
-    return Tensor(access.tensor, access.indices)
+def _tensor(access: Access, stored: Mapping[str, DType]) -> Tensor:
+    return Tensor(access.tensor, access.indices, stored.get(access.tensor, "f32"))

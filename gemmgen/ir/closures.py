@@ -15,8 +15,11 @@ import numpy as np
 from gemmgen.ir.evaluate import (
     ARITHMETIC,
     COMPARE,
-    DIVISION,
+    DOUBLE,
+    FROM_BITS,
     FUNCTIONS,
+    INTEGER,
+    TO_BITS,
     Bools,
     Operation,
     Value,
@@ -38,8 +41,15 @@ from gemmgen.ir.expr import (
 )
 from gemmgen.ir.memory import FlatMemory, Index, Mask, Registers
 
-Kind = Literal["int", "float", "bool"]
+Kind = Literal["int", "float", "double", "bool"]
 Run = Callable[[Mask], Value]
+
+KINDS: dict[type[np.generic], Kind] = {
+    np.float32: "float",
+    np.float64: "double",
+    np.uint16: "int",
+}
+"""What an element of a memory is in C: f16 and bf16 are raw bits."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,9 @@ def compile_expression(expr: Expr, scope: Scope) -> Compiled:
     match expr:
         case Int(value):
             return known(value, "int")
-        case Float(value):
+        case Float(value, dtype):
+            if dtype == "f64":
+                return known(np.float64(value), "double")
             return known(np.float32(value), "float")
         case Var(name):
             return _variable(name, scope)
@@ -124,7 +136,8 @@ def compile_expression(expr: Expr, scope: Scope) -> Compiled:
             return compile_expression(operand, scope)
         case Element(buffer, indices):
             memory, index = compile_element(buffer, indices, scope)
-            return Compiled(lambda mask: memory.load(cast(Index, index(mask)), mask), "float")
+            kind = KINDS[memory.data.dtype.type]
+            return Compiled(lambda mask: memory.load(cast(Index, index(mask)), mask), kind)
         case Binary("&&" | "||" as op, left, right):
             parts = (compile_expression(left, scope), compile_expression(right, scope))
             return _logic(op, *parts)
@@ -173,22 +186,35 @@ def _variable(name: str, scope: Scope) -> Compiled:
     return Compiled(lambda _: frame[place], found.kind)
 
 
+NUMBERS: dict[Kind, type[np.float32] | type[np.float64]] = {
+    "float": np.float32,
+    "double": np.float64,
+}
+
+
+def converted(part: Compiled, kind: Kind) -> Compiled:
+    """``part`` converted as C does where it is given to a variable or element of ``kind``."""
+    if part.kind == kind or kind not in NUMBERS:
+        return part
+    run, number = part.run, NUMBERS[kind]
+
+    def convert(mask: Mask) -> Value:
+        value = run(mask)
+        return value.astype(number) if isinstance(value, np.ndarray) else number(value)
+
+    return _fold(Compiled(convert, kind), (part,))
+
+
 def as_float(part: Compiled) -> Compiled:
     """``part`` converted as C does where an integer meets a float."""
-    if part.kind == "float":
-        return part
-    run = part.run
-
-    def converted(mask: Mask) -> Value:
-        value = run(mask)
-        return value.astype(np.float32) if isinstance(value, np.ndarray) else np.float32(value)
-
-    return _fold(Compiled(converted, "float"), (part,))
+    return converted(part, "float")
 
 
 def _alike(left: Compiled, right: Compiled) -> tuple[Run, Run, Kind]:
-    if "float" in (left.kind, right.kind):
-        return as_float(left).run, as_float(right).run, "float"
+    for kind in NUMBERS:
+        if kind in (left.kind, right.kind):
+            wide: Kind = "double" if "double" in (left.kind, right.kind) else kind
+            return converted(left, wide).run, converted(right, wide).run, wide
     return left.run, right.run, "int"
 
 
@@ -198,7 +224,7 @@ def _binary(op: str, left: Compiled, right: Compiled) -> Compiled:
         return _pair(COMPARE[op], first, second, "bool")
     if op in ARITHMETIC:
         return _pair(ARITHMETIC[op], first, second, kind)
-    return _pair(DIVISION[op] if kind == "int" else divide, first, second, kind)
+    return _pair(INTEGER[op] if kind == "int" else divide, first, second, kind)
 
 
 def _pair(function: Operation, first: Run, second: Run, kind: Kind) -> Compiled:
@@ -213,15 +239,22 @@ def _unary(op: str, part: Compiled) -> Compiled:
 
 
 def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
-    if function == "float":
-        return as_float(parts[0])
-    compute = FUNCTIONS[function]
-    runs = tuple(as_float(p).run for p in parts)
+    if function in NUMBERS:
+        return converted(parts[0], "float" if function == "float" else "double")
+    if function in FROM_BITS:
+        widen, raw = FROM_BITS[function], parts[0].run
+        return Compiled(lambda mask: widen(raw(mask)), "float")
+    if function in TO_BITS:
+        narrow, number = TO_BITS[function], as_float(parts[0]).run
+        return Compiled(lambda mask: narrow(number(mask)), "int")
+    kind: Kind = "double" if function in DOUBLE else "float"
+    compute = DOUBLE[function] if kind == "double" else FUNCTIONS[function]
+    runs = tuple(converted(p, kind).run for p in parts)
     if len(runs) == 3:
         # The multiply-add of every inner loop: worth its own closure.
         x, y, z = runs
-        return Compiled(lambda mask: compute(x(mask), y(mask), z(mask)), "float")
-    return Compiled(lambda mask: compute(*(run(mask) for run in runs)), "float")
+        return Compiled(lambda mask: compute(x(mask), y(mask), z(mask)), kind)
+    return Compiled(lambda mask: compute(*(run(mask) for run in runs)), kind)
 
 
 def narrowed(mask: Mask, condition: Bools) -> Mask:

@@ -58,6 +58,17 @@ def copy_into(kernel: Kernel, dst: str) -> Copy | None:
     return next((c for c in copies(kernel) if c.dst == dst), None)
 
 
+def wide_access(kernel: Kernel, tile: Buffer) -> int:
+    """The widest access to a shared tile: a store is wide where both sides share their last
+    letter."""
+    widths = [1]
+    for copy in copies(kernel):
+        same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
+        if copy.src == tile.name or (copy.dst == tile.name and same):
+            widths.append(copy.width)
+    return max(widths)
+
+
 def pipeline_of(kernel: Kernel) -> Pipeline | None:
     """The kernel's pipeline, if k is tiled."""
     return next((s for s in kernel.body if isinstance(s, Pipeline)), None)

@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from gemmgen.formats import bits, numbers, stored
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 
 Ints = npt.NDArray[np.int64]
@@ -35,8 +36,9 @@ def _operator(name: str) -> Operation:
 
 
 ARITHMETIC = {"+": _operator("add"), "-": _operator("sub"), "*": _operator("mul")}
-DIVISION = {"/": _operator("floordiv"), "%": _operator("mod")}
-"""Of integers.  They are C's where both operands are not negative, as all index arithmetic is."""
+INTEGER = {"/": _operator("floordiv"), "%": _operator("mod"), "^": _operator("xor")}
+"""Of integers alone.  They are C's where both operands are not negative, as all index arithmetic
+is."""
 
 COMPARE = {
     "<": _operator("lt"),
@@ -68,6 +70,11 @@ def fmaf(a: Real, b: Real, c: Real) -> Real:
     product = np.multiply(a, b, dtype=np.float64)
     total = np.add(product, c, dtype=np.float64)
     return cast(Real, total.astype(np.float32))
+
+
+def fma(a: Real, b: Real, c: Real) -> Real:
+    """``a * b + c`` of f64 arguments: right where the product is exact, as of integers."""
+    return cast(Real, np.add(np.multiply(a, b, dtype=np.float64), c, dtype=np.float64))
 
 
 def _in_f64(function: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> Function:
@@ -120,6 +127,22 @@ FUNCTIONS: dict[str, Function] = {
     "clamp": _clamp,
     "round": np.rint,
 }
+
+DOUBLE: dict[str, Function] = {
+    "fma": fma,
+    **{f"{name}_f64": FUNCTIONS[name] for name in ("exp", "tanh", "erf", "sqrt", "abs", "round")},
+}
+"""What lowered code calls in double precision."""
+
+FROM_BITS: dict[str, Function] = {
+    "from_f16": lambda raw: numbers(np.asarray(raw, np.uint16).view(np.float16), "f16"),
+    "from_bf16": lambda raw: numbers(np.asarray(raw, np.uint16), "bf16"),
+}
+TO_BITS: dict[str, Function] = {
+    "to_f16": lambda x: bits(stored(np.asarray(x), "f16")).reshape(np.shape(x)),
+    "to_bf16": lambda x: bits(stored(np.asarray(x), "bf16")).reshape(np.shape(x)),
+}
+"""Conversions between f32 and the raw bits of smaller types."""
 
 
 ROUNDED = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sqrt"})

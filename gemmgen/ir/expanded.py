@@ -115,6 +115,13 @@ class When:
 
 
 @dataclass(frozen=True)
+class Quit:
+    """Leave the loop that it stands in where the condition, the same for the whole block, holds."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True)
 class Set:
     """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name =
     value``."""
@@ -151,6 +158,7 @@ Timed = (
     | Multiply
     | Repeat
     | When
+    | Quit
     | Set
     | Sync
     | Phase

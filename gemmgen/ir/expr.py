@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-ArithmeticOp = Literal["+", "-", "*", "/", "%"]
+ArithmeticOp = Literal["+", "-", "*", "/", "%", "^"]
 CompareOp = Literal["<", "<=", ">", ">=", "==", "!="]
 LogicOp = Literal["&&", "||"]
 BinaryOp = ArithmeticOp | CompareOp | LogicOp
@@ -26,9 +26,10 @@ class Int:
 
 @dataclass(frozen=True)
 class Float:
-    """A finite number in the accumulator's precision."""
+    """A finite number in the accumulator's precision: in lowered code ``dtype`` says which."""
 
     value: float
+    dtype: Literal["f32", "f64"] = "f32"
 
 
 @dataclass(frozen=True)

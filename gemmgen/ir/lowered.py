@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gemmgen.interface import Interface
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.nodes import Origins
-from gemmgen.ir.problem import DType
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SharedArray:
 
     @property
     def bytes(self) -> int:
-        total = 4
+        total = BYTES[self.dtype]
         for size in self.sizes:
             total *= size
         return total
@@ -77,7 +77,7 @@ class Define:
 
     name: str
     value: Expr
-    kind: Literal["int", "float", "bool"] = "int"
+    kind: Literal["int", "float", "double", "bool"] = "int"
     mutable: bool = False
 
 
@@ -91,11 +91,15 @@ class Assign:
 
 @dataclass(frozen=True)
 class Move:
-    """``width`` neighbouring elements from ``source`` to ``target`` in one access each."""
+    """``width`` neighbouring elements from ``source`` to ``target`` in one access each.
+
+    Both hold ``dtype``: a move converts nothing.
+    """
 
     target: Element
     source: Element
     width: int
+    dtype: DType = "f32"
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,14 @@ class Leave:
 
 
 @dataclass(frozen=True)
+class Break:
+    """``if (condition) break;`` out of the loop that it stands in, all threads of the block
+    together."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True)
 class Barrier:
     """``__syncthreads();``"""
 
@@ -141,13 +153,15 @@ class CopyAsync:
     """``width`` elements from global to shared memory, some time before the ``Wait`` for their
     group.
 
-    ``valid`` (an expression in elements, 0 to ``width``) are copied, zeros stand behind them.
+    ``valid`` (an expression in elements, 0 to ``width``) are copied, zeros stand behind them.  Both
+    sides hold ``dtype``.
     """
 
     target: Element
     source: Element
     width: int
     valid: Expr
+    dtype: DType = "f32"
 
 
 @dataclass(frozen=True)
@@ -183,12 +197,28 @@ Node = (
     | For
     | If
     | Leave
+    | Break
     | Barrier
     | CopyAsync
     | Commit
     | Wait
     | Block
 )
+
+
+def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
+    """Is there a node of ``kind`` in ``body``, at any depth?"""
+    for node in body:
+        match node:
+            case If():
+                inner = (*node.body, *node.otherwise)
+            case For() | Block():
+                inner = node.body
+            case _:
+                inner = ()
+        if isinstance(node, kind) or contains(inner, kind):
+            return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -207,6 +237,8 @@ class LoweredKernel:
     threads: int
     blocks: int = 1
     """Blocks that a multiprocessor is to hold at once, at the least."""
+    bounded: Origins = ()
+    """The directives that say so; none where it was chosen."""
 
 
 @dataclass(frozen=True)

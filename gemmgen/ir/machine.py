@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import prod
 from typing import cast
 
 import numpy as np
 
-from gemmgen.interface import Interface
+from gemmgen.interface import Interface, Param
 from gemmgen.ir.closures import (
+    KINDS,
     Array,
     Compiled,
     Run,
     Scope,
-    as_float,
     compile_element,
     compile_expression,
+    converted,
     is_empty,
     known,
     narrowed,
@@ -27,10 +29,12 @@ from gemmgen.ir.closures import (
 )
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
 from gemmgen.ir.expr import Element
+from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     CopyAsync,
     Define,
@@ -42,10 +46,10 @@ from gemmgen.ir.lowered import (
     Node,
     RegisterArray,
     Wait,
+    contains,
 )
 from gemmgen.ir.memory import (
-    F32,
-    POISON,
+    Elements,
     FlatMemory,
     Index,
     Lanes,
@@ -53,9 +57,10 @@ from gemmgen.ir.memory import (
     OutputMemory,
     Registers,
     Trap,
+    poisoned,
 )
 
-Argument = F32 | int | float
+Argument = Elements | int | float
 Step = Callable[[Mask], None]
 
 less, plus = COMPARE["<"], ARITHMETIC["+"]
@@ -70,11 +75,11 @@ class Machine:
         lanes: Lanes,
         arguments: Mapping[str, Argument],
         written: dict[str, Ints],
+        landing: Landing = "late",
     ):
         self.lanes, self.scope = lanes, Scope()
         self.alive: Mask = None
-        self.issued: list[Callable[[], None]] = []
-        self.groups: list[list[Callable[[], None]]] = []
+        self.copies = Copies(landing)
         scope = self.scope
         for name, value in lanes.builtins().items():
             scope.bind(name, known(value, "int"))
@@ -88,13 +93,14 @@ class Machine:
                     computed == constant.value
                 ), f"{constant.name} is {computed} by its definition"
         for shared in kernel.shared:
-            data = np.full(lanes.blocks * (shared.bytes // 4), POISON, np.float32)
+            data = poisoned(lanes.blocks * prod(shared.sizes), shared.dtype)
             memory = FlatMemory(shared.name, data, lanes, per_block=True)
             scope.bind(shared.name, Array(memory, shared.sizes))
         self.body = self.sequence(kernel.body)
 
     def run(self) -> None:
         self.body(None)
+        self.copies.end()
 
     def braces(self, body: tuple[Node, ...]) -> Step:
         """``body`` with names of its own."""
@@ -107,7 +113,7 @@ class Machine:
         steps = [self.node(node) for node in body]
         if len(steps) == 1:
             return steps[0]
-        if any(_leaves(node) for node in body):
+        if contains(body, Leave) or contains(body, Break):
             return lambda mask: self.run_alive(steps, mask)
 
         def run(mask: Mask) -> None:
@@ -140,26 +146,27 @@ class Machine:
                 return self.loop(node)
             case If():
                 return self.branch(node)
-            case Leave(condition):
+            case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
             case Barrier():
                 return self.barrier
             case CopyAsync():
                 return self.copy_async(node)
             case Commit():
-                return self.commit
+                return self.copies.commit
             case Wait(pending):
-                return lambda mask: self.wait(pending)
+                return partial(self.copies.wait, pending)
 
     def register_array(self, node: RegisterArray) -> Step:
         size = int(np.prod(node.sizes))
-        memory = Registers(node.name, size, self.lanes, zero=node.zero, wide=node.wide)
+        zero, wide = node.zero, node.wide
+        memory = Registers(node.name, size, self.lanes, zero=zero, wide=wide, dtype=node.dtype)
         self.scope.bind(node.name, Array(memory, node.sizes))
         return lambda _: memory.declare()
 
     def define(self, node: Define) -> Step:
         value = compile_expression(node.value, self.scope)
-        run = as_float(value).run if node.kind == "float" else value.run
+        run = converted(value, node.kind).run
         frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
 
         def step(mask: Mask) -> None:
@@ -171,18 +178,18 @@ class Machine:
         if isinstance(target, str):
             return self.assign_variable(target, value)
         memory, index = compile_element(target.buffer, target.indices, self.scope)
-        run = as_float(value).run
+        run = converted(value, KINDS[memory.data.dtype.type]).run
         store = memory.store
 
         def step(mask: Mask) -> None:
-            store(cast(Index, index(mask)), cast(F32, run(mask)), mask)
+            store(cast(Index, index(mask)), cast(Elements, run(mask)), mask)
 
         return step
 
     def assign_variable(self, name: str, value: Compiled) -> Step:
         slot = self.scope.find(name)
         assert not isinstance(slot, Array | Compiled), f"{name} is no variable"
-        run = as_float(value).run if slot.kind == "float" else value.run
+        run = converted(value, slot.kind).run
         frame, place = self.scope.frame, slot.place
 
         def step(mask: Mask) -> None:
@@ -215,7 +222,7 @@ class Machine:
         self.scope.leave()
         frame = self.scope.frame
 
-        def step(mask: Mask) -> None:
+        def steps(mask: Mask) -> None:
             at = start(mask)
             while True:
                 going, active = where(less(at, stop(mask)), mask)
@@ -227,7 +234,12 @@ class Machine:
                 body(active)
                 at = plus(at, by(mask))
 
-        return step
+        def until_broken(mask: Mask) -> None:
+            alive = self.alive
+            steps(mask)
+            self.alive = alive
+
+        return until_broken if breaks(node) else steps
 
     def branch(self, node: If) -> Step:
         condition = compile_expression(node.condition, self.scope).run
@@ -254,40 +266,24 @@ class Machine:
         return step
 
     def copy_async(self, node: CopyAsync) -> Step:
-        """The late model: until the wait the target is poison, then the source's values of the
-        issue."""
         target, target_index = compile_element(node.target.buffer, node.target.indices, self.scope)
         source, source_index = compile_element(node.source.buffer, node.source.indices, self.scope)
         count, width = compile_expression(node.valid, self.scope).run, node.width
 
         def step(mask: Mask) -> None:
-            to, at, valid = (
-                cast(Index, target_index(mask)),
-                cast(Index, source_index(mask)),
-                count(mask),
-            )
+            to, at = cast(Index, target_index(mask)), cast(Index, source_index(mask))
+            valid = count(mask)
             target.check_aligned(to, width, mask)
+            source.check_aligned(at, width, mask)
             for e in range(width):
+                value = np.zeros(self.lanes.count, target.data.dtype)
                 some, there = where(less(e, valid), mask)
-                value = np.zeros(self.lanes.count, np.float32)
                 if some:
-                    value = np.where(
-                        True if there is None else there, source.load(at + e, there), value
-                    )
-                value = value.astype(np.float32)
-                target.store(to + e, np.full(self.lanes.count, POISON, np.float32), mask)
-                self.issued.append(partial(target.store, to + e, value, mask))
+                    loaded = cast(Elements, source.load(at + e, there))
+                    value = np.where(True if there is None else there, loaded, value)
+                self.copies.issue(target, to + e, value, mask)
 
         return step
-
-    def commit(self, mask: Mask) -> None:
-        self.groups.append(self.issued)
-        self.issued = []
-
-    def wait(self, pending: int) -> None:
-        while len(self.groups) > pending:
-            for land in self.groups.pop(0):
-                land()
 
     def barrier(self, mask: Mask) -> None:
         """All threads of a block come to it, or none."""
@@ -302,22 +298,20 @@ class Machine:
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
 
 
-def _leaves(node: Node) -> bool:
-    """May threads leave the kernel in ``node``?"""
-    match node:
-        case Leave():
-            return True
-        case If():
-            return any(map(_leaves, (*node.body, *node.otherwise)))
-        case For() | Block():
-            return any(map(_leaves, node.body))
-        case _:
-            return False
+def breaks(loop: For) -> bool:
+    """May threads leave this loop before its end?  They rest until all are done with it."""
+    return any(isinstance(node, Break) for node in loop.body)
 
 
 def _own(value: Value) -> Value:
     """A variable's own copy: registers are read as views, which later stores would change."""
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _scalar(param: Param, value: float) -> Compiled:
+    if param.dtype == "f64":
+        return known(np.float64(value), "double")
+    return known(np.float32(value), "float")
 
 
 def _parameters(
@@ -333,6 +327,6 @@ def _parameters(
             )
             yield param.name, Array(tensor, None)
         elif param.kind == "scalar":
-            yield param.name, known(np.float32(value), "float")
+            yield param.name, _scalar(param, value)
         else:
             yield param.name, known(int(value), "int")

@@ -8,28 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import lcm
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmgen.formats import (
+    STORAGE,
+    UNIT,
+    Real,
+    Stored,
+    bits,
+    computing,
+    held,
+    numbers,
+    poison,
+    stored,
+)
 from gemmgen.interface import MultipleOf
-from gemmgen.ir.evaluate import Bools, Floats, Real, evaluate, rounds
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.evaluate import Bools, Floats, evaluate, rounds
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.interpret import Argument, interpret, with_temporaries
+from gemmgen.ir.landing import Landing, landings_of
 from gemmgen.ir.lowered import LoweredProgram
-from gemmgen.ir.memory import F32, Trap
+from gemmgen.ir.memory import Elements, Trap, elements
 from gemmgen.ir.nodes import Fact
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.reference import integers, poison
+from gemmgen.reference import integers
 
 SCALARS = {"alpha": 2.0, "beta": 3.0}
 OTHERS = (5.0, -7.0, 11.0, -13.0)
 """Values of an epilogue's further scalars, in its order."""
 
-RELATIVE, ABSOLUTE = 2.0**-16, 2.0**-20
-"""How far a result that f32 can't hold may lie off: of itself, and of the greatest sum."""
+RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
+"""How far a result that its type can't hold may lie off, in units of roundoff: of itself, and of
+the greatest sum."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +69,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Trial:
-    """Matrices in their own letters' order, and scalars; ``reads_c`` False: C holds poison."""
+    """Matrices, as numbers, in their own letters' order, and scalars; ``reads_c`` False: C holds
+    poison."""
 
-    matrices: Mapping[str, F32]
+    matrices: Mapping[str, Real]
     scalars: Mapping[str, float]
     reads_c: bool
     epilogue: Expr
@@ -73,13 +90,15 @@ def same_meaning(
     Leading dimensions are chosen to satisfy the facts and the interfaces, with padding where they
     allow it; a shape that breaks one is a ``ValueError``.  Results that f32 can't hold exactly (of
     exp, of a division) may differ in the last bits.  Where C is read as ``beta * C`` alone, a
-    second run has beta = 0 and poison in C.
+    second run has beta = 0 and poison in C.  What is copied asynchronously lands late and, in runs
+    of their own, early.
     """
     letters = (problem.m, problem.n, problem.k)
     extents = {x.upper(): size for x, size in zip(letters, shape, strict=True)}
     pitches = _pitches(lowered, problem, facts, extents)
-    for trial in _trials(problem, extents, seed):
-        difference = _run(lowered, problem, trial, extents, pitches)
+    landings = landings_of(lowered)
+    for trial, landing in product(_trials(problem, extents, seed), landings):
+        difference = _run(lowered, problem, trial, extents, pitches, landing)
         if difference is not None:
             return difference
     return None
@@ -90,7 +109,7 @@ def same_meaning(
 
 def _trials(problem: Problem, extents: Mapping[str, int], seed: int) -> Iterator[Trial]:
     m, n, k = (extents[x.upper()] for x in (problem.m, problem.n, problem.k))
-    inputs = integers(m, n, k, seed)
+    inputs = integers(m, n, k, seed, problem.types)
     matrices = {
         problem.a.name: _in_order(inputs.a, problem.a, problem.m),
         problem.b.name: _in_order(inputs.b, problem.b, problem.k),
@@ -109,7 +128,7 @@ def _trials(problem: Problem, extents: Mapping[str, int], seed: int) -> Iterator
         yield Trial(matrices, scalars | {"beta": 0.0}, False, _without(epilogue, c))
 
 
-def _in_order(matrix: F32, tensor: Tensor, rows: str) -> F32:
+def _in_order(matrix: Real, tensor: Tensor, rows: str) -> Real:
     return matrix if tensor.letters[0] == rows else np.ascontiguousarray(matrix.T)
 
 
@@ -201,12 +220,17 @@ def _places(shape: tuple[int, ...], pitch: int) -> npt.NDArray[np.int64]:
     return np.arange(shape[0])[:, None] * pitch + np.arange(shape[1])
 
 
-def _flat(matrix: F32, pitch: int) -> F32:
+def _flat(matrix: Real, pitch: int, dtype: DType) -> Elements:
     """A flat memory that ends with the last element; poison between the rows."""
     places = _places(matrix.shape, pitch)
-    memory = poison(int(places.max(initial=-1)) + 1)
-    memory[places] = matrix
+    memory = _raw(poison(int(places.max(initial=-1)) + 1, dtype), dtype)
+    memory[places] = _raw(stored(matrix, dtype), dtype)
     return memory
+
+
+def _raw(values: Stored, dtype: DType) -> Elements:
+    """Stored elements as an interpreted memory holds them."""
+    return cast(Elements, values.view(elements(dtype)))
 
 
 # Running and comparing.
@@ -218,23 +242,24 @@ def _run(
     trial: Trial,
     extents: Mapping[str, int],
     pitches: Mapping[str, int],
+    landing: Landing,
 ) -> Difference | None:
     c = problem.c.name
     memories = {
-        name: _flat(matrix, pitches.get("ld" + name.lower(), 0))
+        name: _flat(matrix, pitches.get("ld" + name.lower(), 0), problem.dtype(name))
         for name, matrix in trial.matrices.items()
     }
     if not trial.reads_c:
-        memories[c] = poison(memories[c].size)
+        memories[c] = _raw(poison(memories[c].size, problem.c.dtype), problem.c.dtype)
     before = {name: memory.copy() for name, memory in memories.items()}
     arguments: dict[str, Argument] = {**memories, **extents, **pitches, **trial.scalars}
     try:
-        written = interpret(lowered, arguments)
+        written = interpret(lowered, arguments, landing)
     except Trap as trap:
         return Difference(str(trap))
     places = _places(trial.matrices[c].shape, pitches["ld" + c.lower()])
     for name, memory in memories.items():
-        changed = memory.view(np.uint32) != before[name].view(np.uint32)
+        changed = bits(memory) != bits(before[name])
         if name == c:
             changed[places] = False
         if changed.any():
@@ -243,15 +268,19 @@ def _run(
     return _compare(problem, trial, memories[c][places], written[c][places] != 0)
 
 
-def _compare(problem: Problem, trial: Trial, got: F32, written: Bools) -> Difference | None:
-    exact, rounded, peak = _wanted(problem, trial)
+def _compare(problem: Problem, trial: Trial, memory: Elements, written: Bools) -> Difference | None:
+    exact, computed, peak = _wanted(problem, trial)
+    dtype, unit = problem.c.dtype, UNIT[problem.accumulate]
+    got = numbers(memory.view(STORAGE[dtype]), dtype)
+    rounded = held(computed, dtype)
+    relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.accumulate else 0)
     with np.errstate(all="ignore"):
-        near = np.abs(got - exact) <= RELATIVE * np.abs(exact) + ABSOLUTE * peak
-    held = ~np.isfinite(rounded)
+        near = np.abs(got - exact) <= relative * np.abs(exact) + ABSOLUTE * unit * peak
+    sure = ~np.isfinite(computed)
     if not any(rounds(e) for e in walk(trial.epilogue)):
-        held |= rounded == exact
+        sure |= computed == exact
     equal = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
-    wrong = ~written | ~(equal | (~held & near))
+    wrong = ~written | ~(equal | (~sure & near))
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -263,14 +292,14 @@ def _compare(problem: Problem, trial: Trial, got: F32, written: Bools) -> Differ
     return Difference(reason, row, column, float(got[place]), float(rounded[place]))
 
 
-def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], F32, float]:
-    """The result in f64, in f32 rounded after each operation, and the greatest sum."""
+def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], Real, float]:
+    """The result in f64, in the sums' type rounded after each operation, and the greatest sum."""
     letters = problem.c.letters
     a = _in_order(trial.matrices[problem.a.name], problem.a, problem.m).astype(np.float64)
     b = _in_order(trial.matrices[problem.b.name], problem.b, problem.k).astype(np.float64)
     acc = a @ b if letters[0] == problem.m else (a @ b).T
     rows, columns = (np.arange(size, dtype=np.float64) for size in acc.shape)
-    numbers = {letters[0]: rows[:, None], letters[1]: columns, "acc": acc}
+    known = {letters[0]: rows[:, None], letters[1]: columns, "acc": acc}
     tensors = {
         tensor.name: _across(trial.matrices[tensor.name], tensor, letters)
         for tensor in (problem.c, *_further_tensors(problem))
@@ -278,17 +307,18 @@ def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], F3
 
     def result(precision: type[np.float32] | type[np.float64]) -> Floats:
         names = {name: cast(Real, precision(value)) for name, value in trial.scalars.items()}
-        names |= {name: cast(Real, value.astype(precision)) for name, value in numbers.items()}
-        elements = {name: cast(Floats, value.astype(precision)) for name, value in tensors.items()}
+        names |= {name: cast(Real, value.astype(precision)) for name, value in known.items()}
+        others = {name: cast(Floats, value.astype(precision)) for name, value in tensors.items()}
         with np.errstate(all="ignore"):
-            value = evaluate(trial.epilogue, names, elements, precision)
+            value = evaluate(trial.epilogue, names, others, precision)
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))
 
     peak = float(np.abs(acc).max(initial=1))
-    return result(np.float64).astype(np.float64), result(np.float32).astype(np.float32), peak
+    number = computing(problem.accumulate)
+    return result(np.float64).astype(np.float64), result(number).astype(number), peak
 
 
-def _across(matrix: F32, tensor: Tensor, letters: tuple[str, ...]) -> F32:
+def _across(matrix: Real, tensor: Tensor, letters: tuple[str, ...]) -> Real:
     """A tensor in a shape that broadcasts to C's."""
     if len(tensor.letters) == 1:
         return matrix[:, None] if tensor.letters[0] == letters[0] else matrix

@@ -7,16 +7,37 @@ an access, None that all do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmgen.formats import STORAGE
+from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.evaluate import Bools, Ints
 
 F32 = npt.NDArray[np.float32]
+Elements = F32 | npt.NDArray[np.float64] | npt.NDArray[np.uint16]
+"""What memories hold: numbers, or the raw bits of f16 and bf16."""
 Mask = Bools | None
 Index = int | Ints
-POISON = np.float32(np.nan)
+POISON: dict[type[np.generic], np.generic] = {
+    np.float32: np.float32(np.nan),
+    np.float64: np.float64(np.nan),
+    np.uint16: np.uint16(0x7FFF),
+}
+"""A NaN as an element of each type; the bits are one of f16 and of bf16."""
+
+
+def elements(dtype: DType) -> np.dtype[np.generic]:
+    """What a memory of ``dtype`` is made of."""
+    return np.dtype(np.uint16) if dtype in HALVES else STORAGE[dtype]
+
+
+def poisoned(count: int | tuple[int, ...], dtype: DType) -> Elements:
+    """Elements that were never written."""
+    kind = elements(dtype)
+    return cast(Elements, np.full(count, POISON[kind.type], kind))
 
 
 class Trap(Exception):
@@ -106,13 +127,13 @@ def _lane(at: int, mask: Mask) -> int:
 class FlatMemory(Memory):
     """Global memory, or the shared arrays of blocks side by side (``per_block``)."""
 
-    def __init__(self, name: str, data: F32, lanes: Lanes, *, per_block: bool = False):
+    def __init__(self, name: str, data: Elements, lanes: Lanes, *, per_block: bool = False):
         super().__init__(name, data.size // lanes.blocks if per_block else data.size, lanes)
         self.data = data
         numbers = np.repeat(np.arange(lanes.blocks), lanes.threads)
         self.base = numbers * self.size if per_block and lanes.blocks > 1 else None
 
-    def load(self, index: Index, mask: Mask) -> np.float32 | F32:
+    def load(self, index: Index, mask: Mask) -> np.generic | Elements:
         if isinstance(index, int):
             self.check(index, mask)
             if self.base is None:
@@ -121,11 +142,11 @@ class FlatMemory(Memory):
         if mask is None:
             self.check(index, None)
             return self.data.take(index if self.base is None else self.base + index)
-        found = np.full(self.lanes.count, POISON, np.float32)
+        found = np.full(self.lanes.count, POISON[self.data.dtype.type], self.data.dtype)
         found[mask] = self.data.take(self._places(index, mask))
         return found
 
-    def store(self, index: Index, value: np.float32 | F32, mask: Mask) -> None:
+    def store(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
         """Where several lanes write one element, the last one's value stays."""
         if isinstance(index, int):
             index = np.full(self.lanes.count, index)
@@ -150,17 +171,17 @@ class OutputMemory(FlatMemory):
     ``writers`` has for each element the number of the thread that wrote it, from 1; 0 for none.
     """
 
-    def __init__(self, name: str, data: F32, lanes: Lanes, writers: Ints):
+    def __init__(self, name: str, data: Elements, lanes: Lanes, writers: Ints):
         super().__init__(name, data, lanes)
         self.writers = writers
         self.numbers = np.arange(lanes.count) + lanes.first * lanes.threads + 1
 
-    def load(self, index: Index, mask: Mask) -> np.float32 | F32:
+    def load(self, index: Index, mask: Mask) -> np.generic | Elements:
         found = super().load(index, mask)
         self._check_writers(index, mask, "read what another thread wrote")
         return found
 
-    def store(self, index: Index, value: np.float32 | F32, mask: Mask) -> None:
+    def store(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
         super().store(index, value, mask)
         self._check_writers(index, mask, "written by two threads")
         places, numbers = self._active(index, mask)
@@ -184,18 +205,22 @@ class OutputMemory(FlatMemory):
 class Registers(Memory):
     """An array that each thread has to itself: a row of ``data`` for each element."""
 
-    def __init__(self, name: str, size: int, lanes: Lanes, *, zero: bool, wide: bool):
+    def __init__(
+        self, name: str, size: int, lanes: Lanes, *, zero: bool, wide: bool, dtype: DType = "f32"
+    ):
         super().__init__(name, size, lanes)
         self.wide = wide
-        self.fresh = np.float32(0) if zero else POISON
-        self.data = np.full((size, lanes.count), self.fresh, np.float32)
+        self.data = poisoned((size, lanes.count), dtype)
+        kind = self.data.dtype.type
+        self.fresh = kind(0) if zero else POISON[kind]
+        self.data.fill(self.fresh)
         self.every = np.arange(lanes.count)
 
     def declare(self) -> None:
         """What the array holds where its declaration is reached."""
         self.data.fill(self.fresh)
 
-    def load(self, index: Index, mask: Mask) -> F32:
+    def load(self, index: Index, mask: Mask) -> Elements:
         """A view where all lanes ask for the same element."""
         if isinstance(index, int):
             self.check(index, mask)
@@ -204,7 +229,7 @@ class Registers(Memory):
         self.check(places, None)
         return self.data[places, self.every]
 
-    def store(self, index: Index, value: np.float32 | F32, mask: Mask) -> None:
+    def store(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
         if isinstance(index, int):
             self.check(index, mask)
             np.copyto(self.data[index], value, where=True if mask is None else mask)

@@ -17,6 +17,7 @@ __all__ = [
     "piece",
     "place",
     "registers",
+    "round_origin",
     "tile_origin",
     "warp",
 ]
@@ -50,6 +51,12 @@ def lanes(letter: str) -> Var:
 def tile_origin(letter: str) -> Var:
     """First index of the current tile: ``block_m``, ``tile_k``."""
     return Var(f"tile_{letter}")
+
+
+def round_origin(letter: str) -> Var:
+    """First index of the current round, the tiles that one turn of an unrolled loop takes:
+    ``round_k``."""
+    return Var(f"round_{letter}")
 
 
 def place(letter: str) -> Var:

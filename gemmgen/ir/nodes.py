@@ -13,8 +13,9 @@ from enum import Enum
 from math import prod
 from typing import Literal
 
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.problem import DType, Problem
+from gemmgen.ir.problem import Problem
 
 Origins = tuple[str, ...]
 FmaOrder = Literal["rows", "serpentine", "zigzag"]
@@ -89,13 +90,33 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Swizzle:
+    """Chunks of ``chunk`` elements change places within a row: chunk c of row r stands where chunk
+    ``c ^ (r / every % by)`` would.  ``by`` and ``chunk`` are powers of two."""
+
+    by: int
+    every: int
+    chunk: int
+
+    @property
+    def period(self) -> int:
+        """Elements of a row that change places among themselves."""
+        return self.by * self.chunk
+
+    def column(self, row: int, column: int) -> int:
+        """Where the element in ``column`` of ``row`` stands; its own inverse."""
+        return column ^ (row // self.every % self.by * self.chunk)
+
+
+@dataclass(frozen=True)
 class Layout:
     """Where an element of a tile lies: letters in storage order, elements of padding per row,
-    stages."""
+    stages, and how rows are permuted."""
 
     order: tuple[str, ...]
     pad: int = 0
     stages: int = 1
+    swizzle: Swizzle | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +159,15 @@ class Work:
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many blocks a multiprocessor is to hold at once, at the least; 0 where ``lower``
+    chooses."""
+
+    blocks: int = 0
+    origins: Origins = ()
 
 
 @dataclass(frozen=True)
@@ -186,20 +216,29 @@ class Map:
 
 @dataclass(frozen=True)
 class Loop:
-    """Serial over one letter: the tile's extent inside a pipeline, the problem's elsewhere."""
+    """Serial over one letter: the tile's extent inside a pipeline, the problem's elsewhere.
+
+    ``unroll`` steps at a time; 0 where ``expand`` chooses.
+    """
 
     letter: str
     body: tuple[Copy | Contract, ...]
+    unroll: int = 0
+    origins: Origins = ()
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed."""
+    """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed.
+
+    ``unroll`` steps at a time.
+    """
 
     letter: str
     step: int
     produce: tuple[Copy, ...]
     consume: tuple[Loop, ...]
+    unroll: int = 1
     origins: Origins = ()
 
 
@@ -208,12 +247,13 @@ Statement = Init | Copy | Contract | Map | Loop | Pipeline
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel: its work, its buffers and its body."""
+    """One kernel: its work, its buffers and its body, and what its launch is bounded by."""
 
     name: str
     work: Work
     buffers: tuple[Buffer, ...]
     body: tuple[Statement, ...]
+    bounds: Bounds = Bounds()
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

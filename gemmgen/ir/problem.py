@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
 
-DType = Literal["f32"]
 Role = Literal["a", "b", "c"]
 
 
@@ -46,10 +46,21 @@ class Problem:
     k: str
     epilogue: Expr
     accumulate: DType = "f32"
+    others: tuple[tuple[str, DType], ...] = ()
+    """Of the epilogue's own tensors, those that are stored otherwise than c."""
 
     def operand(self, role: Role) -> Tensor:
         """The tensor in the place ``a``, ``b`` or ``c`` of the ``gemm`` line."""
         return {"a": self.a, "b": self.b, "c": self.c}[role]
+
+    @property
+    def types(self) -> Types:
+        return Types(self.a.dtype, self.b.dtype, self.c.dtype, self.accumulate)
+
+    def dtype(self, tensor: str) -> DType:
+        """What a tensor's elements are stored as: an operand's, or one's of the epilogue."""
+        known = {t.name: t.dtype for t in (self.a, self.b, self.c)} | dict(self.others)
+        return known.get(tensor, self.c.dtype)
 
     def role_of(self, letter: str) -> Literal["m", "n", "k"]:
         """The role of a letter; its capital names the constants BM, TN, ..."""

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
+from gemmgen.ir.dtypes import widths
+from gemmgen.ir.edit import wide_access
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.nodes import (
     Buffer,
@@ -24,7 +26,7 @@ from gemmgen.ir.nodes import (
     Space,
 )
 
-WIDTHS = (1, 2, 4)
+MOST_BLOCKS = 32
 
 Operation = Init | Copy | Contract | Map
 
@@ -96,6 +98,17 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"threads run along {kernel.spread.x}, which is no letter of {problem.c.name}"
 
 
+def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str]:
+    if not 0 <= kernel.bounds.blocks <= MOST_BLOCKS:
+        yield f"bounds blocks={kernel.bounds.blocks}"
+    for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
+        if pipeline.unroll < 1:
+            yield f"pipeline {pipeline.letter}: unroll={pipeline.unroll}"
+        for loop in pipeline.consume:
+            if loop.unroll < 0 or (loop.unroll and pipeline.step % loop.unroll):
+                yield f"loop {loop.letter}: unroll={loop.unroll} of {pipeline.step} steps"
+
+
 def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterator[str]:
     problem = program.problem
     tensors = {t.name: t.letters for t in (problem.a, problem.b, problem.c)}
@@ -116,6 +129,24 @@ def pads_and_stages_have_a_place(program: Program, kernel: Kernel) -> Iterator[s
             yield f"buffer {buffer.name}: a pad in {buffer.space.value} memory"
         if stages > 1 and not (buffer.space is Space.SHARED or fragment):
             yield f"buffer {buffer.name}: stages in {buffer.space.value} memory"
+
+
+def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        swizzle = buffer.layout.swizzle
+        if swizzle is None:
+            continue
+        if buffer.space is not Space.SHARED or buffer.layout.pad or len(buffer.letters) != 2:
+            yield f"buffer {buffer.name}: a swizzle of {buffer.space.value} memory or padded rows"
+            continue
+        sizes = (swizzle.by, swizzle.every, swizzle.chunk)
+        row = buffer.extent(buffer.layout.order[-1])
+        if swizzle.by < 2 or any(size < 1 or size & (size - 1) for size in sizes):
+            yield f"buffer {buffer.name}: a swizzle of {sizes}"
+        elif row % swizzle.period:
+            yield f"buffer {buffer.name}: a swizzle of {swizzle.period} in rows of {row}"
+        elif swizzle.chunk % wide_access(kernel, buffer):
+            yield f"buffer {buffer.name}: a swizzle of chunks of {swizzle.chunk}"
 
 
 def fragments_are_dealt_like_the_accumulator(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -200,8 +231,11 @@ def widths_divide_what_they_move(program: Program, kernel: Kernel) -> Iterator[s
         if not isinstance(operation, Copy | Map) or operation.width == 1:
             continue
         width, label = operation.width, _label(operation)
-        if width not in WIDTHS:
-            yield f"{label}: width={width} is not one of {WIDTHS}"
+        # The temporary matrix of an unfused epilogue is written as wide as C will be, or less.
+        c = program.problem.c.dtype
+        allowed = widths(c if isinstance(operation, Map) else kernel.buffer(operation.src).dtype)
+        if width not in allowed:
+            yield f"{label}: width={width} is not one of {(1, *allowed)}"
         elif isinstance(operation, Map):
             yield from _runs(label, kernel.buffer("acc"), kernel.buffer(operation.dst), width)
         else:
@@ -230,6 +264,17 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
             row = tile.layout.pad + (dict(tile.shape)[tile.layout.order[-1]] or 0)
             if tile.space is Space.SHARED and row % operation.width:
                 yield f"{_label(operation)}: width={operation.width}, rows of {tile.name} of {row}"
+
+
+def types_change_on_the_way_to_a_fragment(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        if buffer.name == "acc" and buffer.dtype != program.problem.accumulate:
+            yield f"buffer acc: {buffer.dtype}, sums are {program.problem.accumulate}"
+    for operation, _ in _operations(kernel):
+        if isinstance(operation, Copy):
+            src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
+            if dst.space is not Space.REGISTER and src.dtype != dst.dtype:
+                yield f"{_label(operation)}: a copy of {src.dtype} is {dst.dtype}"
 
 
 def expressions_know_their_names(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -28,6 +28,8 @@ def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
             return other
         case "*", Int(1), other:
             return other
+        case "^", other, Int(0):
+            return other
         case ("*" | "/"), other, Int(1):
             return other
         case ("*", Int(0), _) | ("*", _, Int(0)) | ("%", _, Int(1)):
@@ -48,6 +50,8 @@ def _fold(op: BinaryOp, left: int, right: int) -> int | None:
             return left // right
         case "%":
             return left % right
+        case "^":
+            return left ^ right
         case _:
             return None
 

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 from gemmgen.ir.nodes import (
     AxisSpread,
+    Bounds,
     Buffer,
     Contract,
     Copy,
@@ -37,6 +38,7 @@ from gemmgen.ir.nodes import (
     Program,
     Spread,
     Statement,
+    Swizzle,
     Work,
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
@@ -61,6 +63,12 @@ def _problem(program: Program) -> Iterator[str]:
     yield f"program {c} = {a} * {b}"
     if program.target != Schedule().target:
         yield f"  target {program.target}"
+    types = [(t.name, t.dtype) for t in (problem.a, problem.b, problem.c)]
+    types = [*types, ("acc", problem.accumulate)]
+    said = [f"{name}={dtype}" for name, dtype in types if dtype != "f32"]
+    said += [f"{name}={dtype}" for name, dtype in problem.others]
+    if said:
+        yield f"  dtype {' '.join(said)}"
     for fact in program.facts:
         yield f"  assume {_fact(fact)}"
     if not _has_default_epilogue(problem):
@@ -85,6 +93,8 @@ def _fact(fact: Fact) -> str:
 def _kernel(kernel: Kernel) -> Iterator[str]:
     yield f"kernel {kernel.name}"
     yield "  " + _work(kernel.work)
+    if kernel.bounds != Bounds():
+        yield "  " + _line("bounds", kernel.bounds.origins, blocks=(kernel.bounds.blocks, 0))
     for buffer in kernel.buffers:
         yield "  " + _buffer(buffer)
     for statement in kernel.body:
@@ -103,10 +113,16 @@ def _buffer(buffer: Buffer) -> str:
     layout = buffer.layout
     if buffer.letters != layout.order:
         text += f" of [{', '.join(buffer.letters)}]"
-    text += _options(pad=(layout.pad, 0), stages=(layout.stages, 1))
+    text += _options(pad=(layout.pad, 0), stages=(layout.stages, 1)) + _swizzle(layout.swizzle)
     if buffer.spread:
         text += f" spread {_spread(buffer.spread)}"
     return _line(text, buffer.origins)
+
+
+def _swizzle(swizzle: Swizzle | None) -> str:
+    if swizzle is None:
+        return ""
+    return f" swizzle={swizzle.by} every={swizzle.every} chunk={swizzle.chunk}"
 
 
 def _spread(spread: Spread) -> str:
@@ -125,11 +141,11 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield _operation(statement)
         case Map(dst, value, width, origins):
             yield _line(f"{dst} = {format_expression(value)}", origins, width=(width, 1))
-        case Loop(letter, body):
-            yield f"loop {letter}"
+        case Loop(letter, body, unroll, origins):
+            yield _line(f"loop {letter}", origins, unroll=(unroll, 0))
             yield from ("  " + _operation(operation) for operation in body)
-        case Pipeline(letter, step, produce, consume, origins):
-            yield _line(f"pipeline {letter} by {step}", origins)
+        case Pipeline(letter, step, produce, consume, unroll, origins):
+            yield _line(f"pipeline {letter} by {step}", origins, unroll=(unroll, 1))
             yield from ("  produce " + _operation(copy) for copy in produce)
             for loop in consume:
                 yield from ("  " + line for line in _statement(loop))

@@ -5,18 +5,21 @@ The text is an internal form: what can't be read is a ``ValueError`` that names 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypeGuard, cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.indenter import DedentError, PythonIndenter
 
 from gemmgen.errors import Mistakes
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import (
     AxisSpread,
+    Bounds,
     Buffer,
     Contract,
     Copy,
@@ -34,9 +37,10 @@ from gemmgen.ir.nodes import (
     Space,
     Spread,
     Statement,
+    Swizzle,
     Work,
 )
-from gemmgen.ir.problem import DType, Problem, Tensor, default_epilogue
+from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.schedule.expressions import read_expression
 from gemmgen.schedule.grammar import parse as parse_statement
 from gemmgen.schedule.model import Access, Gemm, Schedule
@@ -67,22 +71,31 @@ def _lark() -> Lark:
 
 
 def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
-    c, a, b = (_tensor(tree) for tree in _trees(head, "tensor"))
+    types = _types(head)
+    c, a, b = (_tensor(tree, types) for tree in _trees(head, "tensor"))
     gemm = Gemm(_access(c), _access(a), _access(b))
+    accumulate = types.pop("acc", "f32")
+    own = tuple((n, dtype) for n, dtype in types.items() if n not in (c.name, a.name, b.name))
     epilogues = [_expression(_token(tree, "EXPRESSION")) for tree in _trees(head, "epilogue")]
     epilogue = epilogues[0] if epilogues else default_epilogue(c)
     targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]
     return Program(
-        Problem(c, a, b, *roles(gemm), epilogue),
+        Problem(c, a, b, *roles(gemm), epilogue, accumulate, own),
         targets[0] if targets else Schedule().target,
         kernels,
         tuple(_fact(tree) for tree in _trees(head) if tree.data in {"divisible", "equal"}),
     )
 
 
-def _tensor(tree: Node) -> Tensor:
+def _types(head: Node) -> dict[str, DType]:
+    """What the ``dtype`` line says, by name."""
+    words = [word for tree in _trees(head, "dtype") for word in _words(tree)]
+    return {name: cast(DType, dtype) for name, dtype in zip(words[::2], words[1::2], strict=True)}
+
+
+def _tensor(tree: Node, types: Mapping[str, DType]) -> Tensor:
     name, *letters = _words(tree)
-    return Tensor(name, tuple(letters))
+    return Tensor(name, tuple(letters), types.get(name, "f32"))
 
 
 def _access(tensor: Tensor) -> Access:
@@ -104,9 +117,15 @@ def _kernel(tree: Node) -> Kernel:
     body = tuple(
         _statement(statement, outputs)
         for statement in _trees(tree)
-        if statement.data not in {"work", "buffer"}
+        if statement.data not in {"work", "bounds", "buffer"}
     )
-    return Kernel(name, _work(work), buffers, body)
+    bounds = [_bounds(tree) for tree in _trees(tree, "bounds")]
+    return Kernel(name, _work(work), buffers, body, *bounds)
+
+
+def _bounds(tree: Node) -> Bounds:
+    pairs = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    return Bounds(int(pairs["blocks"]), _origins(tree))
 
 
 def _work(tree: Node) -> Work:
@@ -118,14 +137,15 @@ def _work(tree: Node) -> Work:
 
 def _buffer(tree: Node) -> Buffer:
     space, name, *letters, dtype = (t.value for t in _tokens(tree) if t.type != "ORIGINS")
-    pairs = [_pair(pair) for pair in _trees(tree, "pair")]
-    sizes: dict[str, int | None] = dict.fromkeys(letters, None)
-    options: dict[str, str] = {}
-    for key, value in pairs:
-        if key in {"pad", "stages"}:
-            options[key] = value
-        else:
-            sizes[key] = int(value)
+    # A pair before the type is an extent, one behind it an option.
+    behind = max(
+        i for i, t in enumerate(tree.children) if isinstance(t, Token) and t.type == "NAME"
+    )
+    extents, options = (
+        {key: int(value) for key, value in (_pair(t) for t in part if _is_pair(t))}
+        for part in (tree.children[:behind], tree.children[behind:])
+    )
+    sizes: dict[str, int | None] = dict.fromkeys(letters, None) | extents
     order = tuple(sizes)
     shapes = [tuple(_words(of)) for of in _trees(tree, "of")]
     shape = shapes[0] if shapes else order
@@ -135,10 +155,17 @@ def _buffer(tree: Node) -> Buffer:
         Space(space),
         cast(DType, dtype),
         tuple((letter, sizes[letter]) for letter in shape),
-        Layout(order, int(options.get("pad", "0")), int(options.get("stages", "1"))),
+        _layout(order, options),
         spreads[0] if spreads else None,
         _origins(tree),
     )
+
+
+def _layout(order: tuple[str, ...], options: dict[str, int]) -> Layout:
+    swizzle = None
+    if "swizzle" in options:
+        swizzle = Swizzle(options["swizzle"], options["every"], options["chunk"])
+    return Layout(order, options.get("pad", 0), options.get("stages", 1), swizzle)
 
 
 def _spread(tree: Node) -> Spread:
@@ -188,15 +215,19 @@ def _contract(tree: Node) -> Contract:
 
 
 def _loop(tree: Node) -> Loop:
-    body = tuple(_copy(t) if t.data == "assign" else _contract(t) for t in _trees(tree))
-    return Loop(_token(tree, "NAME").value, body)
+    statements = [t for t in _trees(tree) if t.data != "pair"]
+    body = tuple(_copy(t) if t.data == "assign" else _contract(t) for t in statements)
+    options = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    return Loop(_token(tree, "NAME").value, body, int(options.get("unroll", "0")), _origins(tree))
 
 
 def _pipeline(tree: Node) -> Pipeline:
     letter, step = _words(tree)[:2]
     produce = tuple(_copy(t) for outer in _trees(tree, "produce") for t in _trees(outer))
     consume = tuple(_loop(t) for t in _trees(tree, "loop"))
-    return Pipeline(letter, int(step), produce, consume, _origins(tree))
+    options = dict(_pair(pair) for pair in _trees(tree, "pair"))
+    unroll = int(options.get("unroll", "1"))
+    return Pipeline(letter, int(step), produce, consume, unroll, _origins(tree))
 
 
 def _expression(token: Token) -> Expr:
@@ -212,6 +243,10 @@ def _expression(token: Token) -> Expr:
 def _pair(tree: Node) -> tuple[str, str]:
     name, value = _words(tree)
     return name, value
+
+
+def _is_pair(child: object) -> TypeGuard[Node]:
+    return isinstance(child, Tree) and child.data == "pair"
 
 
 def _origins(tree: Node) -> Origins:

@@ -25,8 +25,10 @@ FORM: tuple[Rule, ...] = (
 USE: tuple[Rule, ...] = (
     rules.declared_buffers_are_used,
     rules.work_tiles_the_output,
+    rules.bounds_and_loops_are_whole,
     rules.global_buffers_are_the_problems,
     rules.pads_and_stages_have_a_place,
+    rules.swizzles_permute_rows,
     rules.fragments_are_dealt_like_the_accumulator,
     rules.one_contraction_in_the_first_kernel,
     rules.the_contraction_sums_over_k,
@@ -36,6 +38,7 @@ USE: tuple[Rule, ...] = (
     rules.shared_tiles_are_produced_once,
     rules.widths_divide_what_they_move,
     rules.wide_rows_stay_aligned,
+    rules.types_change_on_the_way_to_a_fragment,
     rules.expressions_know_their_names,
 )
 

@@ -26,7 +26,8 @@ def issue(context: Context, node: Issue) -> tuple[Node, ...]:
     target = context.in_shared(context.buffer(node.copy.dst), node.stage, place)
     source = context.at(node.copy.src, (dealing.row, dealing.column), index)
     valid = _valid(context, dealing.row, dealing.column, node.copy.width)
-    copy = CopyAsync(target, source, node.copy.width, valid)
+    dtype = context.buffer(node.copy.src).dtype
+    copy = CopyAsync(target, source, node.copy.width, valid, dtype)
     return over_pieces(dealing, (*defines, copy))
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, Stage
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.facts import divides, equal_to
-from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Program, Space
+from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.ir.simplify import add, div, less, mod, mul, wide_product
+from gemmgen.lower.swizzle import Known, swizzled
 
 THREADS = Var("THREADS")
 TID = Var("tid")
@@ -105,10 +108,39 @@ class Context:
         row = wide_product(index[letters[0]], self.pitch(tensor))
         return Element(tensor, (add(row, index[letters[-1]]),))
 
-    def in_shared(self, tile: Buffer, stage: Stage, index: dict[str, Expr]) -> Element:
-        """An element of a shared tile, in its layout's order."""
-        inner = tuple(index[letter] for letter in tile.layout.order)
-        return Element(tile.name, (*_present(stage), *inner))
+    def in_shared(
+        self,
+        tile: Buffer,
+        stage: Stage,
+        index: dict[str, Expr],
+        *,
+        steps: Mapping[str, int] | None = None,
+        below: Mapping[str, int] | None = None,
+    ) -> Element:
+        """An element of a shared tile, in its layout's order.
+
+        Variables of ``index`` are multiples of what ``steps`` says, and smaller than ``below``.
+        """
+        row, column = tile.layout.order
+        place, swizzle = index[column], tile.layout.swizzle
+        if swizzle is not None:
+            known = Known(self.sizes, steps or {}, below or {})
+            place = swizzled(swizzle, index[row], tile.extent(row), place, known)
+        return Element(tile.name, (*_present(stage), index[row], place))
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The values of the kernel's constants."""
+        found = {THREADS.name: self.kernel.spread.threads}
+        for letter in (*self.letters, self.problem.k):
+            found[names.block(letter).name] = self.step(letter)
+        for letter in self.letters:
+            axis = self.axis(letter)
+            found[names.warp(letter).name] = axis.extent // axis.warps
+            found[names.registers(letter).name] = axis.registers
+            found[names.piece(letter).name] = axis.width
+            found[names.lanes(letter).name] = axis.lanes
+        return found
 
     # A thread's elements.
 
@@ -125,6 +157,10 @@ class Context:
             return add(first, mul(register, lanes))
         jump = mul(div(register, piece), mul(piece, lanes))
         return add(first, jump, mod(register, piece))
+
+    def store_width(self, node: Map) -> int:
+        """Elements that are stored at once: a temporary's may be wider than C's, and fewer."""
+        return min(node.width, widest(self.buffer(node.dst).dtype))
 
     def sum_at(self, registers: dict[str, Expr]) -> Element | Var:
         """The register that holds the sum at these register indices."""

@@ -11,6 +11,7 @@ from gemmgen.ir.lowered import Assign, Define, For, Node
 from gemmgen.ir.nodes import FmaOrder, Space
 from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
 from gemmgen.lower.context import Context, fragment_at
+from gemmgen.lower.types import computable
 
 Body = Callable[[Expr, Expr], tuple[Node, ...]]
 """The multiply-add at a row and a column of the micro-tile."""
@@ -42,14 +43,16 @@ def _operand(
         return fragment_at(stage, name, register)
     own, k = context.own(letter, register), context.problem.k
     if source.space is Space.SHARED:
-        return context.in_shared(source, stage, {letter: own, k: node.k})
+        element = context.in_shared(source, stage, {letter: own, k: node.k})
+        return computable(element, source.dtype)
     step = node.k if node.origin is None else add(node.origin, node.k)
     index: dict[str, Expr] = {letter: Var(letter), k: step}
     if not context.leaves_early:
         index[letter] = add(names.tile_origin(letter), own)
     in_tile = None if node.origin is None else context.inside(k, step)
     guard = all_of(context.inside(letter, index[letter]), in_tile)
-    return choose(guard, context.at(name, source.layout.order, index), Float(0.0))
+    element = context.at(name, source.layout.order, index)
+    return choose(guard, computable(element, source.dtype), Float(0.0))
 
 
 def _rows(context: Context, body: Body) -> tuple[Node, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Fetch, Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Var
 from gemmgen.ir.lowered import Assign, Block, Define, For, If, Move, Node, RegisterArray
@@ -12,9 +13,9 @@ from gemmgen.ir.nodes import Copy, Space
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.context import Context, after, fragment_at, next_name
 from gemmgen.lower.dealing import PIECE, Dealing, dealing_of
+from gemmgen.lower.types import computable, zero
 
 ELEMENT = Var("e")
-ZERO = Float(0.0)
 Target = Callable[[Expr], Element]
 """The element that number ``e`` of a piece goes to."""
 
@@ -24,7 +25,12 @@ def staging_array(context: Context, copy: Copy) -> RegisterArray:
     dealing = dealing_of(context, copy)
     sizes = tuple(size for size in (dealing.count, copy.width) if size > 1)
     shape = tuple(Int(size) for size in sizes)
-    return RegisterArray(next_name(copy), "f32", shape, sizes, wide=copy.width > 1)
+    return RegisterArray(next_name(copy), _stored(context, copy), shape, sizes, wide=copy.width > 1)
+
+
+def _stored(context: Context, copy: Copy) -> DType:
+    """What the elements of a copied tensor are stored as."""
+    return context.buffer(copy.src).dtype
 
 
 def load(context: Context, node: Load) -> tuple[Node, ...]:
@@ -90,8 +96,8 @@ def _between(
     """Registers between a wide load and its scattered store: the staging registers, if any."""
     if copy in context.expanded.staged:
         return (), _staged(dealing, copy)
-    name, width = next_name(copy), copy.width
-    array = RegisterArray(name, "f32", (Int(width),), (width,), wide=True)
+    name, width, dtype = next_name(copy), copy.width, _stored(context, copy)
+    array = RegisterArray(name, dtype, (Int(width),), (width,), wide=True)
     return (array,), lambda e: Element(name, (e,))
 
 
@@ -138,7 +144,7 @@ def _read_piece(
         index[letter] = Var(letter)
     if not guards:
         source = context.at(copy.src, (dealing.row, dealing.column), index)
-        return (*defines, Move(target(Int(0)), source, copy.width))
+        return (*defines, Move(target(Int(0)), source, copy.width, _stored(context, copy)))
     return (*defines, *guarded_read(context, copy.src, index, copy.width, target))
 
 
@@ -146,7 +152,7 @@ def guarded_read(
     context: Context, tensor: str, index: dict[str, Expr], width: int, target: Target
 ) -> tuple[Node, ...]:
     """``width`` neighbours of a global matrix at ``index``: wide where all lie inside it."""
-    letters = context.buffer(tensor).layout.order
+    letters, dtype = context.buffer(tensor).layout.order, context.buffer(tensor).dtype
     row, column = letters[0], letters[-1]
 
     def source(e: Expr) -> Element:
@@ -155,15 +161,15 @@ def guarded_read(
     in_row = context.inside(row, index[row])
     if width == 1:
         guard = all_of(in_row, context.inside(column, index[column]))
-        return (Assign(target(Int(0)), choose(guard, source(Int(0)), ZERO)),)
-    whole = Move(target(Int(0)), source(Int(0)), width)
+        return (Assign(target(Int(0)), choose(guard, source(Int(0)), zero(dtype))),)
+    whole = Move(target(Int(0)), source(Int(0)), width, dtype)
     if context.is_whole(column) and in_row is None:
         return (whole,)
     return (
         If(
             _whole_piece(context, in_row, column, index[column], width),
             (whole,),
-            (_each(width, _one(context, in_row, column, index, width, source, target)),),
+            (_each(width, _one(context, in_row, column, index, width, source, target, dtype)),),
         ),
     )
 
@@ -189,13 +195,14 @@ def _one(
     width: int,
     source: Target,
     target: Target,
+    dtype: DType,
 ) -> Node:
     """One element of a piece that is not wholly inside: read if it exists, else zero."""
     e = ELEMENT
     if context.is_whole(column) or context.multiple(column, width):
-        return Assign(target(e), ZERO)
+        return Assign(target(e), zero(dtype))
     in_column = less(Binary("+", index[column], e), context.extent(column))
-    return Assign(target(e), choose(all_of(in_row, in_column), source(e), ZERO))
+    return Assign(target(e), choose(all_of(in_row, in_column), source(e), zero(dtype)))
 
 
 def _each(width: int, body: Node) -> For:
@@ -210,12 +217,13 @@ def _write_piece(
 
     def target(e: Expr) -> Element:
         index = place | {dealing.column: add(place[dealing.column], e)}
-        return context.in_shared(tile, stage, index)
+        steps, below = {dealing.first_column.name: copy.width}, {ELEMENT.name: copy.width}
+        return context.in_shared(tile, stage, index, steps=steps, below=below)
 
     if copy.width == 1:
         return (Assign(target(Int(0)), source(Int(0))),)
     if tile.layout.order[-1] == dealing.column:
-        return (Move(target(Int(0)), source(Int(0)), copy.width),)
+        return (Move(target(Int(0)), source(Int(0)), copy.width, tile.dtype),)
     return (_each(copy.width, Assign(target(ELEMENT), source(ELEMENT))),)
 
 
@@ -226,19 +234,22 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
     source, axis = context.buffer(copy.src), context.axis(letter)
     register: Expr = Var(f"reg_{letter}") if axis.registers > copy.width else Int(0)
     own = context.own(letter, register, copy.width)
-    to = fragment_at(node.slot, copy.dst, register)
     k = context.problem.k
+
+    def target(e: Expr) -> Element:
+        return fragment_at(node.slot, copy.dst, add(register, e))
+
     body: tuple[Node, ...]
     if source.space is Space.SHARED:
-        element = context.in_shared(source, node.stage, {letter: own, k: node.k})
-        body = (Move(to, element, copy.width) if copy.width > 1 else Assign(to, element),)
+        steps = {register.name: copy.width} if isinstance(register, Var) else None
+        element = context.in_shared(source, node.stage, {letter: own, k: node.k}, steps=steps)
+        body = (Assign(target(Int(0)), computable(element, source.dtype)),)
+        if copy.width > 1:
+            raw, into, convert = _converted(context, copy, target)
+            body = (*raw, Move(into(Int(0)), element, copy.width, source.dtype), *convert)
     else:
         step = node.k if node.origin is None else add(node.origin, node.k)
         index = {letter: Var(letter), k: step}
-
-        def target(e: Expr) -> Element:
-            return fragment_at(node.slot, copy.dst, add(register, e))
-
         body = (
             Define(letter, add(names.tile_origin(letter), own)),
             *guarded_fragment(context, copy, index, node.origin is not None, target),
@@ -254,7 +265,8 @@ def guarded_fragment(
 ) -> tuple[Node, ...]:
     """A fragment's elements from global memory; k needs a guard only inside a tile."""
     if copy.width > 1:
-        return guarded_read(context, copy.src, index, copy.width, target)
+        raw, into, convert = _converted(context, copy, target)
+        return (*raw, *guarded_read(context, copy.src, index, copy.width, into), *convert)
     guard = all_of(
         *(
             context.inside(letter, at)
@@ -262,9 +274,23 @@ def guarded_fragment(
             if ragged_k or letter != context.problem.k
         )
     )
-    letters = context.buffer(copy.src).layout.order
-    element = context.at(copy.src, letters, index)
-    return (Assign(target(Int(0)), choose(guard, element, ZERO)),)
+    source = context.buffer(copy.src)
+    element = computable(context.at(copy.src, source.layout.order, index), source.dtype)
+    return (Assign(target(Int(0)), choose(guard, element, Float(0.0))),)
+
+
+def _converted(
+    context: Context, copy: Copy, target: Target
+) -> tuple[tuple[RegisterArray, ...], Target, tuple[For, ...]]:
+    """Where a wide read of a fragment goes: straight to ``target``, or, where the fragment is of
+    another type, to raw registers (declared first) whose elements are converted behind it."""
+    dtype, width = _stored(context, copy), copy.width
+    if dtype == context.buffer(copy.dst).dtype:
+        return (), target, ()
+    name = f"{copy.dst.removesuffix('_frag')}_raw"
+    value = computable(Element(name, (ELEMENT,)), dtype)
+    raw = RegisterArray(name, dtype, (Int(width),), (width,), wide=True)
+    return (raw,), lambda e: Element(name, (e,)), (_each(width, Assign(target(ELEMENT), value)),)
 
 
 def _fill_sums(context: Context, copy: Copy) -> tuple[Node, ...]:

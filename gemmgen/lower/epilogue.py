@@ -11,6 +11,7 @@ from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.context import Context, after
+from gemmgen.lower.types import computable, storable
 
 OUT, OLD = "out", "old"
 ELEMENT = Var("e")
@@ -34,15 +35,16 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     (outer,) = (letter for letter in context.letters if letter != inner)
     registers: dict[str, Expr] = {outer: Var(f"reg_{outer}"), inner: Var(f"reg_{inner}")}
     at: dict[str, Expr] = {outer: Var(outer), inner: Var(inner)}
-    along = _indices(context, registers, (inner,), node.width)
-    if node.width == 1:
+    width = context.store_width(node)
+    along = _indices(context, registers, (inner,), width)
+    if width == 1:
         guard = context.inside(inner, Var(inner))
         body = (*along, *_if(guard, _one(context, node, registers, at)))
     else:
         # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
-        guard = context.inside(inner, Var(inner)) if context.multiple(inner, node.width) else None
+        guard = context.inside(inner, Var(inner)) if context.multiple(inner, width) else None
         body = (*along, *_if(guard, _run(context, node, registers, at, inner)))
-    columns = _loop(registers[inner], inner, node.width, body)
+    columns = _loop(registers[inner], inner, width, body)
     rows = _if(context.inside(outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
     return (_loop(registers[outer], outer, 1, body),)
@@ -83,11 +85,13 @@ def _one(
     body: list[Node] = []
     value = node.value
     if _skips_old(context, node):
-        body.append(Define(OLD, _if_beta(target), "float"))
+        old = computable(target, context.buffer(node.dst).dtype)
+        body.append(Define(OLD, _if_beta(old), "float"))
         value = _with_old(value, node.dst, Var(OLD))
     spelling = Spelling()
     value = spelling.spell(_bound(context, value, registers, at, None))
-    return (*body, *spelling.defines, Assign(target, value))
+    result = storable(value, context.buffer(node.dst).dtype)
+    return (*body, *spelling.defines, Assign(target, result))
 
 
 def _run(
@@ -98,19 +102,20 @@ def _run(
     inner: str,
 ) -> tuple[Node, ...]:
     """``width`` neighbours: computed into registers, stored at once where all of them exist."""
-    width, letters = node.width, context.buffer(node.dst).layout.order
+    width, letters = context.store_width(node), context.buffer(node.dst).layout.order
+    dtype = context.buffer(node.dst).dtype
 
     def memory(e: Expr) -> Element:
         return context.at(node.dst, letters, at | {inner: add(at[inner], e)})
 
-    body: list[Node] = [RegisterArray(OUT, "f32", (Int(width),), (width,), wide=True)]
+    body: list[Node] = [RegisterArray(OUT, dtype, (Int(width),), (width,), wide=True)]
     value = node.value
     if reads(value, node.dst):
-        body.append(RegisterArray(OLD, "f32", (Int(width),), (width,), zero=True, wide=True))
-        load = _guarded_run(context, inner, at, width, OLD, memory, into=True)
+        body.append(RegisterArray(OLD, dtype, (Int(width),), (width,), zero=True, wide=True))
+        load = _guarded_run(context, node, inner, at, OLD, memory, into=True)
         needed = Binary("!=", Var("beta"), Float(0.0))
         body.extend(_if(needed if _skips_old(context, node) else None, load))
-        value = _with_old(value, node.dst, Element(OLD, (ELEMENT,)))
+        value = _with_old(value, node.dst, computable(Element(OLD, (ELEMENT,)), dtype))
     spelling = Spelling()
     here = at | {inner: add(at[inner], ELEMENT)}
     there = registers | {inner: add(registers[inner], ELEMENT)}
@@ -118,25 +123,26 @@ def _run(
     if not (context.is_whole(inner) or context.multiple(inner, width)):
         guard = context.inside(inner, here[inner])
     result = spelling.spell(_bound(context, value, there, here, guard))
-    each = (*spelling.defines, Assign(Element(OUT, (ELEMENT,)), result))
+    each = (*spelling.defines, Assign(Element(OUT, (ELEMENT,)), storable(result, dtype)))
     body.append(For(ELEMENT.name, Int(0), Int(width), Int(1), each, unroll=True))
-    body.extend(_guarded_run(context, inner, at, width, OUT, memory, into=False))
+    body.extend(_guarded_run(context, node, inner, at, OUT, memory, into=False))
     return tuple(body)
 
 
 def _guarded_run(
     context: Context,
+    node: Map,
     inner: str,
     at: dict[str, Expr],
-    width: int,
     array: str,
     memory: Callable[[Expr], Element],
     *,
     into: bool,
 ) -> tuple[Node, ...]:
     """Move a run between memory and ``array``: at once where it is whole, else one by one."""
-    first = Element(array, (Int(0),))
-    whole = Move(first, memory(Int(0)), width) if into else Move(memory(Int(0)), first, width)
+    width, dtype = context.store_width(node), context.buffer(node.dst).dtype
+    first, there = Element(array, (Int(0),)), memory(Int(0))
+    whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)
     if context.is_whole(inner) or context.multiple(inner, width):
         return (whole,)
     register, element = Element(array, (ELEMENT,)), memory(ELEMENT)
@@ -152,7 +158,7 @@ def _skips_old(context: Context, node: Map) -> bool:
     return reads(node.value, node.dst) and not reads_unscaled(node.value, node.dst)
 
 
-def _if_beta(element: Element) -> Expr:
+def _if_beta(element: Expr) -> Expr:
     return Select(Binary("!=", Var("beta"), Float(0.0)), element, Float(0.0))
 
 
@@ -182,7 +188,8 @@ def _bound(
                 letters = tuple(i.name for i in indices if isinstance(i, Var))
                 inner = context.problem.c.contiguous
                 condition = guard if inner in letters else None
-                return choose(condition, context.at(tensor, letters, at), Float(0.0))
+                element = computable(context.at(tensor, letters, at), context.problem.dtype(tensor))
+                return choose(condition, element, Float(0.0))
             case Element(_, _):
                 return expr
             case _:

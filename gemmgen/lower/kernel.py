@@ -14,6 +14,7 @@ from gemmgen.ir.expanded import (
     Load,
     Multiply,
     Phase,
+    Quit,
     Repeat,
     Set,
     Store,
@@ -27,6 +28,7 @@ from gemmgen.ir.lowered import (
     Assign,
     Barrier,
     Block,
+    Break,
     Commit,
     Define,
     For,
@@ -48,6 +50,7 @@ from gemmgen.lower.dealing import dealing_of
 from gemmgen.lower.occupancy import blocks_per_multiprocessor
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
+from gemmgen.lower.types import in_double
 from gemmgen.target import STATIC_SHARED
 
 
@@ -79,6 +82,8 @@ def _kernel(context: Context) -> LoweredKernel:
         *_arrays(context),
         *work,
     )
+    if context.problem.accumulate == "f64":
+        body = in_double(body)
     checks = checks_of(context)
     return LoweredKernel(
         interface,
@@ -88,6 +93,7 @@ def _kernel(context: Context) -> LoweredKernel:
         body,
         context.kernel.spread.threads,
         blocks_per_multiprocessor(context),
+        context.kernel.bounds.origins,
     )
 
 
@@ -190,6 +196,8 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
         case When():
             body, otherwise = _timed(context, node.body), _timed(context, node.otherwise)
             return (If(node.condition, body, otherwise),)
+        case Quit(condition):
+            return (Break(condition),)
         case Phase():
             body = _timed(context, node.body)
             return (Block(node.note, node.origins, body),) if node.note else body

@@ -6,6 +6,9 @@ leave room for the second one; where a thread's arrays fit twice, ``__launch_bou
 
 from __future__ import annotations
 
+from math import prod
+
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.nodes import Space
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import staging_array
@@ -13,7 +16,10 @@ from gemmgen.target import OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
 
 
 def blocks_per_multiprocessor(context: Context) -> int:
-    """2 where two blocks' threads fit, and their arrays in the registers; else 1."""
+    """What ``launch_bounds`` says; else 2 where two blocks' threads fit, and their arrays in the
+    registers, and 1 where not."""
+    if context.kernel.bounds.blocks:
+        return context.kernel.bounds.blocks
     if context.scalar_sums or 2 * context.kernel.spread.threads > RESIDENT_THREADS:
         return 1
     needed = array_registers(context) + OVERHEAD
@@ -25,10 +31,13 @@ def array_registers(context: Context) -> int:
     total = 0
     for buffer in context.kernel.buffers:
         if buffer.space is Space.REGISTER and buffer.spread is not None:
-            total += buffer.layout.stages * buffer.spread.registers
+            total += _words(buffer.layout.stages * buffer.spread.registers, buffer.dtype)
     for copy in context.expanded.staged:
-        pieces = 1
-        for size in staging_array(context, copy).sizes:
-            pieces *= size
-        total += pieces
+        array = staging_array(context, copy)
+        total += _words(prod(array.sizes), array.dtype)
     return total
+
+
+def _words(elements: int, dtype: DType) -> int:
+    """32-bit registers that so many elements take."""
+    return -(-elements * BYTES[dtype] // 4)

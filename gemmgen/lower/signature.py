@@ -21,6 +21,7 @@ from gemmgen.interface import (
     Requirement,
 )
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.facts import equal_to
@@ -81,22 +82,22 @@ def _params(context: Context) -> Iterator[Param]:
     globals_ = [b for b in context.kernel.buffers if b.space is Space.GLOBAL]
     for letter in _letters(context):
         yield Param(context.extent(letter).name, "extent")
-    final = _map(context)
+    final, numbers = _map(context), context.problem.accumulate
     for buffer in globals_:
         written = buffer.name == final.dst
         lead = "beta" if written else "alpha"
         if lead in scalars:
             scalars.remove(lead)
-            yield Param(lead, "scalar")
+            yield Param(lead, "scalar", dtype=numbers)
         read = not written or _is_read(final.value, buffer.name)
-        yield Param(buffer.name, "tensor", buffer.layout.order, written, read)
+        yield Param(buffer.name, "tensor", buffer.layout.order, written, read, buffer.dtype)
         yield from _leading(context, buffer.name)
     for name, letters in tensors.items():
-        yield Param(name, "tensor", letters)
+        yield Param(name, "tensor", letters, dtype=context.problem.dtype(name))
         if len(letters) == 2:
             yield from _leading(context, name)
     for name in scalars:
-        yield Param(name, "scalar")
+        yield Param(name, "scalar", dtype=numbers)
 
 
 def _letters(context: Context) -> list[str]:
@@ -163,7 +164,7 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     for letter in _all_letters(context):
         reach = context.step(letter)
         if pipeline is not None and letter == pipeline.letter:
-            reach *= stages
+            reach *= max(stages, pipeline.unroll)
         name = context.extent(letter).name
         reaches[name] = max(reach, reaches.get(name, 0))
     for name, reach in reaches.items():
@@ -177,9 +178,9 @@ def _wide(context: Context) -> Iterator[Requirement]:
         if context.buffer(copy.src).space is Space.GLOBAL:
             widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
     final = _map(context)
-    widths[final.dst] = max(final.width, widths.get(final.dst, 1))
+    widths[final.dst] = max(context.store_width(final), widths.get(final.dst, 1))
     for buffer in context.kernel.buffers:
         width = widths.get(buffer.name, 1)
         if buffer.space is Space.GLOBAL and width > 1:
-            yield Aligned(buffer.name, 4 * width)
+            yield Aligned(buffer.name, BYTES[buffer.dtype] * width)
             yield MultipleOf(context.pitch(buffer.name).name, width)

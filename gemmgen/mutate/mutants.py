@@ -22,6 +22,7 @@ _OPPOSITE = {
     "*": ("+",),
     "/": ("%",),
     "%": ("/",),
+    "^": ("+",),
 }
 _PAIRS = (
     ("lda", "ldb"),
@@ -56,8 +57,8 @@ _PAIRS = (
     ("warp", "lane"),
     ("blocks_m", "blocks_n"),
 )
-_TERM = r"[\w.]+(?: [-+*/%] [\w.]+)*"
-_OPERATOR = re.compile(r" (<=|>=|==|!=|&&|\|\||[-+*/%<>]) ")
+_TERM = r"[\w.]+(?: [-+*/%^] [\w.]+)*"
+_OPERATOR = re.compile(r" (<=|>=|==|!=|&&|\|\||[-+*/%^<>]) ")
 _COMPARISON = re.compile(rf"\b{_TERM} (?:<=|>=|==|!=|<|>) {_TERM}")
 _INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _REAL = re.compile(r"(?<![\w.])\d+\.\d+f\b")

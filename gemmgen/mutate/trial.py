@@ -17,6 +17,7 @@ from gemmgen.schedule.roles import extent
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.memory import Matrix, sparse
 from gemmgen.sim.packing import Argument
+from gemmgen.sim.process import LANDINGS
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.sim.toolchain import object_code
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
@@ -38,6 +39,7 @@ class Call:
     tensors: Mapping[str, F32]
     want: Wanted
     order: str
+    landing: str
     unreadable: tuple[str, ...]
 
 
@@ -106,7 +108,8 @@ class Trials:
         want = wanted(problem, reference.sequential(drawn.a, drawn.b), rows, scalars)
         stored = {p.name: _stored(problem, p, rows[p.name]) for p in params if p.kind == "tensor"}
         unreadable = (problem.c.name,) if unread else ()
-        return Call({**numbers, **scalars}, stored, want, _ORDERS[number % 3], unreadable)
+        order, landing = _ORDERS[number % 3], LANDINGS[number % 2]
+        return Call({**numbers, **scalars}, stored, want, order, landing, unreadable)
 
     def _run(self, kernel: CompiledKernel, call: Call) -> str | None:
         """What is wrong with the kernel's answer.  Raises KernelFault, KernelTimeout."""
@@ -124,7 +127,14 @@ class Trials:
             matrix = Matrix.holding(np.atleast_2d(held), pitch, offset=offset)
             matrices[param.name] = matrix
             arguments[param.name] = matrix.view[0] if len(param.indices) == 1 else matrix.view
-        kernel.run(arguments, order=call.order, seed=1, seconds=SECONDS, unreadable=call.unreadable)
+        kernel.run(
+            arguments,
+            order=call.order,
+            landing=call.landing,
+            seed=1,
+            seconds=SECONDS,
+            unreadable=call.unreadable,
+        )
         for name, matrix in matrices.items():
             touched = matrix.touched()
             if touched is not None:
@@ -165,7 +175,7 @@ def _shapes(emitted: Emitted) -> tuple[Shape, ...]:
         (m + 2, n + 3, 2 * k + 1),
         (m, n, ring),
         (m - 1, n + 1, ring - 1),
-        (m + 1, n - 1, 2 * k + 1),
+        (m + 1, n - 1, ring + 1),
         (2 * m + 1, n, k + 3),
         (m, 2 * n + 1, k - 1),
         (9, 5, m + n + 2 * k),

@@ -4,7 +4,7 @@
 on, and writes zeros behind the end of a matrix by itself.  Copies are counted in groups, one per
 tile, and a step waits for the group of the tile that it needs.  It builds on ``double_buffer``,
 whose ``stages`` say how many tiles are under way; a tile that changes its layout on the way in is
-copied element by element.
+copied element by element, which elements of two bytes are too small for.
 
     produce A_shared = A
 ==> async_copy A via=cp_async
@@ -17,12 +17,15 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
+from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Program
+from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Program
 from gemmgen.passes.base import Fact, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
+LEAST = 4
+"""Bytes of the smallest copy."""
 SINCE = 80
 """The first architecture with cp.async."""
 
@@ -73,6 +76,17 @@ def _switch(kernel: Kernel, fact: Fact) -> Kernel:
             hint=f"add double_buffer {tensor}",
         )
     (copy,) = (c for c in copies(kernel) if c.dst == name)
+    size = copy.width * BYTES[tile.dtype]
+    if size < LEAST:
+        raise Refusal(
+            f"async_copy {tensor}: an asynchronous copy of {size} bytes does not exist",
+            at=fact.operand.span,
+            notes=(
+                f"{tensor} is {tile.dtype} and is copied {copy.width} at a time: "
+                f"{copy.width} x {BYTES[tile.dtype]} bytes; cp.async takes 4, 8 or 16",
+            ),
+            hint=_wider(kernel, tensor, tile),
+        )
     straight = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
     if copy.width > 1 and not straight:
         order = ", ".join(kernel.buffer(copy.src).layout.order)
@@ -93,6 +107,15 @@ def _switch(kernel: Kernel, fact: Fact) -> Kernel:
         return operation
 
     return edit_operations(kernel, switch)
+
+
+def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
+    """How a tile of small elements can be copied asynchronously."""
+    order = kernel.buffer(tensor).layout.order
+    if order[-1] == tile.layout.order[-1]:
+        return f"vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
+    laid = f"cache_shared {tensor}[{', '.join(order)}]"
+    return f"{laid} and vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
 
 
 def _check_ring(program: Program, operands: tuple[Fact, ...]) -> None:

@@ -59,5 +59,5 @@ class Bind:
     def _rebind(self, kernel: Kernel, problem: Problem) -> Kernel:
         work, spread = default_work(problem, self.x)
         origins = (self.said.origin,)
-        acc = replace(accumulator(work, spread), origins=origins)
+        acc = replace(accumulator(problem, work, spread), origins=origins)
         return edit_buffer(replace(kernel, work=work), "acc", lambda _: acc)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
 from gemmgen.passes.base import Fact, Said
@@ -52,12 +53,13 @@ class CacheShared:
         operand = self.tiles[0].operand
         free = problem.m if operand.tensor == problem.a.name else problem.n
         rows, capital = work.size(free), extent(problem.k)
+        size = BYTES[problem.dtype(operand.tensor)]
         return Refusal(
             f"cache_shared {operand.tensor} needs a tile of {problem.k} to stage",
             at=operand.span,
             notes=(
                 f"{problem.k} is not split, so the tile would be {rows} x {capital}: "
-                f"{rows * 4 * 4096:,} bytes of shared memory at {capital} = 4096",
+                f"{rows * size * 4096:,} bytes of shared memory at {capital} = 4096",
             ),
             hint=f"tile {problem.m}={work.size(problem.m)} {problem.n}={work.size(problem.n)} "
             f"{problem.k}=8",
@@ -72,8 +74,8 @@ def _stage(kernel: Kernel, fact: Fact) -> Kernel:
     name = f"{tensor}_shared"
     sizes = dict(kernel.work.tile) | {pipeline.letter: pipeline.step}
     shape = tuple((letter, sizes[letter]) for letter in order)
-    origins = (fact.origin,)
-    tile = Buffer(name, Space.SHARED, "f32", shape, Layout(order), origins=origins)
+    origins, dtype = (fact.origin,), kernel.buffer(tensor).dtype
+    tile = Buffer(name, Space.SHARED, dtype, shape, Layout(order), origins=origins)
     copy = Copy(name, tensor, origins=origins)
 
     def read_the_tile(operation: Copy | Contract) -> Copy | Contract:

@@ -12,10 +12,13 @@ from gemmgen.passes.bind import Bind
 from gemmgen.passes.cache_shared import CacheShared
 from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
+from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.swizzle import Swizzle
 from gemmgen.passes.tile import Tile
+from gemmgen.passes.unroll import Unroll
 from gemmgen.passes.vectorize import Vectorize
 from gemmgen.passes.warp_tile import WarpTile
 from gemmgen.schedule.model import Schedule
@@ -28,8 +31,11 @@ LADDER = (
     RegisterBlock,
     Vectorize,
     Pad,
+    Swizzle,
     DoubleBuffer,
     AsyncCopy,
+    Unroll,
+    LaunchBounds,
     Raster,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
-from gemmgen.ir.edit import copies, edit_buffer, edit_main
+from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import Fact, Said
 from gemmgen.schedule.model import Schedule
@@ -74,14 +74,3 @@ def _pad(kernel: Kernel, fact: Fact) -> Kernel:
         return replace(buffer, layout=layout, origins=(*buffer.origins, fact.origin))
 
     return edit_buffer(kernel, name, lengthen)
-
-
-def wide_access(kernel: Kernel, tile: Buffer) -> int:
-    """The widest access to a shared tile: a store is wide where both sides share their last
-    letter."""
-    widths = [1]
-    for copy in copies(kernel):
-        same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
-        if copy.src == tile.name or (copy.dst == tile.name and same):
-            widths.append(copy.width)
-    return max(widths)

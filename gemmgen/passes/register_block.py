@@ -107,8 +107,8 @@ class RegisterBlock:
         acc = kernel.buffer("acc")
         acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
         fragments = (
-            self._fragment(a, spread.axis(problem.m), spread.x),
-            self._fragment(b, spread.axis(problem.n), spread.x),
+            self._fragment(problem, a, spread.axis(problem.m), spread.x),
+            self._fragment(problem, b, spread.axis(problem.n), spread.x),
         )
         buffers = (*(x for x in kernel.buffers if x.name != "acc"), *fragments, acc)
         body = tuple(_with_loop_body(s, (*fetch, contract)) for s in kernel.body)
@@ -128,11 +128,13 @@ class RegisterBlock:
     def _origins(self) -> tuple[str, ...]:
         return (self.said.origin,)
 
-    def _fragment(self, name: str, axis: AxisSpread, x: str) -> Buffer:
+    def _fragment(self, problem: Problem, name: str, axis: AxisSpread, x: str) -> Buffer:
+        """An operand's registers for one k, converted to what the sums are kept in."""
         shape = ((axis.letter, axis.extent),)
         layout = Layout((axis.letter,))
         spread = Spread((axis,), x)
-        return Buffer(name, Space.REGISTER, "f32", shape, layout, spread, self._origins)
+        dtype = problem.accumulate
+        return Buffer(name, Space.REGISTER, dtype, shape, layout, spread, self._origins)
 
     def _axis(self, axis: AxisSpread) -> AxisSpread:
         letter = axis.letter

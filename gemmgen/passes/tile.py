@@ -64,12 +64,12 @@ class Tile:
         sizes = {problem.m: self.m, problem.n: self.n}
         work, spread = spread_evenly(problem, kernel.spread.x, sizes)
         before = kernel.buffer("acc").origins
-        acc = replace(accumulator(work, spread), origins=(*before, *origins))
+        acc = replace(accumulator(problem, work, spread), origins=(*before, *origins))
         kernel = edit_buffer(kernel, "acc", lambda _: acc)
         body = tuple(self._split(statement, problem) for statement in kernel.body)
         return replace(kernel, work=replace(work, origins=origins), body=body)
 
     def _split(self, statement: Statement, problem: Problem) -> Statement:
         if isinstance(statement, Loop) and self.k is not None:
-            return Pipeline(problem.k, self.k, (), (statement,), (self.said.origin,))
+            return Pipeline(problem.k, self.k, (), (statement,), origins=(self.said.origin,))
         return statement

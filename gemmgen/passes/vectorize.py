@@ -1,4 +1,7 @@
-"""vectorize: move several neighbouring elements in one access (float2, float4).
+"""vectorize: move several neighbouring elements in one access, of 16 bytes at most.
+
+Widths count elements: 2 and 4 of f32 (float2, float4), 2 of f64 (double2), and of f16 and bf16
+2, 4 and 8 (unsigned, uint2, uint4).
 
 A hop can be wide where neighbours in memory are neighbours on both of its sides: ``A.global`` along
 A's contiguous letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous
@@ -21,15 +24,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
+from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Fact, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-
-WIDTHS = (2, 4)
-BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -52,21 +53,31 @@ class Vectorize:
     def apply(self, program: Program) -> Program:
         problem = program.problem
         for fact in self.widths:
-            _check_bytes(fact)
+            _check_bytes(fact, problem.dtype(fact.operand.tensor))
             program = edit_main(program, lambda kernel, fact=fact: _widen(kernel, problem, fact))
         return program
 
 
-def _check_bytes(fact: Fact) -> None:
-    if fact.value not in WIDTHS:
+def _check_bytes(fact: Fact, dtype: DType) -> None:
+    if fact.value not in widths(dtype):
+        size, sizes = BYTES[dtype], [width * BYTES[dtype] for width in (1, *widths(dtype))]
+        each = f"{size} bytes" if dtype == "f32" else f"{size} bytes ({dtype})"
+        told = [f"width={w} ({_access(dtype, w)})" for w in reversed(widths(dtype))]
         raise Refusal(
             f"width={fact.value} is no width of a memory access",
             at=fact.span,
             notes=(
-                f"{fact.value} x 4 bytes = {fact.value * 4}; accesses are 4, 8 or {BYTES} bytes",
+                f"{fact.value} x {each} = {fact.value * size}; "
+                f"accesses are {', '.join(map(str, sizes[:-1]))} or {sizes[-1]} bytes",
             ),
-            hint="width=4 (float4) or width=2 (float2)",
+            hint=" or ".join(told),
         )
+
+
+def _access(dtype: DType, width: int) -> str:
+    """What a wide access is known as."""
+    name = {"f32": "float", "f64": "double"}.get(dtype)
+    return f"{name}{width}" if name else f"{width * BYTES[dtype]} bytes"
 
 
 def _widen(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
@@ -123,7 +134,7 @@ def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> None
     if dst.space is Space.REGISTER:
         _check_fragment(dst, letter, problem, fact, src)
         return
-    extent = dst.extent(letter)
+    extent, most = dst.extent(letter), max(4, fact.value)
     if extent % fact.value:
         raise Refusal(
             f"vectorize width={fact.value} does not divide the {letter} tile of {src.name}",
@@ -132,7 +143,7 @@ def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> None
                 f"{_bracket(src)} is contiguous along {letter}, the tile has {letter}={extent}, "
                 f"and {extent} % {fact.value} = {extent % fact.value}",
             ),
-            hint=_width_hint(extent, f"tile {letter}={-(-extent // 4) * 4}"),
+            hint=_width_hint(extent, src.dtype, f"tile {letter}={-(-extent // most) * most}"),
         )
 
 
@@ -160,7 +171,9 @@ def _check_fragment(
             f"{fact.operand.tensor}",
             at=fact.span,
             notes=(_run_note(fragment.spread.axis(letter), fact.value),),
-            hint=_width_hint(piece, _longer_run(fragment.spread.axis(letter), fact.value)),
+            hint=_width_hint(
+                piece, src.dtype, _longer_run(fragment.spread.axis(letter), fact.value)
+            ),
         )
 
 
@@ -173,7 +186,9 @@ def _widen_store(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
             f"{problem.c.name}",
             at=fact.span,
             notes=(_run_note(kernel.spread.axis(letter), fact.value),),
-            hint=_width_hint(piece, _longer_run(kernel.spread.axis(letter), fact.value)),
+            hint=_width_hint(
+                piece, problem.c.dtype, _longer_run(kernel.spread.axis(letter), fact.value)
+            ),
         )
 
     body = tuple(
@@ -204,6 +219,6 @@ def _bracket(buffer: Buffer) -> str:
     return f"{buffer.name}[{', '.join(buffer.layout.order)}]"
 
 
-def _width_hint(extent: int, otherwise: str) -> str:
-    fitting = [w for w in WIDTHS if extent % w == 0]
+def _width_hint(extent: int, dtype: DType, otherwise: str) -> str:
+    fitting = [w for w in widths(dtype) if extent % w == 0]
     return f"width={fitting[-1]}, or {otherwise}" if fitting else otherwise

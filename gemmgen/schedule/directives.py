@@ -9,7 +9,7 @@ from gemmgen.schedule.model import Argument, Operand
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope
 from gemmgen.schedule.raw import RawArgument, RawDirective, RawOperand, RawSet, Word
-from gemmgen.schedule.roles import letters, tensors
+from gemmgen.schedule.roles import letters, spelt, tensors
 from gemmgen.schedule.sets import Values
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
 from gemmgen.schedule.words import EXAMPLES, argument_meant, close
@@ -28,7 +28,7 @@ class Checked:
 
     def written(self, name: str) -> str:
         """An argument's name in this schedule, where the spec names a role."""
-        return dict(self.letters).get(name, name)
+        return spelt(name, dict(self.letters))
 
 
 def check_directive(
@@ -55,7 +55,7 @@ class _Checker:
         self.letters = letters(scope.gemm)
         self.gemm = scope.gemm
         self.tensors: dict[str, Role] = {n: role for role, n in tensors(scope.gemm).items()}
-        self.written = {a.name: self.letters.get(a.name, a.name) for a in spec.arguments}
+        self.written = {a.name: spelt(a.name, self.letters) for a in spec.arguments}
 
     def check_named(self) -> None:
         if self.spec.operands and not self.raw.operands:
@@ -170,7 +170,7 @@ class _Checker:
         return tuple(found[spec.name] for spec in self.spec.arguments if spec.name in found)
 
     def _unknown_argument(self, raw: RawArgument) -> None:
-        if not self.sure and any(spec.name.startswith("<") for spec in self.spec.arguments):
+        if not self.sure and any("<" in spec.name for spec in self.spec.arguments):
             return
         name, names = raw.name.text, ", ".join(self.written.values())
         near = argument_meant(name, self.written)
@@ -193,7 +193,7 @@ class _Checker:
         # An argument misspelt is told once, not a second time as one that is missing.
         if not missing or unknown:
             return
-        if not self.sure and any(spec.name.startswith("<") for spec in self.spec.arguments):
+        if not self.sure and any("<" in spec.name for spec in self.spec.arguments):
             return
         bare = {operand.text for operand in self.raw.operands} & set(missing)
         if not bare:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.errors import Mistakes, Refusal
+from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.expressions import Parsed, Use
 from gemmgen.schedule.model import Epilogue
 from gemmgen.schedule.problem import Scope, check_name
@@ -14,17 +15,49 @@ from gemmgen.schedule.words import close
 from gemmgen.source import Source, Span, shown
 
 BUILT_IN = ("acc", "alpha", "beta")
+_RANGES: dict[DType, tuple[float, float]] = {
+    "f32": (1.4e-45, 3.4028235e38),
+    "f64": (4.9e-324, 1.7976931348623157e308),
+}
+"""The least and the greatest positive number."""
 
 
 def check_epilogue(
-    parsed: Parsed, span: Span, scope: Scope, kernel: str, source: Source, mistakes: Mistakes
+    parsed: Parsed,
+    span: Span,
+    scope: Scope,
+    kernel: str,
+    acc: DType,
+    source: Source,
+    mistakes: Mistakes,
 ) -> Epilogue:
-    """The epilogue as a value, with all its mistakes recorded."""
+    """The epilogue, computed in ``acc``'s type, as a value, with all its mistakes recorded."""
+    for number in parsed.numbers:
+        with mistakes.caught():
+            _check_range(number, acc)
     names = _Names(scope, kernel, source)
     for use in parsed.uses:
         with mistakes.caught():
             names.check(use)
     return Epilogue(parsed.expression, span)
+
+
+def _check_range(number: Word, acc: DType) -> None:
+    """Refuses a number that is infinite, or zero, where the epilogue computes."""
+    value, (smallest, largest) = float(number.text), _RANGES[acc]
+    if value > largest:
+        raise Refusal(
+            f"{shown(number.text)} is too large for {acc}, in which the epilogue computes",
+            at=number.span,
+            hint=f"{acc} ends at {largest}",
+        )
+    digits = number.text.lower().partition("e")[0]
+    if value < smallest and digits.strip("0."):
+        raise Refusal(
+            f"{shown(number.text)} is zero in {acc}, in which the epilogue computes",
+            at=number.span,
+            hint=f"write 0, or at least {smallest}",
+        )
 
 
 class _Names:

@@ -28,8 +28,6 @@ from gemmgen.source import Span, shown
 
 MOST_NODES = 1000
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_LARGEST, _SMALLEST = 3.4028235e38, 1.4e-45
-"""The range of f32, in which an epilogue computes."""
 
 _WRONG = Var("?")
 """Stands where a part was refused, so that the rest is read."""
@@ -68,10 +66,11 @@ class Use:
 
 @dataclass(frozen=True)
 class Parsed:
-    """An epilogue and the names in it, left to right."""
+    """An epilogue, the names in it and its numbers, left to right."""
 
     expression: Expr
     uses: tuple[Use, ...]
+    numbers: tuple[Word, ...]
     span: Span
 
 
@@ -81,7 +80,9 @@ def read_expression(reader: Reader, tree: Tree[Token], mistakes: Mistakes) -> Pa
     assert isinstance(body, Tree)
     _check_size(reader, body)
     inner = _Expressions(reader, mistakes)
-    return Parsed(inner.value(body), tuple(inner.uses), reader.tree_span(body))
+    return Parsed(
+        inner.value(body), tuple(inner.uses), tuple(inner.numbers), reader.tree_span(body)
+    )
 
 
 def _check_size(reader: Reader, tree: Tree[Token]) -> None:
@@ -112,6 +113,7 @@ class _Expressions:
     def __init__(self, reader: Reader, mistakes: Mistakes):
         self.reader, self.mistakes = reader, mistakes
         self.uses: list[Use] = []
+        self.numbers: list[Word] = []
 
     def value(self, tree: Tree[Token]) -> Expr:
         """A number; refuses a condition."""
@@ -147,7 +149,9 @@ class _Expressions:
         words = self.reader.words(tree)
         match str(tree.data):
             case "number":
-                return _number(words[0])
+                number = _number(words[0])
+                self.numbers.append(words[0])
+                return number
             case "variable":
                 self.uses.append(Use(words[0].text, None, words[0].span))
                 return Var(words[0].text)
@@ -233,17 +237,4 @@ def _number(word: Word) -> Expr:
         plain = re.fullmatch(r"([0-9.]+)[fF]", text)
         hint = f"write {plain.group(1)}" if plain else "numbers are written like 2, 0.5 or 1e-5"
         raise Refusal(f"`{shown(text)}` is not a number", at=word.span, hint=hint)
-    value = float(text)
-    if value > _LARGEST:
-        raise Refusal(
-            f"{shown(text)} is too large for f32, in which the epilogue computes",
-            at=word.span,
-            hint=f"f32 ends at {_LARGEST}",
-        )
-    if 0 < value < _SMALLEST:
-        raise Refusal(
-            f"{shown(text)} is zero in f32, in which the epilogue computes",
-            at=word.span,
-            hint=f"write 0, or at least {_SMALLEST}",
-        )
-    return Float(value)
+    return Float(float(text))

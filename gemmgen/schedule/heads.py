@@ -1,17 +1,17 @@
-"""``kernel``, ``dtype``, ``target``, ``assume``, ``require``: one check each."""
+"""``kernel``, ``target``, ``assume``, ``require``: one check each."""
 
 from __future__ import annotations
 
 import re
 
-from gemmgen.errors import Mistakes, Refusal
+from gemmgen.errors import Refusal
 from gemmgen.schedule.model import Assume, Gemm, Require
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope, check_name
-from gemmgen.schedule.raw import RawAssume, RawDirective, RawRequire, Word
+from gemmgen.schedule.raw import RawAssume, RawRequire, Word
 from gemmgen.schedule.reserved import global_word, kernel_names, taken
 from gemmgen.schedule.roles import extent, ld_name, roles, tensors
-from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, QUANTITIES, TARGETS, UNITS, close
+from gemmgen.schedule.words import QUANTITIES, TARGETS, UNITS, close
 from gemmgen.source import Source, Span, shown
 
 
@@ -59,59 +59,6 @@ def check_target(word: Word) -> str:
     hint = f"did you mean {near}? " if near in TARGETS else ""
     raise Refusal(
         f"unknown target `{shown(word.text)}`", at=word.span, hint=f"{hint}the targets are {known}"
-    )
-
-
-def check_dtypes(
-    raws: list[RawDirective], scope: Scope, source: Source, mistakes: Mistakes
-) -> tuple[tuple[str, str], ...]:
-    """The types of the tensors and of ``acc``."""
-    names = (*tensors(scope.gemm).values(), "acc")
-    seen: dict[str, Span] = {}
-    for raw in raws:
-        with mistakes.caught():
-            _check_dtype_form(raw)
-        for argument in raw.arguments:
-            name = argument.name.text
-            with mistakes.caught():
-                if name in seen:
-                    raise Refusal(
-                        f"the type of {name} is given twice",
-                        at=argument.span,
-                        notes=first_given(source, seen[name]),
-                        hint="keep one of them",
-                    )
-                if scope.sure and name not in names:
-                    raise Refusal(
-                        f"there is no tensor {shown(name)}",
-                        at=argument.name.span,
-                        hint=f"dtype names {', '.join(names)}",
-                    )
-                seen[name] = argument.span
-                value = argument.value
-                if not isinstance(value, Word) or value.text not in DTYPES:
-                    raise _dtype(value.text if isinstance(value, Word) else "a set", value.span)
-    return tuple((name, DTYPES[0]) for name in names)
-
-
-def _check_dtype_form(raw: RawDirective) -> None:
-    if raw.operands:
-        name = shown(raw.operands[0].text)
-        raise Refusal(
-            f"dtype: {name} has no type beside it",
-            at=raw.operands[0].span,
-            hint=f"a type is given by name: dtype {name}=f32",
-        )
-    if not raw.arguments:
-        raise Refusal("dtype names no tensor", at=raw.span, hint="dtype A=f32 B=f32 C=f32 acc=f32")
-
-
-def _dtype(text: str, span: Span) -> Refusal:
-    meant = DTYPES_ELSEWHERE.get(text.lower())
-    return Refusal(
-        f"the type {shown(text)} is not in this version",
-        at=span,
-        hint=f"did you mean {meant}?" if meant else "f32 is the type supported now",
     )
 
 

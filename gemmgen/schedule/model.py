@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.source import Source, Span
 
@@ -34,7 +35,8 @@ class Gemm:
 
 
 DEFAULT_GEMM = Gemm(Access("C", ("m", "n")), Access("A", ("m", "k")), Access("B", ("k", "n")))
-DEFAULT_DTYPES = (("A", "f32"), ("B", "f32"), ("C", "f32"), ("acc", "f32"))
+Dtypes = tuple[tuple[str, DType], ...]
+DEFAULT_DTYPES: Dtypes = (("A", "f32"), ("B", "f32"), ("C", "f32"), ("acc", "f32"))
 
 
 @dataclass(frozen=True)
@@ -119,16 +121,17 @@ class Require:
 class Schedule:
     """A whole, canonical schedule: directives in ladder order, one value per set of facts.
 
-    ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to type names.  Spans are places
-    in ``source``.
+    ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to their types, and those of the
+    epilogue's tensors that are stored otherwise than c.  Spans are places in ``source``.
     """
 
     gemm: Gemm = DEFAULT_GEMM
     kernel: str = "gemm"
-    dtypes: tuple[tuple[str, str], ...] = DEFAULT_DTYPES
+    dtypes: Dtypes = DEFAULT_DTYPES
     target: str = "sm_80"
     assumes: tuple[Assume, ...] = ()
     requires: tuple[Require, ...] = ()
     directives: tuple[Directive, ...] = ()
     epilogue: Epilogue | None = None
+    dtype_span: Span = field(default=NOWHERE, compare=False)
     source: Source = field(default=Source(""), compare=False)

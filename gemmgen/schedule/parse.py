@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gemmgen.errors import Mistake, Mistakes, ScheduleError
+from gemmgen.ir.dtypes import DType
 from gemmgen.passes.specs import SPECS
 from gemmgen.schedule.canonical import canonical
 from gemmgen.schedule.contents import Contents, read_contents
 from gemmgen.schedule.directives import Checked, check_directive
+from gemmgen.schedule.dtypes import check_dtypes
 from gemmgen.schedule.epilogue import check_epilogue
 from gemmgen.schedule.heads import (
     assume_key,
     check_assume,
     check_default_kernel,
-    check_dtypes,
     check_kernel,
     check_require,
     check_target,
@@ -22,9 +23,11 @@ from gemmgen.schedule.heads import (
 )
 from gemmgen.schedule.model import (
     DEFAULT_GEMM,
+    NOWHERE,
     Assume,
     Choice,
     Directive,
+    Dtypes,
     Epilogue,
     Require,
     Schedule,
@@ -99,18 +102,19 @@ class _Checker:
 
     def schedule(self, settings: Settings, settled: bool = True) -> Schedule:
         """The canonical value; worth something where no mistake was recorded."""
-        contents = self.contents
         kernel = self._kernel()
         directives = self._directives(settings, settled)
+        dtypes = self._dtypes()
         return Schedule(
             self.scope.gemm,
             kernel,
-            check_dtypes(contents.dtypes, self.scope, self.source, self.mistakes),
+            dtypes,
             self._target(),
             self._assumes(),
             self._requires(),
             directives,
-            self._epilogue(kernel),
+            self._epilogue(kernel, dict(dtypes)["acc"]),
+            next((raw.span for raw in self.contents.dtypes), NOWHERE),
             self.source,
         )
 
@@ -196,8 +200,14 @@ class _Checker:
         words |= {letter: "a letter" for letter in letters(self.scope.gemm).values()}
         return words | {name: "a tensor" for name in tensors(self.scope.gemm).values()}
 
-    def _epilogue(self, kernel: str) -> Epilogue | None:
+    def _dtypes(self) -> Dtypes:
+        epilogues = self.contents.epilogues
+        uses = tuple(use for parsed, _ in epilogues[:1] for use in parsed.uses)
+        known = None if "fuse_epilogue" in self.contents.broken else uses
+        return check_dtypes(self.contents.dtypes, self.scope, known, self.source, self.mistakes)
+
+    def _epilogue(self, kernel: str, acc: DType) -> Epilogue | None:
         epilogue = self._once("fuse_epilogue", self.contents.epilogues)
         if epilogue is None:
             return None
-        return check_epilogue(*epilogue, self.scope, kernel, self.source, self.mistakes)
+        return check_epilogue(*epilogue, self.scope, kernel, acc, self.source, self.mistakes)

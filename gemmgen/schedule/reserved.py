@@ -62,17 +62,17 @@ _PATTERNS = (
 
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
-    unfused ahead GROUP STAGES THREADS shared_memory blocks error stream
+    unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream
     """)
 """Names that the emitted text uses whatever the schedule."""
 
-STEMS = ("_shared", "_frag", "_next", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
+STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 CONSTANTS = {"B": "block tile", "T": "micro-tile", "W": "warp tile", "P": "piece", "L": "lanes"}
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 
-VARIABLES = ("tile", "blocks", "thread", "reg", "step", "pair", "end", "next")
+VARIABLES = ("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round")
 """First words of the emitted text's variables along a letter: ``tile_k``."""
 
 

@@ -21,6 +21,14 @@ def letters(gemm: Gemm) -> dict[str, str]:
     return {"<m>": m, "<n>": n, "<k>": k}
 
 
+def spelt(name: str, letters: dict[str, str]) -> str:
+    """An argument's name in a specification with its roles replaced: ``tile_k`` of
+    ``tile_<k>``."""
+    for role, letter in letters.items():
+        name = name.replace(role, letter)
+    return name
+
+
 def tensors(gemm: Gemm) -> dict[Role, str]:
     """The tensors' names by role, in the order a, b, c."""
     return {"a": gemm.a.tensor, "b": gemm.b.tensor, "c": gemm.c.tensor}

@@ -12,7 +12,7 @@ Role = Literal["a", "b", "c"]
 class ArgumentSpec:
     """One ``name=value`` of a directive.
 
-    ``name`` is a word, or one of the roles ``<m>``, ``<n>``, ``<k>``: the row, column and
+    ``name`` is a word, or has one of the roles ``<m>``, ``<n>``, ``<k>`` in it: the row, column and
     contracted letter of this schedule's ``gemm`` line.  ``identity`` is the value that equals the
     argument's absence (a directive whose every argument is at its identity is no directive).
     Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles stand for letters

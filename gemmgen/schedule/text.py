@@ -12,6 +12,7 @@ from gemmgen.schedule.model import (
     Require,
     Schedule,
 )
+from gemmgen.schedule.roles import tensors
 
 COLUMN = 16
 """Where operands and arguments begin, behind the directive's name."""
@@ -23,7 +24,8 @@ def format_schedule(schedule: Schedule) -> str:
     lines = [_gemm(schedule.gemm)]
     if schedule.kernel != plain.kernel:
         lines.append(f"kernel {schedule.kernel}")
-    types = [f"{name}={dtype}" for name, dtype in schedule.dtypes if dtype != "f32"]
+    known = {*tensors(schedule.gemm).values(), "acc"}
+    types = [f"{n}={dtype}" for n, dtype in schedule.dtypes if dtype != "f32" or n not in known]
     if types:
         lines.append(f"dtype {' '.join(types)}")
     if schedule.target != plain.target:

@@ -5,10 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from gemmgen.ir.dtypes import DType
+
 DEFAULT_TARGET = "sm_80"
 TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120")
-DTYPES = ("f32",)
-DTYPES_ELSEWHERE = {"float": "f32", "float32": "f32", "fp32": "f32", "single": "f32"}
+DTYPES: tuple[DType, ...] = ("f32", "f64", "f16", "bf16")
+_DTYPES_ELSEWHERE = (
+    ("f32", "float float32 fp32 single s sgemm binary32"),
+    ("f64", "double float64 fp64 d dgemm binary64"),
+    ("f16", "half float16 fp16 h hgemm __half half_t binary16"),
+    ("bf16", "bfloat16 bfloat nv_bfloat16 __nv_bfloat16 bfloat16_t b16"),
+)
+DTYPES_ELSEWHERE = {name: meant for meant, names in _DTYPES_ELSEWHERE for name in names.split()}
+DTYPES_LATER = (
+    ("tf32 tfloat32 fp32_tf32", "A=f32 B=f32 are multiplied with all their digits"),
+    (
+        "fp8 f8 e4m3 e5m2 f8e4m3 f8e5m2 f8e4m3fn float8 float8_e4m3 float8_e4m3fn float8_e5m2 fp4",
+        "f16 and bf16 are the smallest types",
+    ),
+    (
+        "int8 i8 s8 uint8 u8 int4 i4 int16 i16 int32 i32 int64 i64 int",
+        "f16 holds the integers up to 2,048 and sums in f32 those up to 16,777,216 exactly",
+    ),
+)
+"""Types that a version may lack, and what there is instead."""
 
 HEADS = ("gemm", "kernel", "dtype", "target", "assume", "require", "let")
 """The statements that are no directive, in the order in which a canonical text has them."""
@@ -38,7 +58,7 @@ FUNCTIONS = {
 EXAMPLES = {
     "gemm": "gemm C[m, n] = A[m, k] * B[k, n]",
     "kernel": "kernel my_gemm",
-    "dtype": "dtype A=f32 B=f32 C=f32 acc=f32",
+    "dtype": "dtype A=f16 B=f16 C=f32 acc=f32",
     "target": f"target {DEFAULT_TARGET}",
     "assume": "assume N % 4 == 0",
     "require": "require shared <= 48KiB",
@@ -50,7 +70,11 @@ EXAMPLES = {
     "register_block": "register_block m=8 n=8",
     "vectorize": "vectorize A B C width=4",
     "pad": "pad A by=4",
+    "swizzle": "swizzle A by=4 every=4 chunk=8",
     "double_buffer": "double_buffer A B",
+    "async_copy": "async_copy A B via=cp_async",
+    "unroll": "unroll k=4",
+    "launch_bounds": "launch_bounds blocks=2",
     "raster": "raster group=8",
     EPILOGUE: "fuse_epilogue relu(acc + bias[n])",
 }
@@ -58,9 +82,6 @@ EXAMPLES = {
 
 LATER = {
     "tensor_core": "the contraction is by `register_block` and fused multiply-adds for now",
-    "swizzle": "`pad A by=4` removes bank conflicts too",
-    "unroll": "remove the line: loops of constant length are left to the compiler's unrolling",
-    "launch_bounds": "remove the line: the block's size is fixed by `tile` and `register_block`",
     "split_k": "remove the line: one block computes the whole sum of its tile",
     "persistent": "remove the line: a block computes one tile",
     "cluster": "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",
@@ -138,6 +159,11 @@ _ELSEWHERE = (
     ),
     ("unroll", "Exo unroll_loop, CLBlast KWI", "unroll_loop unr ilp kwi"),
     ("cluster", "CUTLASS cluster shape", "cluster_shape"),
+    (
+        "launch_bounds",
+        "CUDA minBlocksPerMultiprocessor, Numba max_registers",
+        "min_blocks minblocks min_blocks_per_multiprocessor maxrregcount max_registers occupancy",
+    ),
     ("warp_specialize", "CUTLASS pingpong", "pingpong warp_specialized kernel_schedule"),
     ("gemm", "einsum, matmul", "matmul einsum compute mm gemv contract algorithm"),
     ("require", "Kernel Tuner restrictions", "restrictions constraint limit assert"),

@@ -129,7 +129,34 @@ inline void check(const Touch &touch, bool aligned) {
   }
 }
 
+size_t shared_offset(const Issue &issue) {
+  return static_cast<size_t>(reinterpret_cast<unsigned char *>(issue.target) - state.shared);
+}
+
 }  // namespace
+
+// Both addresses are multiples of the size, also where nothing is read.
+void check_issue(const Issue &issue) {
+  const auto *source = reinterpret_cast<const unsigned char *>(issue.source);
+  const auto *target = reinterpret_cast<const unsigned char *>(issue.target);
+  if (reinterpret_cast<uintptr_t>(source) % issue.bytes != 0) {
+    report_misaligned({source, issue.bytes, false, issue.pc});
+  }
+  if (issue.valid != 0) check({source, issue.valid, false, issue.pc}, false);
+  check({target, issue.bytes, true, issue.pc}, true);
+  begin_copy(shared_offset(issue), issue.bytes);
+}
+
+void check_landing(const Issue &issue) { end_copy(shared_offset(issue), issue.bytes); }
+
+void check_end(const Issue &first) {
+  const size_t offset = shared_offset(first);
+  const unsigned index = find_array(offset, first.bytes);
+  const auto within = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
+  const auto *target = reinterpret_cast<const unsigned char *>(first.target);
+  report(found(NOT_AWAITED, {target, first.bytes, true, first.pc}, {SHARED, index, within}));
+}
+
 }  // namespace gg
 
 #define GG_PC static_cast<uint32_t>(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))

@@ -8,21 +8,26 @@ from __future__ import annotations
 import re
 
 from gemmgen.sim.failures import CompileFailure
+from gemmgen.sim.layout import ELEMENTS, TYPE
 
-_WIDE = re.compile(r"reinterpret_cast<(?:const )?float([24]) \*>\(&(\w+)\[")
-_DECLARED = re.compile(r"(?:alignas\((\d+)\)[^;=(]*?)?\b(?:float|unsigned char) (\w+)\s*\[")
-_LAID = re.compile(r"\bfloat\(\*const (\w+)\)[^;=]*=\s*reinterpret_cast<[^>]*>\(\s*(\w+)")
+_VECTORS = {"float2": 8, "float4": 16, "double2": 16, "unsigned": 4, "uint2": 8, "uint4": 16}
+_WIDE = re.compile(rf"reinterpret_cast<(?:const )?({'|'.join(_VECTORS)}) \*>\(&(\w+)\[")
+_DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
+_LAID = re.compile(rf"\b(?:{TYPE})\(\*const (\w+)\)[^;=]*=\s*reinterpret_cast<[^>]*>\(\s*(\w+)")
 
 
 def check_alignment(text: str, file: str) -> None:
     """Raises CompileFailure for an array that a wide access goes to and whose declaration does not
     align it so."""
-    declared = {name: int(alignment or 4) for alignment, name in _DECLARED.findall(text)}
+    declared = {
+        name: int(alignment or ELEMENTS[stored])
+        for alignment, stored, name in _DECLARED.findall(text)
+    }
     for name, base in _LAID.findall(text):
         if base in declared:
             declared[name] = declared[base]
     for access in _WIDE.finditer(text):
-        needed, name = 4 * int(access[1]), access[2]
+        needed, name = _VECTORS[access[1]], access[2]
         if declared.get(name, needed) < needed:
             line = text.count("\n", 0, access.start()) + 1
             raise CompileFailure(

@@ -13,6 +13,8 @@ Kind = Literal[
     "misaligned",
     "divergent barrier",
     "arithmetic",
+    "under way",
+    "not waited for",
 ]
 
 
@@ -52,8 +54,8 @@ class Finding:
     ``name`` is the tensor's or the shared array's, ``index`` the element's (row, column; as many
     as the array has), outside the shape where the access is; both are empty where the mistake
     concerns none.  ``bytes`` is the size of the access.  ``other`` is the access that it conflicts
-    with, in a race, of two owners, at a divergent barrier.  ``declared`` is what the comment over a
-    shared array's declaration cites.
+    with, in a race, of two owners, at a divergent barrier, or the asynchronous copy that is under
+    way.  ``declared`` is what the comment over a shared array's declaration cites.
     """
 
     kind: Kind
@@ -94,11 +96,12 @@ class Finding:
         if self.declared and other is None:
             about = f"{about}; {self.declared}" if about else self.declared
         extra = f" ({about})" if about else ""
-        sentence = (
-            f"{self.kind}: {access.who()} {access.does()} {self.element}{wide}{extra} {where}"
-        )
+        does = "leaves with a copy under way to" if self.kind == "not waited for" else access.does()
+        sentence = f"{self.kind}: {access.who()} {does} {self.element}{wide}{extra} {where}"
         if other is None:
             return sentence
+        if self.kind == "under way":
+            return f"{sentence}; {other.who()} has not waited for its copy to it, at {other.at()}"
         block = f" of block {other.block}" if other.block != access.block else ""
         barrier = ", with no barrier between" if self.kind == "race" and not block else ""
         return f"{sentence}; {other.who()}{block} {other.does()} it{barrier}, at {other.at()}"

@@ -31,6 +31,7 @@ extern const GgIndex threadIdx, blockIdx, blockDim, gridDim;
 union GgArgument {
   int integer;
   float real;
+  double precise;
   void *pointer;
 };
 // Defined behind the kernel's text: calls the kernel with its arguments.
@@ -41,6 +42,15 @@ struct alignas(8) float2 {
 };
 struct alignas(16) float4 {
   float x, y, z, w;
+};
+struct alignas(16) double2 {
+  double x, y;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
 };
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
@@ -67,62 +77,29 @@ float tanhf(float);
 float erff(float);
 float sinf(float);
 float cosf(float);
+double fma(double, double, double);
+double fabs(double);
+double sqrt(double);
+double rint(double);
+double exp(double);
+double tanh(double);
+double erf(double);
 }
 
-#ifndef GG_RUNNER
-// cp.async, as late as it may be: from its issue to the wait for its group the target holds NaN.  That
-// shows a read without a wait, and, since the target changes at once, a copy into memory still read.
-// What a thread issues is kept in its own queue; a kernel ends with none under way.
-struct GgCopy {
-  float *target;
-  float values[4];
-  int width, group;
-};
-struct GgQueue {
-  GgCopy copies[512];
-  int count, group;
-};
-inline GgQueue &gg_queue() {
-  static GgQueue queues[1024];
-  return queues[threadIdx.x + threadIdx.y * blockDim.x];
+// cp.async, of which copies.cpp keeps account.
+extern "C" void gg_issue_copy(void *target, const void *source, int bytes, int valid);
+extern "C" void gg_commit_group();
+extern "C" void gg_await(int pending);
+template <typename T> __forceinline__ void gg_copy_async_4(T *target, const T *source, int valid) {
+  gg_issue_copy(target, source, 4, valid);
 }
-inline void gg_copy_async(float *target, const float *source, int width, int valid) {
-  GgQueue &queue = gg_queue();
-  if (queue.count == 512) __builtin_trap();
-  GgCopy &copy = queue.copies[queue.count++];
-  copy.target = target;
-  copy.width = width;
-  copy.group = queue.group;
-  for (int e = 0; e < width; ++e) {
-    copy.values[e] = 4 * e < valid ? source[e] : 0.0f;
-    target[e] = __builtin_nanf("");
-  }
+template <typename T> __forceinline__ void gg_copy_async_8(T *target, const T *source, int valid) {
+  gg_issue_copy(target, source, 8, valid);
 }
-inline void gg_copy_async_4(float *target, const float *source, int valid) {
-  gg_copy_async(target, source, 1, valid);
+template <typename T> __forceinline__ void gg_copy_async_16(T *target, const T *source, int valid) {
+  gg_issue_copy(target, source, 16, valid);
 }
-inline void gg_copy_async_8(float *target, const float *source, int valid) {
-  gg_copy_async(target, source, 2, valid);
-}
-inline void gg_copy_async_16(float *target, const float *source, int valid) {
-  gg_copy_async(target, source, 4, valid);
-}
-inline void gg_commit_group() { ++gg_queue().group; }
-template <int pending>
-inline void gg_wait_group() {
-  GgQueue &queue = gg_queue();
-  int kept = 0;
-  for (int i = 0; i < queue.count; ++i) {
-    GgCopy &copy = queue.copies[i];
-    if (copy.group + pending < queue.group) {
-      for (int e = 0; e < copy.width; ++e) copy.target[e] = copy.values[e];
-    } else {
-      queue.copies[kept++] = copy;
-    }
-  }
-  queue.count = kept;
-}
-#endif
+template <int pending> __forceinline__ void gg_wait_group() { gg_await(pending); }
 
 #if defined(__x86_64__) && defined(__FMA__)
 // g++ makes one instruction of -fmaf(a, b, c), which gives +0 where the text gives -0.
@@ -131,7 +108,13 @@ inline __attribute__((always_inline)) float gg_fused(float a, float b, float c) 
   __asm__("" : "+x"(result));
   return result;
 }
+inline __attribute__((always_inline)) double gg_fused_f64(double a, double b, double c) {
+  double result = __builtin_fma(a, b, c);
+  __asm__("" : "+x"(result));
+  return result;
+}
 #define fmaf gg_fused
+#define fma gg_fused_f64
 #endif
 
 inline int min(int a, int b) { return b < a ? b : a; }
@@ -153,5 +136,39 @@ inline float __int_as_float(int bits) {
   float x;
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
+}
+
+// The conversions of f16 and bf16, whose results are NVIDIA's: to the nearest, ties to even, what is
+// too large becomes infinity, and every NaN made here is the one with all bits of its significand.
+inline float gg_from_bf16(unsigned short bits) {
+  return __int_as_float(static_cast<int>(static_cast<unsigned>(bits) << 16));
+}
+inline unsigned short gg_to_bf16(float number) {
+  const unsigned bits = static_cast<unsigned>(__float_as_int(number));
+  if (number != number) return 0x7fff;
+  return static_cast<unsigned short>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+inline float gg_from_f16(unsigned short bits) {
+  const unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+  if (magnitude > 0x7c00) return __int_as_float(0x7fffffff);
+  if (magnitude == 0x7c00) return __int_as_float(static_cast<int>(sign | 0x7f800000));
+  if (magnitude >= 0x400) {  // the exponent's bias is 15, and 127 in a float
+    return __int_as_float(static_cast<int>(sign | ((magnitude << 13) + (112u << 23))));
+  }
+  const float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
+  return __int_as_float(static_cast<int>(sign | static_cast<unsigned>(__float_as_int(subnormal))));
+}
+inline unsigned short gg_to_f16(float number) {
+  const unsigned bits = static_cast<unsigned>(__float_as_int(number));
+  const unsigned sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  unsigned half = 0x7c00;                                   // 65520 and more is nearer to infinity
+  if (magnitude > 0x7f800000) return 0x7fff;
+  if (magnitude < 0x38800000) {                             // below 2^-14: a multiple of 2^-24
+    const float scaled = __int_as_float(static_cast<int>(magnitude)) + 0.5f;  // ulp(0.5) is 2^-24
+    half = static_cast<unsigned>(__float_as_int(scaled)) - 0x3f000000;
+  } else if (magnitude < 0x477ff000) {
+    half = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  }
+  return static_cast<unsigned short>(sign | half);
 }
 template <typename T> inline T __ldg(const T *pointer) { return *pointer; }

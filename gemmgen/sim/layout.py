@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ELEMENT_BYTES = 4
-
 _CONSTANTS = re.compile(r"constexpr int ([^;]+);")
 _SIZES = r"((?:\s*\[[^\]]*\])+)"
-_STATIC = re.compile(rf"__shared__[^;=]*?\bfloat (\w+){_SIZES};")
+ELEMENTS = {"float": 4, "double": 8, "unsigned short": 2, "unsigned char": 1}
+"""Bytes of the types that shared arrays have."""
+TYPE = "|".join(ELEMENTS)
+_STATIC = re.compile(rf"__shared__[^;=]*?\b({TYPE}) (\w+){_SIZES};")
 _DYNAMIC = re.compile(
-    rf"float\(\*const (\w+)\){_SIZES} =\s*reinterpret_cast<[^>]*>\(\s*(\w+)\s*(?:\+([^;]*))?\);"
+    rf"({TYPE})\(\*const (\w+)\){_SIZES} ="
+    r"\s*reinterpret_cast<[^>]*>\(\s*(\w+)\s*(?:\+([^;]*))?\);"
 )
 _SYMBOL = re.compile(
     r"\s*\d+: ([0-9a-f]+)\s+(0x[0-9a-f]+|\d+) TLS .*?(?:_ZZ\d+\w+?E\d+)?(\w+)$", re.MULTILINE
@@ -34,16 +36,17 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 @dataclass(frozen=True)
 class SharedArray:
     """``offset`` and ``bytes`` are in the segment of shared memory; ``shape`` is empty where the
-    text does not tell it."""
+    text does not tell it.  ``element`` counts bytes."""
 
     name: str
     offset: int
     bytes: int
     shape: tuple[int, ...]
+    element: int = 4
 
     def index(self, offset: int) -> tuple[int, ...]:
         """The element that begins ``offset`` bytes into the array."""
-        return unravel(offset // ELEMENT_BYTES, self.shape)
+        return unravel(offset // self.element, self.shape)
 
 
 def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -58,36 +61,40 @@ def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 def shared_arrays(text: str, program: Path) -> tuple[SharedArray, ...]:
     """The arrays of ``text``, at the places where ``program`` has them."""
     constants = _constants(text)
-    static = {found[1]: _shape(found[2], constants) for found in _STATIC.finditer(text)}
+    static = {
+        found[2]: (_shape(found[3], constants), ELEMENTS[found[1]])
+        for found in _STATIC.finditer(text)
+    }
     listed = subprocess.run(
         ["readelf", "--syms", "--wide", str(program)], capture_output=True, text=True
     )
     arrays: list[SharedArray] = []
     for place, size, name in _SYMBOL.findall(listed.stdout):
-        whole = SharedArray(name, int(place, 16), int(size, 0), static.get(name, ()))
+        whole = SharedArray(name, int(place, 16), int(size, 0), *static.get(name, ((), 4)))
         arrays += _within(whole, text, constants) or [whole]
     return tuple(arrays)
 
 
 def _within(whole: SharedArray, text: str, constants: Mapping[str, int]) -> list[SharedArray]:
     """The arrays that the text lays into dynamic shared memory, one behind another."""
-    begins: list[tuple[int, str, tuple[int, ...]]] = []
+    begins: list[tuple[int, str, tuple[int, ...], int]] = []
     sizes = dict(constants)
-    for name, tail, base, behind in _DYNAMIC.findall(text):
+    for stored, name, tail, base, behind in _DYNAMIC.findall(text):
         shape = _shape(tail, constants)
-        sizes[f"sizeof_{name}"] = math.prod(shape) * ELEMENT_BYTES
+        sizes[f"sizeof_{name}"] = math.prod(shape) * ELEMENTS[stored]
         expression = re.sub(r"sizeof\((\w+)\[0\]\)", r"sizeof_\1", behind)
         start = _evaluate(expression, sizes) if behind else 0
         if base != whole.name or start is None or not shape:
             return []
-        begins.append((start, name, shape))
+        begins.append((start, name, shape, ELEMENTS[stored]))
     arrays: list[SharedArray] = []
-    for i, (start, name, shape) in enumerate(begins):
+    for i, (start, name, shape, element) in enumerate(begins):
         end = begins[i + 1][0] if i + 1 < len(begins) else whole.bytes
         if not 0 <= start < end <= whole.bytes:
             return []
-        stages = (end - start) // (math.prod(shape) * ELEMENT_BYTES)
-        arrays.append(SharedArray(name, whole.offset + start, end - start, (stages, *shape)))
+        stages = (end - start) // (math.prod(shape) * element)
+        whole_shape = (stages, *shape)
+        arrays.append(SharedArray(name, whole.offset + start, end - start, whole_shape, element))
     return arrays
 
 

@@ -6,11 +6,11 @@ import mmap
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from gemmgen.reference import poison
+from gemmgen.formats import STORAGE, Stored, bits, poison
+from gemmgen.ir.dtypes import BYTES, DType
 
-Array = npt.NDArray[np.float32]
+Array = Stored
 
 _NORESERVE = 0x4000  # Linux's MAP_NORESERVE, which mmap has from Python 3.12 on
 
@@ -26,35 +26,41 @@ class Matrix:
     """``view`` (rows, cols) lies in ``memory``, whose other elements are poison.
 
     ``pitch`` elements separate two rows; ``start`` is the place of the first element in ``memory``.
+    Both arrays hold elements as they are stored (bf16: its bits).
     """
 
     view: Array
     memory: Array
     start: int
     pitch: int
+    dtype: DType = "f32"
 
     @staticmethod
-    def poisoned(rows: int, cols: int, pitch: int | None = None, *, offset: int = 0) -> Matrix:
+    def poisoned(
+        rows: int, cols: int, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
         """A matrix never written.  ``offset`` elements shift it from an aligned address."""
         pitch = cols if pitch is None else pitch
         assert pitch >= cols
         start = BAND + offset
-        memory = _aligned(start + rows * pitch + BAND)
-        memory[:] = poison(memory.size)
+        memory = _aligned(start + rows * pitch + BAND, dtype)
+        memory[:] = poison(memory.size, dtype)
         rectangle = memory[start : start + rows * pitch].reshape(rows, pitch)
-        return Matrix(rectangle[:, :cols], memory, start, pitch)
+        return Matrix(rectangle[:, :cols], memory, start, pitch, dtype)
 
     @staticmethod
-    def holding(values: Array, pitch: int | None = None, *, offset: int = 0) -> Matrix:
-        """A matrix that holds a copy of ``values`` (rows, cols)."""
-        matrix = Matrix.poisoned(len(values), values.shape[1], pitch, offset=offset)
+    def holding(
+        values: Array, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
+        """A matrix that holds a copy of the elements ``values`` (rows, cols)."""
+        matrix = Matrix.poisoned(len(values), values.shape[1], pitch, offset=offset, dtype=dtype)
         matrix.view[:] = values
         return matrix
 
     def touched(self) -> str | None:
         """Where memory beside the matrix was written, in words; None where it wasn't."""
         rows, cols = self.view.shape
-        beside = self.memory.view(np.uint32) != poison(self.memory.size).view(np.uint32)
+        beside = bits(self.memory) != bits(poison(self.memory.size, self.dtype))
         inside = beside[self.start : self.start + rows * self.pitch].reshape(rows, self.pitch)
         inside[:, :cols] = False
         if not beside.any():
@@ -70,8 +76,7 @@ class Matrix:
 
     def changed(self, before: Array) -> str | None:
         """Where the matrix differs in bits from ``before`` (rows, cols), in words."""
-        now = np.ascontiguousarray(self.view).view(np.uint32)
-        differs = now != np.ascontiguousarray(before).view(np.uint32)
+        differs = bits(self.view) != bits(before)
         if not differs.any():
             return None
         row, col = (int(i) for i in np.argwhere(differs)[0])
@@ -82,13 +87,15 @@ def sparse(values: Array, pitch: int) -> Array:
     """``values`` (rows, cols) with rows ``pitch`` elements apart, in memory of which only the pages
     of the rows exist: a matrix may span more than the machine has."""
     rows, cols = values.shape
-    memory = mmap.mmap(-1, rows * pitch * 4, flags=mmap.MAP_PRIVATE | _NORESERVE)
-    view = np.frombuffer(memory, np.float32).reshape(rows, pitch)[:, :cols]
+    size = values.dtype.itemsize
+    memory = mmap.mmap(-1, rows * pitch * size, flags=mmap.MAP_PRIVATE | _NORESERVE)
+    view = np.frombuffer(memory, values.dtype).reshape(rows, pitch)[:, :cols]
     view[:] = values
     return view
 
 
-def _aligned(count: int) -> Array:
-    raw = np.zeros(count * 4 + ALIGNMENT, np.uint8)
+def _aligned(count: int, dtype: DType) -> Array:
+    size = count * BYTES[dtype]
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
     skip = -raw.__array_interface__["data"][0] % ALIGNMENT
-    return raw[skip : skip + count * 4].view(np.float32)
+    return raw[skip : skip + size].view(STORAGE[dtype])

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.errors import CallError
+from gemmgen.formats import NAMES, STORAGE, Stored
 from gemmgen.interface import INT_MAX, Interface, Param
 from gemmgen.sim import process
 
-Array = npt.NDArray[np.float32]
-Argument = Array | int | float
+Array = npt.NDArray[np.generic]
+Argument = Stored | int | float
 
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
@@ -57,10 +58,18 @@ def _checked_int(param: Param, value: int | float) -> int:
     return int(value)
 
 
-def _checked_scalar(param: Param, value: int | float) -> float:
+def _checked_scalar(param: Param, value: int | float) -> float | process.Real:
+    if param.dtype == "f64":
+        return process.Real(float(value))
     if math.isfinite(value) and abs(value) > FLOAT_MAX:
         raise CallError(f"{param.name} = {value!r} is more than a float32 holds")
     return float(value)
+
+
+def _wanted(param: Param) -> str:
+    if param.dtype == "bf16":
+        return "an array of bfloat16 (or of its bits, uint16)"
+    return f"a {NAMES[param.dtype]} array"
 
 
 class _Packing:
@@ -74,13 +83,13 @@ class _Packing:
         self._written: set[int] = set()
         self._tensors: list[tuple[Param, Array, process.Pointer]] = []
 
-    def pack(self, param: Param, value: Argument) -> int | float | process.Pointer:
+    def pack(self, param: Param, value: Argument) -> int | float | process.Real | process.Pointer:
         if param.kind != "tensor":
             if isinstance(value, np.ndarray):
                 raise CallError(f"{param.name} must be a number, not an array")
             return _checked_scalar(param, value) if param.kind == "scalar" else int(value)
         if not isinstance(value, np.ndarray):
-            raise CallError(f"{param.name} must be a float32 array, not {value!r}")
+            raise CallError(f"{param.name} must be {_wanted(param)}, not {value!r}")
         self._check_tensor(param, value)
         root = _root(value, param.name)
         same = [i for i, other in enumerate(self._roots) if other is root]
@@ -115,6 +124,7 @@ class _Packing:
                 array.shape,
                 _strides(array),
                 param.read and param.name not in unreadable,
+                array.itemsize,
             )
             for param, array, pointer in self._tensors
         )
@@ -136,8 +146,9 @@ class _Packing:
 
     def _check_tensor(self, param: Param, array: Array) -> None:
         name = param.name
-        if array.dtype != np.float32:
-            raise CallError(f"{name} must be a float32 array, not {array.dtype}")
+        # Libraries that have bfloat16 store the same bits as we do.
+        if array.dtype.name != NAMES[param.dtype] and array.dtype != STORAGE[param.dtype]:
+            raise CallError(f"{name} must be {_wanted(param)}, not {array.dtype}")
         if param.written and not array.flags.writeable:
             raise CallError(f"{name} is written, but the array is read-only")
         shape = tuple(self._values[self._extent(letter)] for letter in param.indices)

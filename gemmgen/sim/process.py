@@ -18,7 +18,7 @@ from pathlib import Path
 from gemmgen.sim.failures import KernelFault, KernelTimeout
 
 _MAGIC = 0x67676D32
-_HEADER = struct.Struct("=IIQ8I")
+_HEADER = struct.Struct("=IIQ10I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
@@ -28,6 +28,8 @@ _ARGUMENT = struct.Struct("=IIQ")
 _ANSWER = struct.Struct("=IIQ")
 
 ORDERS = ("ascending", "descending", "shuffled")
+LANDINGS = ("late", "early")
+"""When asynchronous copies land: at the wait for them, or at once."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +69,34 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     readable: bool
+    element: int = 4
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number that the kernel takes in double precision."""
+
+    value: float
 
 
 @dataclass(frozen=True)
 class Launch:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 
-    ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels.
+    ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels; ``landing``
+    is one of ``LANDINGS``.
     """
 
     grid: int
     block: tuple[int, int]
     buffers: tuple[Buffer, ...]
-    arguments: tuple[int | float | Pointer, ...]
+    arguments: tuple[int | float | Real | Pointer, ...]
     order: str
     seed: int
     tensors: tuple[Tensor, ...] = ()
     arrays: tuple[tuple[int, int], ...] = ()
+    landing: str = "late"
 
 
 class Process:
@@ -183,6 +196,8 @@ def _head(launch: Launch, seconds: float) -> bytes:
             len(launch.arguments),
             len(launch.tensors),
             len(launch.arrays),
+            LANDINGS.index(launch.landing),
+            min((*(tensor.element for tensor in launch.tensors), 4)),
         )
     )
     for buffer in launch.buffers:
@@ -203,11 +218,13 @@ def _head(launch: Launch, seconds: float) -> bytes:
 
 def _tensor_head(tensor: Tensor) -> bytes:
     rank, fill = len(tensor.shape), (0,) * (_RANK - len(tensor.shape))
-    place = (tensor.pointer.buffer, rank, tensor.readable, 4, tensor.pointer.offset)
+    place = (tensor.pointer.buffer, rank, tensor.readable, tensor.element, tensor.pointer.offset)
     return _TENSOR.pack(*place, *tensor.shape, *fill, *tensor.strides, *fill)
 
 
-def _argument_head(argument: int | float | Pointer) -> bytes:
+def _argument_head(argument: int | float | Real | Pointer) -> bytes:
+    if isinstance(argument, Real):
+        return _ARGUMENT.pack(3, 0, struct.unpack("=Q", struct.pack("=d", argument.value))[0])
     if isinstance(argument, Pointer):
         return _ARGUMENT.pack(2, argument.buffer, argument.offset)
     if isinstance(argument, float):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gemmgen.sim.blame import blame
 from gemmgen.sim.findings import Access, Finding, Kind
-from gemmgen.sim.layout import SharedArray
+from gemmgen.sim.layout import TYPE, SharedArray
 
 _KINDS: tuple[Kind, ...] = (
     "race",
@@ -21,6 +21,8 @@ _KINDS: tuple[Kind, ...] = (
     "misaligned",
     "divergent barrier",
     "arithmetic",
+    "under way",
+    "not waited for",
 )
 _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
@@ -112,7 +114,7 @@ def _unpack(packed: bytes) -> _Record:
 
 def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Finding:
     kind = _KINDS[record.kind]
-    conflict = kind in ("race", "two owners", "divergent barrier")
+    conflict = kind in ("race", "two owners", "divergent barrier", "under way")
     name, detail = "", record.detail
     index: tuple[int, ...] = ()
     if record.target == _TENSOR and record.number < len(context.tensors):
@@ -139,7 +141,7 @@ def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Fin
 
 def _declaration(name: str, text: str) -> int:
     """The line that declares a shared array, or 0."""
-    declares = re.compile(rf"\bfloat(?: |\(\*const ){name}\b")
+    declares = re.compile(rf"\b(?:{TYPE})(?: |\(\*const ){name}\b")
     numbers = (i for i, line in enumerate(text.split("\n"), 1) if declares.search(line))
     return next(numbers, 0)
 

@@ -57,17 +57,21 @@ class CompiledKernel:
         arguments: Mapping[str, Argument],
         *,
         order: str = "ascending",
+        landing: str = "late",
         seed: int = 0,
         seconds: float = RUN_SECONDS,
         unreadable: Collection[str] = (),
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
 
-        A tensor is a float32 array that has the shape of its indices; the whole memory that it is
-        a view of goes with it, so that what a kernel writes beside the tensor is there to be seen.
+        A tensor is an array of its parameter's type (of bf16: the bits, in uint16) that has the
+        shape of its indices; the whole memory that it is a view of goes with it, so that what a
+        kernel writes beside the tensor is there to be seen.
         ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending``
-        or ``shuffled`` (by ``seed``, anew in each interval).  A checked kernel may not read the
-        tensors named in ``unreadable`` where it has not written them: C, where beta is 0.
+        or ``shuffled`` (by ``seed``, anew in each interval).  ``landing`` is when asynchronous
+        copies do: ``late``, as they are waited for, or ``early``, as they are issued.  A checked
+        kernel may not read the tensors named in ``unreadable`` where it has not written them: C,
+        where beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
@@ -75,9 +79,12 @@ class CompiledKernel:
         """
         if order not in process.ORDERS:
             raise CallError(f"order is one of {', '.join(process.ORDERS)}, not {order!r}")
+        if landing not in process.LANDINGS:
+            raise CallError(f"landing is one of {', '.join(process.LANDINGS)}, not {landing!r}")
         launch = pack_launch(self.interface, arguments, order, seed, frozenset(unreadable))
         if not launch.grid:
             return
+        launch = replace(launch, landing=landing)
         if self.checked:
             arrays = tuple((array.offset, array.bytes) for array in self._arrays)
             launch = replace(launch, arrays=arrays)

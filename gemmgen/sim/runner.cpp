@@ -44,6 +44,7 @@ void set_thread(unsigned thread) {
 
 void run_thread() {
   gg_call_kernel(state.arguments);
+  end_copies();
   state.line[state.thread] = 0;
 }
 

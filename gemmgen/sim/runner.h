@@ -2,6 +2,7 @@
 //
 //   runner.cpp  launches: blocks one after another, threads in an order, barriers
 //   fibers.cpp  one fiber for each thread of a block
+//   copies.cpp  asynchronous copies
 //   memory.cpp  buffers between guard pages, shared memory
 //   request.cpp what is asked on standard input and answered on standard output
 //   faults.cpp  what is found wrong, and what ends a run
@@ -33,6 +34,8 @@ struct Header {
   uint32_t milliseconds;
   uint32_t buffers, arguments;
   uint32_t tensors, shared_arrays;  // none where the kernel is not a checked build
+  uint32_t landing;                 // of asynchronous copies: 0 late, 1 early
+  uint32_t word;                    // bytes of the smallest element, at most 4
 };
 
 struct BufferHead {
@@ -50,7 +53,7 @@ struct Piece {
 };
 
 struct ArgumentHead {
-  uint32_t kind;  // 0 integer, 1 real, 2 pointer
+  uint32_t kind;  // 0 integer, 1 real (32 bits), 2 pointer, 3 real (64 bits)
   uint32_t buffer;
   uint64_t value;  // the bits of a number, or a byte offset into the buffer
 };
@@ -71,7 +74,17 @@ struct SharedArray {
   uint64_t offset, bytes;  // in the segment of shared memory
 };
 
-enum Kind : uint32_t { RACE, TWO_OWNERS, BOUNDS, UNWRITTEN, MISALIGNED, DIVERGENT, ARITHMETIC };
+enum Kind : uint32_t {
+  RACE,
+  TWO_OWNERS,
+  BOUNDS,
+  UNWRITTEN,
+  MISALIGNED,
+  DIVERGENT,
+  ARITHMETIC,
+  UNDER_WAY,  // touched between the issue of an asynchronous copy and the wait for it
+  NOT_AWAITED
+};
 enum Target : uint32_t { NOTHING, TENSOR, SHARED };
 
 struct Access {
@@ -140,6 +153,22 @@ void check_bands();
 void unmap_buffers();
 void find_shared();
 void poison_shared();
+
+// copies.cpp
+void end_copies();  // a thread leaves the kernel
+
+// An asynchronous copy: its first `valid` bytes are the source's, the others zeros.
+struct Issue {
+  void *target;
+  const void *source;
+  uint32_t bytes, valid;
+  uint32_t pc;
+};
+
+// accesses.cpp, in a checked build alone.
+[[gnu::weak]] void check_issue(const Issue &issue);
+[[gnu::weak]] void check_landing(const Issue &issue);
+[[gnu::weak]] void check_end(const Issue &first);  // of the copies that nobody waited for
 
 // fibers.cpp
 constexpr size_t STACK_BYTES = 64 * 1024;

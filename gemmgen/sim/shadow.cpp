@@ -14,6 +14,7 @@ struct Cell {
   uint32_t written, read;  // intervals; 0 is never
   uint32_t write_block, read_block;
   uint32_t write_pc, read_pc;
+  uint32_t under_way;  // the first interval of the block whose asynchronous copy has not landed
   uint16_t writer, reader, second_reader;
 };
 
@@ -21,6 +22,7 @@ Cell *shared_cells;
 Cell *tensor_cells[MAX_ARGUMENTS];  // of the tensors that the kernel writes
 size_t tensor_bytes[MAX_ARGUMENTS];
 uint32_t prepared_launch;
+size_t word_bytes = 4;  // that have one cell: the smallest element of the kernel
 
 Cell *map_cells(size_t bytes) {
   void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -37,12 +39,13 @@ size_t count_elements(const Tensor &tensor) {
 
 void prepare_launch() {
   prepared_launch = state.launch_interval;
+  word_bytes = state.header.word;
   if (shared_cells == nullptr && state.shared_bytes != 0) {
-    shared_cells = map_cells((state.shared_bytes / WORD + 1) * sizeof(Cell));
+    shared_cells = map_cells((state.shared_bytes / word_bytes + 1) * sizeof(Cell));
   }
   for (unsigned i = 0; i < state.header.tensors; ++i) {
     const Tensor &tensor = state.tensors[i];
-    const size_t bytes = count_elements(tensor) * (tensor.element / WORD) * sizeof(Cell);
+    const size_t bytes = count_elements(tensor) * (tensor.element / word_bytes) * sizeof(Cell);
     if (!state.buffers[tensor.buffer].head.writable || bytes <= tensor_bytes[i]) continue;
     if (tensor_cells[i] != nullptr) munmap(tensor_cells[i], tensor_bytes[i]);
     tensor_cells[i] = map_cells(bytes);
@@ -51,13 +54,13 @@ void prepare_launch() {
 }
 
 // What g++ fills a variable with that is never set.  A run shows it where it is used, but for a
-// product with zero, as beyond the last tile.
+// product with zero, as beyond the last tile.  Halves of a word may have the pattern by chance.
 bool holds_pattern(const Touch &touch) {
   constexpr uint32_t PATTERN = 0xfefefefe;
-  for (size_t word = 0; word + WORD <= touch.bytes; word += WORD) {
-    uint32_t value;
-    memcpy(&value, touch.address + word, sizeof value);
-    if (value == PATTERN) return true;
+  if (touch.bytes < 2) return false;
+  const size_t size = touch.bytes < sizeof PATTERN ? touch.bytes : sizeof PATTERN;
+  for (size_t at = 0; at + size <= touch.bytes; at += size) {
+    if (memcmp(touch.address + at, &PATTERN, size) == 0) return true;
   }
   return false;
 }
@@ -66,6 +69,10 @@ bool holds_pattern(const Touch &touch) {
 void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval;
+  if (cell.under_way == state.block_interval) {
+    report(found(UNDER_WAY, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
+    return;
+  }
   if (cell.written == now && cell.writer != me) {
     report(found(RACE, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
   }
@@ -143,16 +150,30 @@ Finding found(Kind kind, const Touch &touch, const Where &where, const Access &o
 void touch_shared(const Touch &touch, const Where &where, size_t offset) {
   if (prepared_launch != state.launch_interval) prepare_launch();
   if (!touch.write && holds_pattern(touch)) report(found(UNWRITTEN, touch, where));
-  for (size_t word = 0; word < touch.bytes; word += WORD) {
-    touch_word(shared_cells[(offset + word) / WORD], touch, where);
+  for (size_t word = 0; word < touch.bytes; word += word_bytes) {
+    touch_word(shared_cells[(offset + word) / word_bytes], touch, where);
+  }
+}
+
+void begin_copy(size_t offset, size_t bytes) {
+  for (size_t word = 0; word < bytes; word += word_bytes) {
+    shared_cells[(offset + word) / word_bytes].under_way = state.block_interval;
+  }
+}
+
+void end_copy(size_t offset, size_t bytes) {
+  for (size_t word = 0; word < bytes; word += word_bytes) {
+    Cell &cell = shared_cells[(offset + word) / word_bytes];
+    cell.under_way = 0;
+    cell.written = state.interval;
   }
 }
 
 void touch_tensor(const Touch &touch, const Where &where, size_t element) {
   if (prepared_launch != state.launch_interval) prepare_launch();
   const Tensor &tensor = state.tensors[where.index];
-  Cell *cells = tensor_cells[where.index] + element * (tensor.element / WORD);
-  for (size_t word = 0; word < touch.bytes / WORD; ++word) {
+  Cell *cells = tensor_cells[where.index] + element * (tensor.element / word_bytes);
+  for (size_t word = 0; word < touch.bytes / word_bytes; ++word) {
     touch_element(cells[word], touch, where, tensor.readable != 0);
   }
 }

@@ -5,8 +5,6 @@
 
 namespace gg {
 
-constexpr size_t WORD = 4;  // bytes that have one cell: the smallest element, f32
-
 struct Touch {
   const unsigned char *address;
   uint32_t bytes;
@@ -27,5 +25,10 @@ Finding found(Kind kind, const Touch &touch, const Where &where, const Access &o
 // kernel writes from its logical `element`.
 void touch_shared(const Touch &touch, const Where &where, size_t offset);
 void touch_tensor(const Touch &touch, const Where &where, size_t element);
+
+// An asynchronous copy to the segment of shared memory from `offset` has been issued (the write is
+// touched already), and has landed: what its thread has waited for, others see behind a barrier.
+void begin_copy(size_t offset, size_t bytes);
+void end_copy(size_t offset, size_t bytes);
 
 }  // namespace gg

@@ -12,6 +12,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+from gemmgen.emit.ctypes import STORED
 from gemmgen.errors import CannotCheck
 from gemmgen.interface import Interface, Param
 from gemmgen.sim.alignment import check_alignment
@@ -23,7 +24,7 @@ END = "// ---- end of kernel ----"
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
-_RUNNER = ("runner", "fibers", "memory", "faults", "request")
+_RUNNER = ("runner", "fibers", "copies", "memory", "faults", "request")
 _CHECKS = ("accesses", "shadow", "arithmetic")
 _RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
@@ -145,14 +146,15 @@ def _between_lines(text: str) -> tuple[str, int]:
 
 def _c_type(param: Param) -> str:
     if param.kind == "tensor":
-        return "float *" if param.written else "const float *"
-    return "float" if param.kind == "scalar" else "int"
+        return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
+    return STORED[param.dtype] if param.kind == "scalar" else "int"
 
 
 def _c_value(param: Param, index: int) -> str:
     if param.kind == "tensor":
-        return f"static_cast<float *>(arguments[{index}].pointer)"
-    return f"arguments[{index}].{'real' if param.kind == 'scalar' else 'integer'}"
+        return f"static_cast<{STORED[param.dtype]} *>(arguments[{index}].pointer)"
+    real = "precise" if param.dtype == "f64" else "real"
+    return f"arguments[{index}].{real if param.kind == 'scalar' else 'integer'}"
 
 
 @functools.cache

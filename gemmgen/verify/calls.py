@@ -9,13 +9,18 @@ from typing import Literal
 import numpy as np
 
 from gemmgen import reference
+from gemmgen.formats import Real, Stored, computing, held, stored
 from gemmgen.interface import Param
 from gemmgen.ir.build import problem_of
+from gemmgen.ir.dtypes import Types
+from gemmgen.ir.landing import LANDINGS, Landing
 from gemmgen.ir.problem import Problem
+from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.pipeline import Emitted
-from gemmgen.reference import F32, Inputs
+from gemmgen.reference import Inputs
 from gemmgen.schedule.roles import extent
 from gemmgen.sim.memory import Matrix
+from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
 from gemmgen.verify.outcome import Shape
@@ -26,7 +31,7 @@ Order = Literal["ascending", "descending", "shuffled"]
 OTHER_SCALAR = 0.75
 """What scalars of an epilogue get, beyond alpha and beta."""
 
-_MAKERS: Mapping[str, Callable[[int, int, int, int], Inputs]] = {
+_MAKERS: Mapping[str, Callable[[int, int, int, int, Types], Inputs]] = {
     "integers": reference.integers,
     "permutation": reference.permutation,
 }
@@ -42,12 +47,20 @@ class Case:
     beta: float = 0.0
     pad: int = 0
     order: Order = "ascending"
+    landing: Landing = "late"
 
     def text(self) -> str:
         m, n, k = self.shape
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
-        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}"
+        landing = ", copies landing early" if self.landing == "early" else ""
+        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}{landing}"
+
+
+def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
+    """When asynchronous copies may land: one is enough for a kernel that has none."""
+    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
+    return LANDINGS if copies else LANDINGS[:1]
 
 
 class Caller:
@@ -56,7 +69,7 @@ class Caller:
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
         self.problem = problem_of(emitted.schedule)
-        self._sums: dict[tuple[Shape, Data], tuple[Inputs, F32]] = {}
+        self._sums: dict[tuple[Shape, Data], tuple[Inputs, Real]] = {}
 
     def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
         """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
@@ -70,28 +83,35 @@ class Caller:
         values = solve(self.emitted, sizes, case.pad)
         scalars = _scalars(params, case)
         tensors = self._tensors(case, inputs, scalars)
-        placed = {p.name: self._place(p, tensors, values) for p in params if p.kind == "tensor"}
-        before = {name: matrix.view.copy() for name, matrix in placed.items()}
-        arguments: dict[str, F32 | int | float] = {**values, **scalars}
-        arguments |= {p.name: _shaped(p, placed[p.name]) for p in params if p.kind == "tensor"}
         unread = hides_c(problem) and scalars["beta"] == 0.0
+        placed = {
+            p.name: self._place(p, tensors, values, unread=unread)
+            for p in params
+            if p.kind == "tensor"
+        }
+        before = {name: matrix.view.copy() for name, matrix in placed.items()}
+        arguments: dict[str, Argument] = {**values, **scalars}
+        arguments |= {p.name: _shaped(p, placed[p.name]) for p in params if p.kind == "tensor"}
         kernel.run(
             {p.name: arguments[p.name] for p in params},
             order=case.order,
+            landing=case.landing,
             seed=sum(case.shape),
             unreadable=(problem.c.name,) if unread else (),
         )
         result = placed[problem.c.name].view
         result = result if problem.c.letters[0] == problem.m else result.T
-        want = self._wanted(acc, tensors, scalars) if result.size else Wanted(result, None)
+        empty = np.zeros(result.shape, computing(problem.accumulate))
+        want = self._wanted(acc, tensors, scalars) if result.size else Wanted(empty, None)
         return _difference(problem, placed, before, result, want)
 
-    def _inputs(self, case: Case) -> tuple[Inputs, F32]:
+    def _inputs(self, case: Case) -> tuple[Inputs, Real]:
         """A (M, K), B (K, N), C (M, N), and the product of the first two."""
         key = case.shape, case.data
         if key not in self._sums:
             m, n, k = case.shape
-            made = _MAKERS.get(case.data, reference.normal)(m, n, k, m + n + k)
+            make = _MAKERS.get(case.data, reference.normal)
+            made = make(m, n, k, m + n + k, self.problem.types)
             if case.data == "NaN in A":
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
             if case.data == "infinity in B":
@@ -99,15 +119,9 @@ class Caller:
             self._sums[key] = made, reference.sequential(made.a, made.b)
         return self._sums[key]
 
-    def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, F32]:
-        """Every tensor with rows and columns in the order of its roles.
-
-        A C that must not be read is poison.
-        """
-        problem = self.problem
-        c = inputs.c
-        if hides_c(problem) and scalars["beta"] == 0.0:
-            c = reference.poison(c.size).reshape(c.shape)
+    def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, Real]:
+        """Every tensor as numbers, with rows and columns in the order of its roles."""
+        problem, c = self.problem, inputs.c
         found = {problem.a.name: inputs.a, problem.b.name: inputs.b, problem.c.name: c}
         m, n, _ = case.shape
         for at, param in enumerate(self.emitted.interface.params):
@@ -117,21 +131,26 @@ class Caller:
                 rng = np.random.default_rng([at, m, n])
                 drawn = rng.integers(-5, 6, sizes) if case.data == "integers" else None
                 values = rng.standard_normal(sizes) if drawn is None else drawn
-                found[param.name] = values.astype(np.float32)
+                number = computing(problem.accumulate)
+                found[param.name] = held(values, param.dtype).astype(number)
         return found
 
-    def _place(self, param: Param, tensors: Mapping[str, F32], values: Mapping[str, int]) -> Matrix:
-        """A tensor in its storage order; an output that is not read was never written."""
+    def _place(
+        self, param: Param, tensors: Mapping[str, Real], values: Mapping[str, int], *, unread: bool
+    ) -> Matrix:
+        """A tensor in its storage order; an output that may not be read was never written."""
         emitted = self.emitted
         rows = tensors[param.name]
-        stored = rows.T if self._is_turned(param) else rows
-        stored = stored.reshape(1, -1) if len(param.indices) == 1 else stored
+        laid = rows.T if self._is_turned(param) else rows
+        laid = laid.reshape(1, -1) if len(param.indices) == 1 else laid
         pitch = dict(emitted.interface.pitch).get(param.name)
-        length = values[pitch] if pitch else stored.shape[1]
+        length = values[pitch] if pitch else laid.shape[1]
         step = alignment(emitted.interface, param.name)
-        if param.written and not param.read:
-            return Matrix.poisoned(len(stored), stored.shape[1], length, offset=step)
-        return Matrix.holding(stored, length, offset=step)
+        if param.written and (unread or not param.read):
+            size = len(laid), laid.shape[1], length
+            return Matrix.poisoned(*size, offset=step, dtype=param.dtype)
+        elements = stored(laid, param.dtype)
+        return Matrix.holding(elements, length, offset=step, dtype=param.dtype)
 
     def _is_turned(self, param: Param) -> bool:
         """Are the tensor's rows in memory the columns of its role?"""
@@ -139,7 +158,9 @@ class Caller:
         first = {problem.a.name: problem.m, problem.b.name: problem.k}.get(param.name, problem.m)
         return len(param.indices) == 2 and param.indices[0] != first
 
-    def _wanted(self, acc: F32, tensors: Mapping[str, F32], scalars: Mapping[str, float]) -> Wanted:
+    def _wanted(
+        self, acc: Real, tensors: Mapping[str, Real], scalars: Mapping[str, float]
+    ) -> Wanted:
         return wanted(self.problem, acc, tensors, scalars)
 
 
@@ -148,7 +169,7 @@ def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
     return {p.name: given.get(p.name, OTHER_SCALAR) for p in params if p.kind == "scalar"}
 
 
-def _marked(values: F32, mark: float) -> F32:
+def _marked(values: Real, mark: float) -> Real:
     """``values`` with ``mark`` in the middle, if there is one."""
     rows, columns = values.shape
     if not values.size:
@@ -156,15 +177,15 @@ def _marked(values: F32, mark: float) -> F32:
     return reference.placed(values, rows // 2, columns // 2, mark)
 
 
-def _shaped(param: Param, matrix: Matrix) -> F32:
+def _shaped(param: Param, matrix: Matrix) -> Stored:
     return matrix.view[0] if len(param.indices) == 1 else matrix.view
 
 
 def _difference(
     problem: Problem,
     placed: Mapping[str, Matrix],
-    before: Mapping[str, F32],
-    result: F32,
+    before: Mapping[str, Stored],
+    result: Stored,
     want: Wanted,
 ) -> str | None:
     for name, matrix in placed.items():
@@ -174,5 +195,5 @@ def _difference(
         changed = matrix.changed(before[name]) if name != problem.c.name else None
         if changed is not None:
             return f"the input {name} was written to: {changed}"
-    compared = reference.compare(result, want.value, want.bound)
+    compared = reference.compare(result, want.value, want.bound, problem.c.dtype)
     return None if compared.equal else f"{problem.c.name}: {compared.text()}"

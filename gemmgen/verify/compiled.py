@@ -8,8 +8,12 @@ from gemmgen.errors import CannotCheck
 from gemmgen.gpu import nvrtc
 from gemmgen.limits import meets
 from gemmgen.passes.async_copy import SINCE, AsyncCopy
+from gemmgen.passes.base import Said
+from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.pipeline import Emitted
-from gemmgen.target import TARGETS
+from gemmgen.residency import fits
+from gemmgen.schedule.model import Schedule
+from gemmgen.target import BF16_SINCE, TARGETS
 from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
 
 LAYER = "C3"
@@ -46,13 +50,23 @@ def architectures(emitted: Emitted) -> tuple[str, ...]:
         return (emitted.target,)
     used = emitted.interface.static_shared + emitted.interface.dynamic_shared
     copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
-    since = SINCE if copies else 0
+    converts = any(dtype == "bf16" for _, dtype in emitted.schedule.dtypes)
+    since = max(SINCE if copies else 0, BF16_SINCE if converts else 0)
+    x, y = emitted.interface.block
     fitting = [
         arch
         for arch in ARCHITECTURES
-        if TARGETS[arch].shared >= used and int(arch.removeprefix("sm_")) >= since
+        if TARGETS[arch].shared >= used
+        and int(arch.removeprefix("sm_")) >= since
+        and fits(TARGETS[arch], x * y, blocks_asked(emitted.schedule))
     ]
     return tuple(dict.fromkeys((*fitting, emitted.target)))
+
+
+def blocks_asked(schedule: Schedule) -> int:
+    """What ``launch_bounds`` says; 1 where it says nothing."""
+    said = Said.of(schedule, LaunchBounds.SPEC.name)
+    return (said.integer("blocks") if said else None) or 1
 
 
 def _complaint(emitted: Emitted, found: dict[str, nvrtc.Compiled]) -> str | None:

@@ -6,12 +6,14 @@ Each of its accesses is looked at while it runs: races, bounds, alignment, what 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import cycle, islice, product
 
 from gemmgen.errors import CannotCheck
+from gemmgen.ir.landing import Landing
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.verify.calls import Caller, Case, Data, Order
+from gemmgen.verify.calls import Caller, Case, Data, Order, landings_of
 from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed, skipped
 from gemmgen.verify.shapes import default_shapes
 
@@ -40,7 +42,7 @@ def check(subject: Subject) -> Outcome:
     except KernelFailure as failure:
         return failed(LAYER, f"g++ does not take the text: {failure}")
     try:
-        for case in cases(shapes):
+        for case in cases(shapes, landings_of(subject.emitted)):
             try:
                 complaint = caller.complaint(case, kernel)
             except KernelFailure as failure:
@@ -65,11 +67,17 @@ def _left(subject: Subject) -> str:
     return f"; of those asked for, {count} is left to a GPU" if count else ""
 
 
-def cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
+def cases(shapes: tuple[Shape, ...], landings: tuple[Landing, ...] = ("late",)) -> Iterator[Case]:
     """Small shapes with every alpha and beta, others with some; orders, paddings and data in turn.
 
-    Each kind of NaN and infinity is placed once per shape.
+    Each kind of NaN and infinity is placed once per shape; asynchronous copies land in each of
+    ``landings``.
     """
+    for case, landing in product(_cases(shapes), landings):
+        yield replace(case, landing=landing)
+
+
+def _cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
     pairs = cycle(product(FACTORS, FACTORS))
     orders, data, pads = cycle(_ORDERS), cycle(_DATA), cycle(_PADS)
     for at, shape in enumerate(shapes):

@@ -9,7 +9,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen import reference
+from gemmgen.fma import fused
+from gemmgen.formats import F64, TINY, UNIT, Real, computing
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
 from gemmgen.ir.expr import (
     Binary,
@@ -26,22 +27,21 @@ from gemmgen.ir.expr import (
 )
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
-from gemmgen.reference import F32, F64
 
 LIBRARY = frozenset({"exp", "tanh", "erf"})
 """Functions that C libraries round differently, by a few units in the last place."""
 
 LIBRARY_ULPS = 4
-_ULP = 2.0**-23
-_TINY = 2.0**-140
+_TINY = {"f32": 2.0**-140, "f64": 2.0**-1060}
 OLD = "old"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What C must be; ``bound`` (None: the very bits) where a library function takes part."""
+    """What C must be, before it is rounded to its type; ``bound`` (None: the very bits) where a
+    library function takes part."""
 
-    value: F32
+    value: Real
     bound: F64 | None
 
 
@@ -67,16 +67,17 @@ def is_exact(problem: Problem) -> bool:
 
 
 def wanted(
-    problem: Problem, acc: F32, tensors: Mapping[str, F32], scalars: Mapping[str, float]
+    problem: Problem, acc: Real, tensors: Mapping[str, Real], scalars: Mapping[str, float]
 ) -> Wanted:
     """C (rows, columns) from the sums ``acc``; ``tensors`` broadcast to its shape.
 
     The arithmetic is the emitted text's: its spelling of functions, one rounding per operation.
     """
-    names: dict[str, Value] = {name: np.float32(value) for name, value in scalars.items()}
+    number = computing(problem.accumulate)
+    names: dict[str, Value] = {name: number(value) for name, value in scalars.items()}
     names["acc"] = acc
-    names[problem.m] = np.arange(len(acc), dtype=np.float32)[:, None]
-    names[problem.n] = np.arange(acc.shape[1], dtype=np.float32)
+    names[problem.m] = np.arange(len(acc), dtype=number)[:, None]
+    names[problem.n] = np.arange(acc.shape[1], dtype=number)
     if hides_c(problem):
         unread = scalars["beta"] == 0.0
         old = tensors[problem.c.name]
@@ -85,10 +86,14 @@ def wanted(
     value = arithmetic.result(None, 0.0)
     if not arithmetic.calls:
         return Wanted(value, None)
-    bound = LIBRARY_ULPS * _ULP * np.abs(value.astype(np.float64)) + _TINY
+    size = np.abs(value.astype(np.float64))
+    ulp = 2 * UNIT[problem.accumulate]
+    bound = LIBRARY_ULPS * ulp * size + _TINY[problem.accumulate]
+    if problem.c.dtype != problem.accumulate:
+        bound = bound + 2 * UNIT[problem.c.dtype] * size + TINY[problem.c.dtype]
     for call in range(arithmetic.calls):
         for sign in (-1.0, 1.0):
-            other = arithmetic.result(call, sign * LIBRARY_ULPS * _ULP)
+            other = arithmetic.result(call, sign * LIBRARY_ULPS * ulp)
             with np.errstate(all="ignore"):
                 moved = np.abs(other.astype(np.float64) - value.astype(np.float64))
             bound = bound + np.nan_to_num(moved, nan=0.0, posinf=0.0)
@@ -117,13 +122,17 @@ class _Arithmetic:
 
     problem: Problem
     names: Mapping[str, Value]
-    tensors: Mapping[str, F32]
+    tensors: Mapping[str, Real]
     shape: tuple[int, ...]
     calls: int = 0
     _moved: int | None = field(default=None)
     _by: float = 0.0
 
-    def result(self, moved: int | None, by: float) -> F32:
+    @property
+    def number(self) -> type[np.float32] | type[np.float64]:
+        return computing(self.problem.accumulate)
+
+    def result(self, moved: int | None, by: float) -> Real:
         """The value where library call ``moved`` is off by the share ``by`` of its result."""
         self.calls, self._moved, self._by = 0, moved, by
         spelling, value = _spelt(self.problem)
@@ -131,13 +140,13 @@ class _Arithmetic:
         with np.errstate(all="ignore"):
             for define in spelling.defines:
                 names[define.name] = self._of(define.value, names)
-            found = np.asarray(self._of(value, names), np.float32)
+            found = np.asarray(self._of(value, names), self.number)
         return np.broadcast_to(found, self.shape)
 
     def _of(self, expr: Expr, names: Mapping[str, Value]) -> Value:
         match expr:
             case Int(value) | Float(value):
-                return np.float32(value)
+                return self.number(value)
             case Var(name):
                 return names[name]
             case Element(buffer, _):
@@ -150,7 +159,7 @@ class _Arithmetic:
                 return np.logical_not(self._of(operand, names))
             case Select(condition, yes, no):
                 chosen = (self._of(part, names) for part in (condition, yes, no))
-                return np.where(*cast(tuple[npt.NDArray[np.bool_], F32, F32], tuple(chosen)))
+                return np.where(*cast(tuple[npt.NDArray[np.bool_], Real, Real], tuple(chosen)))
             case Call(function, arguments):
                 return self._call(function, [self._of(a, names) for a in arguments])
             case _:
@@ -159,14 +168,14 @@ class _Arithmetic:
     def _call(self, function: str, arguments: list[Value]) -> Value:
         if function == "fmaf":
             a, b, c = arguments
-            return reference.fma(a, b, c)
+            return fused(cast(Real, a), cast(Real, b), cast(Real, c))
         result = FUNCTIONS[function](*arguments)
         if function not in LIBRARY:
             return result
         number, self.calls = self.calls, self.calls + 1
         if number != self._moved:
             return result
-        return (np.asarray(result, np.float64) * (1.0 + self._by)).astype(np.float32)
+        return (np.asarray(result, np.float64) * (1.0 + self._by)).astype(self.number)
 
 
 def _binary(op: str, left: Value, right: Value) -> Value:

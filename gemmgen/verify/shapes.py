@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from gemmgen.errors import UsageError
 from gemmgen.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.pipeline import Emitted, rewrite
 from gemmgen.schedule.model import Assume, Schedule
@@ -64,7 +65,7 @@ def exactly(emitted: Emitted, shape: Shape) -> Shape:
     return shape
 
 
-STEP = 4
+STEP = 8
 """Elements by which the padding grows from tensor to tensor: wide accesses stay possible."""
 
 
@@ -112,7 +113,8 @@ def _rule(assume: Assume) -> Requirement:
 def alignment(interface: Interface, tensor: str) -> int:
     """Elements that a tensor's address must be a multiple of."""
     aligned = (r for r in interface.requirements if isinstance(r, Aligned))
-    return max((r.bytes // 4 for r in aligned if r.name == tensor), default=1)
+    sizes = {p.name: BYTES[p.dtype] for p in interface.params}
+    return max((r.bytes // sizes[tensor] for r in aligned if r.name == tensor), default=1)
 
 
 def _leading(emitted: Emitted) -> Iterator[tuple[str, str]]:

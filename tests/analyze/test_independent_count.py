@@ -33,9 +33,18 @@ SCHEDULES = {
     "vectorized": BLOCKED + "vectorize A B C width=4\npad A by=4\ndouble_buffer A B",
     "vectorized by two": BLOCKED + "vectorize A B C width=2\npad A by=2",
     "C transposed": "gemm C[n, m] = A[m, k] * B[k, n]" + BLOCKED + "vectorize A B C width=4",
+    "rounds of two tiles": BLOCKED + "double_buffer A B\nunroll k=2 tile_k=2",
     "warp_tiled": "tile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nwarp_tile m=32 n=32\n"
     "register_block m=4 n=8\nvectorize A B C width=4\npad A by=4\n"
     "double_buffer A B A.register B.register\nraster group=2",
+}
+SCHEDULES |= {
+    "async_copy": "gemm C[m, n] = A[k, m] * B[k, n]\ntile m=64 n=64 k=16\ncache_shared A B\n"
+    "register_block m=4 n=8\nvectorize A B C width=4\ndouble_buffer A B stages=4\n"
+    "double_buffer A.register B.register\nasync_copy A B via=cp_async",
+    "async_copy by two and one": "tile m=32 n=32 k=8\ncache_shared A[k, m] B\n"
+    "register_block m=2 n=2\nvectorize B.global width=2\ndouble_buffer A B stages=3\n"
+    "async_copy A B via=cp_async",
 }
 SHAPES: tuple[Shape, ...] = ((64, 64, 32), (71, 67, 45), (5, 130, 19))
 

@@ -28,6 +28,7 @@ SCHEDULES = [
     "tile m=24 n=16\nraster group=3",
     "tile m=16 n=12 k=6\ncache_shared A B\ndouble_buffer A B stages=3",
     TILE.format(k=4) + "vectorize A B C width=4\ndouble_buffer A B A.register B.register",
+    TILE.format(k=4) + "double_buffer A B\nunroll tile_k=2",
     TILE.format(k=8) + "assume lda == K\nassume N % 4 == 0\nvectorize A.global width=2",
 ]
 SHAPES: tuple[Shape, ...] = ((64, 64, 320), (35, 132, 334))

@@ -59,6 +59,17 @@ def test_a_mistake_leaves_the_old_output_as_it_was(tmp_path: Path):
     assert out.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
+def test_arch_is_refused_where_a_directive_asks_for_a_later_one(tmp_path: Path):
+    path, written = EXAMPLES / "async_copy.sched", tmp_path / "kernel.cu"
+    result = gemmgen("emit", path, "--arch", "sm_75", "-o", written)
+    assert result.exit_code == 2 and not result.stdout and not written.exists()
+    line = path.read_text().splitlines().index("async_copy      A B via=cp_async") + 1
+    assert f"{path}:{line}:1: error: cp.async is not there on sm_75" in result.stderr
+    assert "hint: target sm_80 or later" in result.stderr
+    for arch in ("sm_80", "sm_120"):
+        assert gemmgen("emit", path, "--arch", arch).exit_code == 0
+
+
 def test_arch_replaces_the_target():
     text = gemmgen("emit", EXAMPLES / "naive.sched", "--arch", "sm_90").stdout
     assert "//     target          sm_90\n" in text

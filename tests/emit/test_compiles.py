@@ -13,6 +13,9 @@ import pytest
 
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu import device, nvrtc, sass
+from gemmgen.passes.async_copy import SINCE
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CALLERS = Path(__file__).parent / "callers"
@@ -29,9 +32,16 @@ def text(name: str) -> str:
     return (GOLDEN / f"{name}.cu").read_text(encoding="utf-8")
 
 
+def is_for(name: str, arch: str) -> bool:
+    """Asynchronous copies are not on every GPU."""
+    return "cp.async" not in text(name) or int(arch.removeprefix("sm_")) >= SINCE
+
+
 @needs_nvrtc
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [(name, arch) for name in NAMES for arch in ARCHITECTURES if is_for(name, arch)],
+)
 def test_nvrtc_compiles_it_without_a_warning(name: str, arch: str) -> None:
     compiled = nvrtc.compile_text(text(name), arch)
     # A few registers may spill where two blocks share a multiprocessor.  An array of sums or
@@ -110,6 +120,41 @@ def test_the_vectorized_kernel_moves_16_bytes_at_a_time(arch: str) -> None:
     for opcode in ("LDG", "LDS", "STG", "STS"):
         wide = [i for i in instructions if i.is_a(opcode) and ".128" in i.opcode]
         assert wide, opcode
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ("sm_80", "sm_86", "sm_90"))
+def test_asynchronous_copies_pass_through_no_register(arch: str) -> None:
+    """LDGSTS moves 16 bytes at a time past L1, fills with zeros by itself, and is waited for behind
+    most of the arithmetic; the same schedule without the directive loads and stores."""
+    loop = sass.main_loop(code("async_copy", arch))
+    assert loop is not None
+    copies = [i for i in loop if i.is_a("LDGSTS")]
+    assert copies and all({"BYPASS", "128", "ZFILL"} <= set(i.opcode.split(".")) for i in copies)
+    assert sass.count(loop, "LDG", "STS") == 0
+    assert sass.count(loop, "LDGDEPBAR") == sass.count(loop, "DEPBAR") == 1
+    assert sass.overlap(loop) >= 0.7
+    lines = (GOLDEN.parents[1] / "examples" / "async_copy.sched").read_text("utf-8").splitlines()
+    without = "\n".join(line for line in lines if not line.startswith("async_copy"))
+    plain = nvrtc.compile_text(compile_source(Source(without)).text, arch).cubin
+    loop = sass.main_loop(sass.disassemble(plain))
+    assert loop is not None
+    assert sass.count(loop, "LDGSTS") == 0 and sass.count(loop, "LDG") and sass.count(loop, "STS")
+
+
+@needs_sass
+@pytest.mark.parametrize("width", (1, 2))
+def test_narrow_asynchronous_copies_are_of_their_width(width: int) -> None:
+    schedule = (
+        "tile m=32 n=32 k=8\ncache_shared A B\nregister_block m=4 n=4\n"
+        f"vectorize A.global B.global width={width}\ndouble_buffer A B\n"
+        "async_copy A B via=cp_async\n"
+    )
+    emitted = compile_source(Source(schedule))
+    instructions = sass.disassemble(nvrtc.compile_text(emitted.text, "sm_80").cubin)
+    copies = [i for i in instructions if i.is_a("LDGSTS")]
+    assert copies and all(("64" in i.opcode.split(".")) == (width == 2) for i in copies)
+    assert not any("128" in i.opcode for i in copies)
 
 
 @needs_sass

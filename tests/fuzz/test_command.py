@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gemmgen.cli import main
-from gemmgen.expand import registers
+from gemmgen.expand.ring import Ring
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 
@@ -29,7 +29,7 @@ def test_a_campaign_without_failures_exits_with_0() -> None:
 def test_a_failure_is_told_replayed_and_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(registers, "_before", lambda ring: ring.stage)
+    monkeypatch.setattr(Ring, "before", lambda ring: ring.stage)
     monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 2.0)
     done = fuzz("--count", "6", "--jobs", "1")
     assert done.exit_code == 1

@@ -9,10 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from gemmgen.expand import registers
+from gemmgen.expand.asynchronous import AsyncPipeline
+from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Trial, trial_at
 from gemmgen.fuzz.shrink import shrink
-from gemmgen.ir.expanded import Sync
+from gemmgen.ir.expanded import Await, Sync, Timed
 from gemmgen.lower import epilogue
 from gemmgen.lower.context import Context
 from gemmgen.passes.double_buffer import DoubleBuffer
@@ -37,7 +39,7 @@ def barrier_dropped(patch: pytest.MonkeyPatch) -> None:
 
 def stage_off_by_one(patch: pytest.MonkeyPatch) -> None:
     """The next tile goes where the present one is read."""
-    patch.setattr(registers, "_before", lambda ring: ring.stage)
+    patch.setattr(Ring, "before", lambda ring: ring.stage)
 
 
 def pad_off_by_one(patch: pytest.MonkeyPatch) -> None:
@@ -69,6 +71,15 @@ def old_c_always_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(epilogue, "_skips_old", lambda context, node: False)
 
 
+def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
+    """An asynchronous tile is read while it may be under way."""
+
+    def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
+        return (Await(self._ring().stages - 1), Sync())
+
+    patch.setattr(AsyncPipeline, "_landed", landed)
+
+
 def too_few_stages(patch: pytest.MonkeyPatch) -> None:
     """A pass that raises: no schedule may do that."""
     read = DoubleBuffer.read
@@ -87,6 +98,7 @@ BUGS: dict[Plant, set[str]] = {
     pad_off_by_one: {"misaligned", "IRError"},
     guard_dropped: {"out of bounds", "meaning", "wrong result", "fault", "two owners"},
     old_c_always_read: {"wrong result", "meaning", "never written", "out of bounds"},
+    one_group_too_few: {"meaning", "under way"},
     too_few_stages: {"AssertionError"},
 }
 

@@ -36,7 +36,10 @@ RUNGS = {
     "register_block": "register_block m=8 n=8 interleave=4",
     "vectorize": "vectorize A B C width=4",
     "pad": "pad A by=4",
+    "swizzle": "swizzle B by=2 every=1 chunk=4",
     "double_buffer": "double_buffer A B stages=2",
+    "unroll": "unroll k=1",
+    "launch_bounds": "launch_bounds blocks=1",
     "raster": "raster group=8",
 }
 """A right schedule of every directive, a line each."""
@@ -62,6 +65,11 @@ TAKEN = {
     ("register_block", "<m>", "7"): False,
     ("pad", "by", "0"): True,
     ("double_buffer", "stages", "7"): True,
+    ("swizzle", "by", "7"): False,
+    ("swizzle", "every", "7"): False,
+    ("swizzle", "chunk", "7"): False,
+    ("unroll", "<k>", "0"): True,
+    ("launch_bounds", "blocks", "0"): True,
     ("raster", "group", "7"): True,
 }
 """Numbers of the table that are values of an argument, or pass its range and are refused later."""
@@ -102,7 +110,7 @@ LET_NAMES = ("int", "NAN", "float4", "threadIdx", "__x", "300 characters")
 
 def written(spec: DirectiveSpec, argument: ArgumentSpec, value: str) -> str:
     """The right schedule with ``value`` for one argument of one directive."""
-    name = argument.name.strip("<>")
+    name = argument.name.replace("<", "").replace(">", "")
     line = RUNGS[spec.name]
     parts = [f"{name}={value}" if p.startswith(f"{name}=") else p for p in line.split(" ")]
     if not any(part.startswith(f"{name}=") for part in parts):
@@ -116,7 +124,7 @@ def number_rows() -> Iterator[Row]:
         for argument in spec.arguments:
             if argument.kind != "int":
                 continue
-            name = argument.name.strip("<>")
+            name = argument.name.replace("<", "").replace(">", "")
             line = 2 + list(RUNGS).index(spec.name)
             for label, value in NUMBERS.items():
                 text = written(spec, argument, value)
@@ -219,7 +227,11 @@ ROWS = (
         ("1,048,576 bytes needed",),
     ),
     Row("64 x 64 micro-tile", "tile m=256 n=256 k=8\nregister_block m=64 n=64\n", ("255",)),
-    Row("unroll 4096", "tile m=64 n=64 k=8\nunroll k=4096\n", ("unroll is not in this version",)),
+    Row(
+        "unroll 4096",
+        "tile m=64 n=64 k=8\nunroll k=4096\n",
+        ("x.sched:2:8:", "unroll k=4096 does not divide"),
+    ),
     Row(
         "stages 1000",
         "tile m=64 n=64 k=8\ncache_shared A B\nregister_block m=4 n=4\n"

@@ -82,4 +82,51 @@ kernel gemm
   out = alpha * acc + beta * out[col, row]
 """
 
-PROGRAMS = {"naive": NAIVE, "unfused": UNFUSED, "fast": FAST, "transposed": TRANSPOSED}
+HALVES = """\
+program C[m, n] = A[m, k] * B[k, n]
+  target sm_90
+  dtype A=f16 B=bf16 C=f16 bias=f32
+  epilogue acc + bias[n]
+kernel gemm
+  work m=64 n=64
+  global A[m, k] f16
+  global B[k, n] bf16
+  global C[m, n] f16
+  shared A_shared[m=64, k=8] f16   # cache_shared A[m, k]
+  register A_frag[m=64] f32 spread m=1x1x8x8 x=n   # register_block m=8 n=8
+  register B_frag[n=64] f32 spread n=1x1x8x8 x=n   # register_block m=8 n=8
+  register acc[m=64, n=64] f32 spread m=1x1x8x8 n=1x1x8x8 x=n   # register_block m=8 n=8
+  init acc
+  pipeline k by 8   # tile m=64 n=64 k=8
+    produce A_shared = A width=8   # cache_shared A[m, k]; vectorize A.global width=8
+    loop k
+      A_frag = A_shared
+      B_frag = B
+      acc += A_frag * B_frag
+  C = acc + bias[n] width=8   # fuse_epilogue acc + bias[n]; vectorize C width=8
+"""
+
+UNROLLED = """\
+program C[m, n] = A[m, k] * B[k, n]
+kernel gemm
+  work m=16 n=16
+  bounds blocks=2   # launch_bounds blocks=2
+  global A[m, k] f32
+  global B[k, n] f32
+  global C[m, n] f32
+  register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
+  init acc
+  pipeline k by 8 unroll=2   # unroll k=4 tile_k=2
+    loop k unroll=4   # unroll k=4 tile_k=2
+      acc += A * B
+  C = alpha * acc + beta * C[m, n]
+"""
+
+PROGRAMS = {
+    "naive": NAIVE,
+    "unfused": UNFUSED,
+    "fast": FAST,
+    "transposed": TRANSPOSED,
+    "halves": HALVES,
+    "unrolled": UNROLLED,
+}

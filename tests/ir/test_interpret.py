@@ -16,6 +16,7 @@ from gemmgen.ir.interpret import Trap, interpret
 from gemmgen.ir.lowered import (
     Assign,
     Block,
+    Break,
     Define,
     For,
     If,
@@ -162,6 +163,15 @@ def test_a_thread_that_left_does_nothing():
     assert all(math.isnan(v) for v in run(stays_out, Assign(out(), Float(1.0)))[5:])
     step = (Assign(out(), Call("float", (Var("i"),))), Leave(of("==", "i", X)))
     assert run(For("i", Int(0), Int(9), Int(1), step)) == [0, 1, 2, 3] * 2
+
+
+def test_a_loop_that_is_left_is_left_until_the_next_time():
+    """Blocks leave at different trips; all of them go on behind the loop."""
+    count = Assign("v", of("+", "v", 1))
+    inner = For("j", Int(0), Int(5), Int(1), (Break(of(">", "j", BLOCK)), count))
+    outer = For("i", Int(0), Int(3), Int(1), (inner,))
+    body = (Define("v", Int(0), mutable=True), outer, count)
+    assert run(*body, Assign(out(), Call("float", (Var("v"),)))) == [4] * 4 + [7] * 4
 
 
 def test_loops_count_as_written():

@@ -12,6 +12,7 @@ from gemmgen.ir.build import build
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Var
 from gemmgen.ir.nodes import (
     AxisSpread,
+    Bounds,
     Buffer,
     Contract,
     Copy,
@@ -25,6 +26,7 @@ from gemmgen.ir.nodes import (
     Program,
     Space,
     Spread,
+    Swizzle,
     Work,
 )
 from gemmgen.ir.problem import Problem, Tensor
@@ -34,7 +36,10 @@ from gemmgen.schedule.model import Epilogue, Schedule
 from .samples import FAST, NAIVE, PROGRAMS, UNFUSED
 
 BIASED = Call("relu", (Var("acc"),))
-HARD_NAMES = ("init", "loop", "raster", "width", "x", "by", "pipeline", "shared", "of", "spread")
+HARD_NAMES = (
+    *("init", "loop", "raster", "width", "x", "by", "pipeline", "shared", "of", "spread"),
+    *("bounds", "blocks", "unroll", "swizzle", "pad", "f32"),
+)
 
 
 def test_the_naive_program_prints_as_quoted():
@@ -101,7 +106,8 @@ def buffers(draw: st.DrawFn, name: str) -> Buffer:
     letters = tuple(draw(st.lists(names, min_size=1, max_size=2, unique=True)))
     order = tuple(draw(st.permutations(letters)))
     space = draw(st.sampled_from((Space.SHARED, Space.REGISTER)))
-    layout = Layout(order, draw(st.integers(0, 8)), draw(st.integers(1, 4)))
+    swizzle = draw(st.none() | st.builds(Swizzle, *(st.sampled_from((2, 4, 8)),) * 3))
+    layout = Layout(order, draw(st.integers(0, 8)), draw(st.integers(1, 4)), swizzle)
     shape = tuple((letter, draw(sizes)) for letter in letters)
     axes = tuple(AxisSpread(x, *(draw(sizes) for _ in range(4))) for x in letters)
     spread = Spread(axes, letters[0]) if draw(st.booleans()) else None
@@ -118,13 +124,20 @@ copies = st.builds(
 )
 orders = st.sampled_from(("rows", "serpentine", "zigzag"))
 contracts = st.builds(Contract, names, names, names, orders, st.just("fma"), origins)
-loops = st.builds(Loop, names, st.lists(copies | contracts, min_size=1, max_size=3).map(tuple))
+loops = st.builds(
+    Loop,
+    names,
+    st.lists(copies | contracts, min_size=1, max_size=3).map(tuple),
+    st.integers(0, 8),
+    origins,
+)
 pipelines = st.builds(
     Pipeline,
     names,
     sizes,
     st.lists(copies, max_size=2).map(tuple),
     st.lists(loops, min_size=1, max_size=2).map(tuple),
+    st.integers(1, 8),
     origins,
 )
 maps = st.builds(Map, st.just("OUT"), expressions(), st.sampled_from((1, 2, 4)), origins)
@@ -141,7 +154,8 @@ def programs(draw: st.DrawFn) -> Program:
     body = tuple(draw(st.lists(statements, max_size=4)))
     facts = draw(st.lists(st.sampled_from((Fact("N", 4), Fact("lda", equals="K")))).map(tuple))
     problem = Problem(c, a, b, m, n, k, draw(expressions()))
-    return Program(problem, "sm_80", (Kernel("kernel", work, (out, *tiles), body),), facts)
+    bounds = draw(st.just(Bounds()) | st.builds(Bounds, st.integers(1, 32), origins))
+    return Program(problem, "sm_80", (Kernel("kernel", work, (out, *tiles), body, bounds),), facts)
 
 
 @settings(max_examples=200, deadline=None)

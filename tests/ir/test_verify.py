@@ -10,7 +10,7 @@ from gemmgen.ir.nodes import Layout
 from gemmgen.ir.text import parse_program
 from gemmgen.ir.verify import FORM, USE, IRError, verify
 
-from .samples import FAST, NAIVE, PROGRAMS, TRANSPOSED, UNFUSED
+from .samples import FAST, NAIVE, PROGRAMS, TRANSPOSED, UNFUSED, UNROLLED
 
 SHARED_A = "shared A_shared[k=8, m=128] f32 pad=4 stages=2"
 PLANTED = [
@@ -28,6 +28,9 @@ PLANTED = [
     ("work_tiles_the_output", NAIVE, "work m=8 n=32", "work m=8 k=32"),
     ("work_tiles_the_output", FAST, "raster=8 ", "raster=0 "),
     ("work_tiles_the_output", NAIVE, "x=n", "x=k"),
+    ("bounds_and_loops_are_whole", UNROLLED, "blocks=2", "blocks=33"),
+    ("bounds_and_loops_are_whole", UNROLLED, "unroll=4", "unroll=3"),
+    ("bounds_and_loops_are_whole", UNROLLED, "unroll=2", "unroll=0"),
     ("global_buffers_are_the_problems", NAIVE, "global B[k, n]", "global B[n, k]"),
     ("pads_and_stages_have_a_place", FAST, "stages=3", "stages=0"),
     ("pads_and_stages_have_a_place", NAIVE, "global C[m, n] f32", "global C[m, n] f32 pad=4"),
@@ -37,6 +40,10 @@ PLANTED = [
         "acc[m=128, n=128] f32",
         "acc[m=128, n=128] f32 stages=2",
     ),
+    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle=3 every=1 chunk=4"),
+    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle=2 every=1 chunk=2"),
+    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle=64 every=1 chunk=4"),
+    ("swizzles_permute_rows", FAST, "pad=4", "pad=4 swizzle=2 every=1 chunk=4"),
     (
         "fragments_are_dealt_like_the_accumulator",
         FAST,
@@ -64,6 +71,8 @@ PLANTED = [
     ("widths_divide_what_they_move", FAST, "n=1x2x16x4", "n=1x4x16x2"),
     ("widths_divide_what_they_move", TRANSPOSED, "x_shared = x", "x_shared = x width=3"),
     ("wide_rows_stay_aligned", FAST, "pad=4", "pad=3"),
+    ("types_change_on_the_way_to_a_fragment", FAST, "m=128] f32 pad=4", "m=128] f16 pad=4"),
+    ("types_change_on_the_way_to_a_fragment", NAIVE, "acc[m=8, n=32] f32", "acc[m=8, n=32] f64"),
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + bias[m])"),
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + gamma)"),
 ]

@@ -177,6 +177,29 @@ OWN = {
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
     "bands of the naive kernel": _lines("raster group=2"),
+    "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
+    "all of k in threes": _lines("unroll k=3"),
+    "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),
+    "two tiles at a time": _lines(
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B A.register B.register",
+        "unroll k=4 tile_k=2",
+    ),
+    "two rounds of three stages": _lines(*BLOCKED, "double_buffer A stages=3", "unroll tile_k=6"),
+    "rounds of two rings": _lines(
+        *BLOCKED, "double_buffer A", "double_buffer B stages=3", "unroll tile_k=6"
+    ),
+    "tiles at a time, one stage": _lines("tile m=16 n=16 k=8", "cache_shared A", "unroll tile_k=3"),
+    "tiles at a time, nothing staged": _lines("tile m=16 n=16 k=8", "unroll k=2 tile_k=2"),
+    "rounds of whole tiles": _lines(
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "double_buffer A B stages=4",
+        "double_buffer A.register B.register",
+        "unroll tile_k=4",
+    ),
+    "four blocks": _lines(*BLOCKED, "launch_bounds blocks=4"),
     "pads of both": _lines(*BLOCKED, "pad A by=3", "pad B by=5", "double_buffer A B"),
     "more than 48 KiB of shared memory": _lines(
         "tile m=64 n=64 k=32",

@@ -20,8 +20,11 @@ GIVEN: dict[str, list[str]] = {
     "register_block": ["tile m=16 n=16"],
     "vectorize": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "register_block m=4 n=4"],
     "pad": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
+    "swizzle": ["tile m=64 n=16 k=16", "cache_shared A[k, m]", "register_block m=4 n=4"],
     "double_buffer": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
     "async_copy": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "double_buffer A"],
+    "unroll": ["tile m=16 n=16 k=8"],
+    "launch_bounds": ["tile m=16 n=16"],
     "raster": ["tile m=16 n=16"],
     "fuse_epilogue": [],
 }

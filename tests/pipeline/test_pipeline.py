@@ -28,7 +28,11 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "register_block",
         "vectorize",
         "pad",
+        "swizzle",
         "double_buffer",
+        "async_copy",
+        "unroll",
+        "launch_bounds",
         "raster",
         "fuse_epilogue",
     )

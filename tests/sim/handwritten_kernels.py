@@ -63,6 +63,7 @@ class Case:
     beta: float = 0.0
     pad: int = 0
     order: str = "ascending"
+    landing: str = "late"
 
 
 @functools.lru_cache(maxsize=64)
@@ -90,7 +91,9 @@ def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Compa
         want = reference.default_epilogue(acc, drawn.c, case.alpha, case.beta)
     matrices: dict[str, Matrix] = {}
     wide = any(isinstance(each, MultipleOf) for each in kernel.interface.requirements)
-    for i, (name, held) in enumerate((("A", drawn.a), ("B", drawn.b), ("C", drawn.c))):
+    turned = [p.name for p in kernel.interface.params if p.indices == ("k", "m")]
+    stored_a = np.ascontiguousarray(drawn.a.T) if turned else drawn.a
+    for i, (name, held) in enumerate((("A", stored_a), ("B", drawn.b), ("C", drawn.c))):
         pitch = held.shape[1] + (case.pad + 4 * i if case.pad else 0)  # so that swapped ones show
         if wide:
             pitch = -(-pitch // 4) * 4
@@ -100,7 +103,7 @@ def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Compa
         matrices["C"] = Matrix.poisoned(case.m, case.n, matrices["C"].pitch)
         values["C"] = matrices["C"].view
     unreadable = ("C",) if case.beta == 0 else ()
-    kernel.run(values, order=case.order, seed=1, unreadable=unreadable)
+    kernel.run(values, order=case.order, landing=case.landing, seed=1, unreadable=unreadable)
     result = reference.compare(matrices["C"].view, want)
     for name, matrix in matrices.items():
         beside = matrix.touched()

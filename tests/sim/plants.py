@@ -188,6 +188,102 @@ PLANTS = {
     ),
 }
 
+ASYNC = "async_copy A B via=cp_async"
+PLANTS |= {
+    "one group too few waited for": Plant(
+        "async_copy",
+        "wait_group<2>",
+        "wait_group<3>",
+        "under way",
+        "&A_shared[stage",
+        ASYNC,
+        WIDE,
+        2,
+    ),
+    "one group too few waited for at the start": Plant(
+        "async_copy", "wait_group<2>", "wait_group<3>", "under way", "&A_shared[0][0]", ASYNC, WIDE
+    ),
+    "the wait for a tile dropped": Plant(
+        "async_copy", "gg_wait_group<2>();", "", "under way", "&A_shared[stage", ASYNC, WIDE, 2
+    ),
+    "the barrier behind the wait dropped": Plant(
+        "async_copy", "__syncthreads();", "", "under way", "&A_shared[stage", ASYNC, WIDE, 2
+    ),
+    "the barrier before the wait": Plant(
+        "async_copy",
+        "gg_wait_group<2>();\n                __syncthreads();",
+        "__syncthreads();\n                gg_wait_group<2>();",
+        "race",
+        "&A_shared[stage",
+        ASYNC,
+        WIDE,
+    ),
+    "a stage overwritten while it is read": Plant(
+        "async_copy",
+        "fill = stage > 0 ? stage - 1 : STAGES - 1",
+        "fill = stage",
+        "under way",
+        "&A_frag[(k + 1) % 2][reg_m]",
+        ASYNC,
+        WIDE,
+    ),
+    "a group never committed": Plant(
+        "async_copy", "gg_commit_group();", "", "under way", "&A_shared[stage", ASYNC, WIDE, 2
+    ),
+    "the last copies not waited for": Plant(
+        "async_copy", "gg_wait_group<0>();", "", "not waited for", "&A_shared[", ASYNC, WIDE
+    ),
+    "the valid bytes of a piece rounded up": Plant(
+        "async_copy",
+        "(M - m < 4 ? M - m : 4)",
+        "4",
+        "out of bounds",
+        "&A[(long long)k * lda + m]",
+        ASYNC,
+        RAGGED,
+        2,
+    ),
+    "the guard of a copy dropped": Plant(
+        "async_copy",
+        "k < K && n < N ?",
+        "n < N ?",
+        "out of bounds",
+        "&B[(long long)k * ldb + n]",
+        ASYNC,
+        WIDE,
+        2,
+    ),
+    "no zeros behind the matrix": Plant(
+        "async_copy",
+        "gg_copy_async_16(&A_shared[ahead]",
+        "if (k < K && m < M) gg_copy_async_16(&A_shared[ahead]",
+        "never written",
+        "&A_shared[",
+        "cache_shared A[k, m] B[k, n]",
+        RAGGED,
+    ),
+    "a copy's source shifted by one": Plant(
+        "async_copy",
+        "&A[(long long)k * lda + m]",
+        "&A[(long long)k * lda + m + 1]",
+        "misaligned",
+        "&A[(long long)k * lda + m + 1]",
+        ASYNC,
+        WIDE,
+    ),
+    "a store to where a copy is under way": Plant(
+        "async_copy",
+        "gg_commit_group();",
+        "gg_commit_group();\n        A_shared[fill][A_k][A_m] = 0.0f;",
+        "under way",
+        "A_shared[fill][A_k][A_m] = 0.0f;",
+        ASYNC,
+        WIDE,
+        2,
+    ),
+}
+"""Asynchronous copies: found whenever they land."""
+
 WRONG_VALUES = {
     "the tail of K dropped": ("tiled", "tile_k < K;", "tile_k + BK <= K;", RAGGED),
     "a tile read transposed": ("tiled", "A_shared[k][thread_m]", "A_shared[thread_m][k]", RAGGED),

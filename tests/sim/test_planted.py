@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from plants import PLANTS, RAGGED, WRONG_VALUES
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.memory import sparse
 from gemmgen.sim.packing import Argument
-from gemmgen.sim.process import ORDERS
+from gemmgen.sim.process import LANDINGS, ORDERS
 
 
 @pytest.mark.parametrize("name", PLANTS)
@@ -22,8 +23,10 @@ def test_finds_at_its_line(name: str) -> None:
     changed = planted(emitted(plant.example).text, plant.old, plant.new, plant.nth)
     kernel = checked(plant.example, changed)
     lines = changed.split("\n")
-    for order in ORDERS:
-        case = Case(*list(vars(plant.case).values())[:-1], order=order)
+    for order, landing in itertools.product(ORDERS, LANDINGS):
+        if landing != LANDINGS[0] and "gg_copy" not in changed:
+            continue
+        case = replace(plant.case, order=order, landing=landing)
         with pytest.raises(KernelFault) as raised:
             complaint(plant.example, kernel, case)
         found = [each for each in raised.value.findings if each.kind == plant.kind]

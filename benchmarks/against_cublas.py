@@ -1,0 +1,103 @@
+"""The fastest schedules of ``examples/best`` beside cuBLAS, in one run, every result checked.
+
+    python benchmarks/against_cublas.py                 # a table
+    python benchmarks/against_cublas.py --json FILE     # and its rows as JSON
+
+Needs a GPU, CuPy and cuBLAS.  Random normal numbers, warm, medians, ours and cuBLAS's launches in
+turn (``gemmgen.gpu.timing``); cuBLAS is held to float32 (pedantic).  Exit code 1 where a result was
+wrong; a share under its target is shown and is no failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from passes import fused_row
+
+from gemmgen.gpu.bench import Entry, Row, bench
+from gemmgen.gpu.launch import Kernel
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
+
+HERE = Path(__file__).parent
+BEST = HERE.parent / "examples" / "best"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One schedule at one shape: milliseconds, and the rival's time over it."""
+
+    what: str
+    schedule: str
+    shape: str
+    ms: float
+    share: float
+    target: float
+    checked: bool
+    gpu: str
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
+    parser.add_argument("--only", metavar="WORD", default="", help="cases whose name has it")
+    arguments = parser.parse_args()
+    lines: list[Line] = []
+    for line in measured(arguments.only):
+        print(text(line), flush=True)
+        lines.append(line)
+    if arguments.json:
+        rows = json.dumps([asdict(line) for line in lines], indent=1)
+        Path(arguments.json).write_text(rows + "\n", encoding="utf-8")
+    return 0 if all(line.checked for line in lines) else 1
+
+
+def measured(only: str) -> Iterator[Line]:
+    """Every case of ``cases.toml``, measured."""
+    with (HERE / "cases.toml").open("rb") as file:
+        cases = tomllib.load(file)["case"]
+    for case in cases:
+        if only not in case["what"]:
+            continue
+        kernels = {name: kernel_of(name) for name in case["schedules"]}
+        for shape in case["shapes"]:
+            for row in rows_of(kernels, shape, case.get("passes", 0)):
+                if row.name in kernels:
+                    spelled = " ".join(f"{name}={size}" for name, size in row.shape)
+                    ms, share = row.ms or 0.0, row.share or 0.0
+                    known = (case["what"], row.name, spelled, ms, share, case["target"])
+                    yield Line(*known, row.checked, row.gpu)
+
+
+def kernel_of(name: str) -> Kernel:
+    """A schedule of ``examples/best``, compiled for this GPU."""
+    path = BEST / f"{name}.sched"
+    return Kernel.of(compile_source(Source(path.read_text(encoding="utf-8"), path.name)))
+
+
+def rows_of(kernels: dict[str, Kernel], shape: dict[str, int], passes: int) -> Iterable[Row]:
+    """The kernels at one shape, interleaved with cuBLAS, or with it and ``passes`` more kernels."""
+    if passes:
+        ((name, kernel),) = kernels.items()
+        return (fused_row(name, kernel, shape, passes),)
+    return bench([Entry(name, kernel) for name, kernel in kernels.items()], [shape])
+
+
+def text(line: Line) -> str:
+    """A line of the table."""
+    verdict = "" if line.share >= line.target else "  below its target"
+    checked = "" if line.checked else "  WRONG"
+    return (
+        f"{line.schedule:16s} {line.shape:24s} {line.ms * 1000:10.1f} us  {line.share:6.3f}"
+        f"  (target {line.target:.2f}){verdict}{checked}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Which banks a warp's threads touch together in a shared tile, and the swizzle that spreads them.
+
+A model of lowering's rules in integers alone: ``dealing`` shares a copy out piece by piece, the
+spread says which thread reads which element.  ``explain`` counts the same in the lowered code, and
+tests compare the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gemmgen.ir.edit import contraction, copies, wide_access
+from gemmgen.ir.nodes import Buffer, Copy, Kernel, Spread, Swizzle
+from gemmgen.target import WARP
+
+BANKS = 32
+MOST_WARPS = 4
+"""Warps that are looked at: the others do alike."""
+
+Place = tuple[int, int]
+"""A row and a column of the tile."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Threads served together: the places where their accesses begin, ``width`` elements each, and
+    how often the like happens in a step."""
+
+    places: tuple[Place, ...]
+    width: int
+    times: int
+
+
+def phases(kernel: Kernel, tile: Buffer) -> tuple[Phase, ...]:
+    """All phases of a step's stores to and reads from ``tile``, in some of the block's warps."""
+    threads = kernel.spread.threads
+    count = max(1, threads // WARP)
+    warps = sorted({at * (count - 1) // (MOST_WARPS - 1) for at in range(MOST_WARPS)})
+    found: list[Phase] = []
+    for warp in warps:
+        own = range(warp * WARP, min((warp + 1) * WARP, threads))
+        for copy in copies(kernel):
+            if copy.dst == tile.name:
+                found += _stores(kernel, copy, tile, own)
+        found += _reads(kernel, tile, own)
+    return tuple(found)
+
+
+def _stores(kernel: Kernel, copy: Copy, tile: Buffer, threads: range) -> Iterator[Phase]:
+    """Neighbouring threads have neighbouring pieces, in the order of global memory."""
+    outer, inner = kernel.buffer(copy.src).layout.order
+    per_row = tile.extent(inner) // copy.width
+    total, step = tile.extent(outer) * per_row, kernel.spread.threads
+    straight = tile.layout.order[-1] == inner
+    for first in range(0, total, step):
+        pieces = [first + thread for thread in threads if first + thread < total]
+        starts = [(piece // per_row, piece % per_row * copy.width) for piece in pieces]
+        if straight:
+            yield from _phases(starts, copy.width, 1)
+            continue
+        for e in range(copy.width):
+            yield from _phases([(column + e, row) for row, column in starts], 1, 1)
+
+
+def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
+    """Fragments, or operands read where they are used: the same for each step of k."""
+    copy = next((c for c in copies(kernel) if c.src == tile.name), None)
+    direct = tile.name in (contraction(kernel).a, contraction(kernel).b)
+    if copy is None and not direct:
+        return
+    width = copy.width if copy else 1
+    (letter,) = (x for x in tile.letters if x in dict(kernel.work.tile))
+    (k,) = (x for x in tile.letters if x != letter)
+    axis, spread = kernel.spread.axis(letter), kernel.spread
+    for register in range(0, axis.registers, width):
+        piece, e = divmod(register, axis.width)
+        starts: list[Place] = []
+        for thread in threads:
+            warp, lane = _position(spread, letter, thread)
+            at = ((warp * axis.pieces + piece) * axis.lanes + lane) * axis.width + e
+            starts.append((0, at) if tile.layout.order[-1] == letter else (at, 0))
+        yield from _phases(starts, width, tile.extent(k))
+
+
+def _position(spread: Spread, letter: str, thread: int) -> Place:
+    """The warp and the lane of a thread along ``letter``; both go along x first."""
+    x = spread.axis(spread.x)
+    (y,) = (a for a in spread.axes if a.letter != spread.x)
+    warp, lane = divmod(thread, x.lanes * y.lanes)
+    if letter == spread.x:
+        return warp % x.warps, lane % x.lanes
+    return warp // x.warps, lane // x.lanes
+
+
+def _phases(starts: list[Place], width: int, times: int) -> Iterator[Phase]:
+    """Accesses of 4 bytes go all at once, of 8 by half warps, of 16 by quarters."""
+    size = WARP // width
+    for first in range(0, len(starts), size):
+        yield Phase(tuple(starts[first : first + size]), width, times)
+
+
+def conflicts(found: Iterable[Phase], row: int, swizzle: Swizzle | None) -> int:
+    """Wavefronts beyond one a phase, with rows of ``row`` elements."""
+    return sum((_wavefronts(phase, row, swizzle) - 1) * phase.times for phase in found)
+
+
+def _wavefronts(phase: Phase, row: int, swizzle: Swizzle | None) -> int:
+    banks: list[set[int]] = [set() for _ in range(BANKS)]
+    for at, column in set(phase.places):
+        first = at * row + (swizzle.column(at, column) if swizzle else column)
+        for word in range(first, first + phase.width):
+            banks[word % BANKS].add(word)
+    return max(map(len, banks))
+
+
+def candidates(kernel: Kernel, tile: Buffer) -> tuple[Swizzle, ...]:
+    """Every swizzle that keeps wide accesses whole and permutes no more than the banks; those of
+    small patterns first."""
+    outer, inner = tile.layout.order
+    row, rows, widest = tile.extent(inner), tile.extent(outer), wide_access(kernel, tile)
+    found = [
+        Swizzle(by, every, chunk)
+        for by in _powers(2, BANKS)
+        for chunk in _powers(widest, BANKS // by)
+        if row % (by * chunk) == 0
+        for every in _powers(1, max(1, rows // 2))
+    ]
+    return tuple(sorted(found, key=lambda s: (s.period, s.by, s.every)))
+
+
+def _powers(first: int, last: int) -> tuple[int, ...]:
+    return tuple(1 << n for n in range(11) if first <= 1 << n <= last)

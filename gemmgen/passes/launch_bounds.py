@@ -1,0 +1,49 @@
+"""launch_bounds: how many blocks a multiprocessor shall hold at once, at the least.
+
+The compiler gives a thread as few registers as that takes, and spills where they are too few.  One
+block's barriers and loads pass while another one computes; on the other hand a thread with more
+registers reads each operand less often.  Without the directive it is 2 blocks where the arrays of a
+thread fit twice, else 1.  ``blocks=1`` leaves the registers to the compiler, ``blocks=0`` the
+choice to gemmgen, as without the line.
+
+    work m=16 n=16
+==> launch_bounds blocks=2
+    work m=16 n=16
+    bounds blocks=2   # launch_bounds blocks=2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.ir.edit import edit_main
+from gemmgen.ir.nodes import Bounds, Kernel, Program
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+
+
+@dataclass(frozen=True)
+class LaunchBounds:
+    """Whether so many blocks fit is told with the other limits, when threads and bytes are
+    known."""
+
+    SPEC: ClassVar = DirectiveSpec(
+        "launch_bounds",
+        arguments=(ArgumentSpec("blocks", minimum=0, maximum=32, required=True, identity=0),),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "register_block")
+
+    blocks: int
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> LaunchBounds:
+        return LaunchBounds(said.integer("blocks") or 0, said)
+
+    def apply(self, program: Program) -> Program:
+        def bound(kernel: Kernel) -> Kernel:
+            return replace(kernel, bounds=Bounds(self.blocks, (self.said.origin,)))
+
+        return edit_main(program, bound)

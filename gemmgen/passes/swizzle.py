@@ -1,0 +1,191 @@
+"""swizzle: permute the rows of a tile in shared memory, to spread a column over the banks.
+
+Rows are cut into chunks, and row r keeps its chunk c where chunk ``c ^ (r / every % by)`` would be:
+as good as a pad against bank conflicts, without its memory, and every row stays aligned.  ``by`` is
+the number of rows that differ, ``every`` how many rows in turn are alike, ``chunk`` (elements) the
+smallest part that stays together, at least as long as the widest access.  What is left out is
+chosen for the fewest conflicts; ``explain`` shows how many remain.
+
+    shared A_shared[k=16, m=64] f32
+==> swizzle A by=4 every=4 chunk=8
+    shared A_shared[k=16, m=64] f32 swizzle=4 every=4 chunk=8   # swizzle A by=4 every=4 chunk=8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
+from gemmgen.ir.nodes import Buffer, Kernel, Program
+from gemmgen.ir.nodes import Swizzle as Pattern
+from gemmgen.passes.banks import candidates, conflicts, phases
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.text import format_directive
+from gemmgen.source import Span
+
+ARGUMENTS = ("by", "every", "chunk")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a statement says of one operand: ``given`` of its arguments, each with its place."""
+
+    operand: Operand
+    given: Mapping[str, int]
+    places: Mapping[str, Span] = field(compare=False)
+    origin: str = ""
+
+    def place(self, name: str) -> Span:
+        return self.places.get(name, self.operand.span)
+
+
+@dataclass(frozen=True)
+class Swizzle:
+    SPEC: ClassVar = DirectiveSpec(
+        "swizzle",
+        operands=("a", "b"),
+        arguments=(
+            ArgumentSpec("by", maximum=32, identity=1),
+            ArgumentSpec("every", maximum=1024),
+            ArgumentSpec("chunk", maximum=64),
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "warp_tile", "register_block", "vectorize", "pad"),
+    )
+
+    wishes: tuple[Wish, ...]
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Swizzle:
+        wishes = (_wish(s, operand) for s in said.statements for operand in s.operands)
+        return Swizzle(tuple(wishes), said)
+
+    def apply(self, program: Program) -> Program:
+        for wish in self.wishes:
+            program = edit_main(program, lambda kernel, wish=wish: _permute(kernel, wish))
+        return program
+
+
+def _wish(statement: Directive, operand: Operand) -> Wish:
+    given = {a.name: a.value for a in statement.arguments if isinstance(a.value, int)}
+    places = {a.name: a.span for a in statement.arguments if a.span != NOWHERE}
+    return Wish(operand, given, places, format_directive(statement))
+
+
+def _permute(kernel: Kernel, wish: Wish) -> Kernel:
+    if wish.given.get("by") == 1:
+        return kernel
+    tensor = wish.operand.tensor
+    name = f"{tensor}_shared"
+    if not kernel.has(name):
+        raise Refusal(
+            f"swizzle {tensor}: {tensor} is not in shared memory",
+            at=wish.operand.span,
+            hint=f"add cache_shared {tensor}, or remove the line",
+        )
+    tile = kernel.buffer(name)
+    if tile.layout.pad:
+        raise Refusal(
+            f"swizzle {tensor}: its rows are padded already",
+            at=wish.operand.span,
+            notes=(f"pad {tensor} by={tile.layout.pad}; one of them is enough",),
+            hint=f"remove the line, or pad {tensor}",
+        )
+    _check(kernel, tile, wish)
+    pattern = _chosen(kernel, tile, wish)
+
+    def permute(buffer: Buffer) -> Buffer:
+        layout = replace(buffer.layout, swizzle=pattern)
+        return replace(buffer, layout=layout, origins=(*buffer.origins, wish.origin))
+
+    return edit_buffer(kernel, name, permute)
+
+
+def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
+    """What is said must be powers of two that keep wide accesses whole and fit into a row."""
+    tensor, widest = wish.operand.tensor, wide_access(kernel, tile)
+    letter = tile.layout.order[-1]
+    row = tile.extent(letter)
+    for name in ARGUMENTS:
+        value = wish.given.get(name, 1)
+        if value & (value - 1):
+            below = 1 << value.bit_length() - 1
+            raise Refusal(
+                f"swizzle {tensor} {name}={value} is no power of two",
+                at=wish.place(name),
+                notes=("places are told from bits of a row's number",),
+                hint=f"{name}={below}, or {name}={2 * below}",
+            )
+    chunk = wish.given.get("chunk", widest)
+    if chunk < widest:
+        raise Refusal(
+            f"swizzle {tensor} chunk={chunk} would tear the {widest}-wide accesses of {tile.name}",
+            at=wish.place("chunk"),
+            notes=(f"{widest} elements lie together, chunks of {chunk} do not",),
+            hint=f"chunk={widest}, or leave chunk out",
+        )
+    by = wish.given.get("by", 2)
+    if row % (by * chunk):
+        longest = row & -row
+        told = f"chunk={chunk}" if "chunk" in wish.given else f"chunks of {chunk}"
+        raise Refusal(
+            f"swizzle {tensor} by={by} does not fit the rows of {tile.name}",
+            at=wish.place("by"),
+            notes=(
+                f"by={by} x {told} = {by * chunk} elements; a row has {row} along {letter}, "
+                f"and {row} % {by * chunk} = {row % (by * chunk)}",
+            ),
+            hint=(
+                f"by={longest // chunk}"
+                if longest > chunk
+                else f"remove the line: pad {tensor} by={widest} needs no such rows"
+            ),
+        )
+
+
+def _chosen(kernel: Kernel, tile: Buffer, wish: Wish) -> Pattern:
+    """The pattern with the fewest conflicts, of those the smallest, in which the given arguments
+    are as given."""
+    if all(name in wish.given for name in ARGUMENTS):
+        return Pattern(*(wish.given[name] for name in ARGUMENTS))
+    row = tile.extent(tile.layout.order[-1])
+    found = phases(kernel, tile)
+    fitting = [
+        pattern
+        for pattern in candidates(kernel, tile)
+        if all(getattr(pattern, name) == value for name, value in wish.given.items())
+    ]
+    if not fitting:
+        return _nearest(kernel, tile, wish)
+    counted = ((conflicts(found, row, pattern), at) for at, pattern in enumerate(fitting))
+    least, at = min(counted)
+    plain = conflicts(found, row, None)
+    if least >= plain and not wish.given:
+        tensor = wish.operand.tensor
+        told = f"each phase of stores to and reads from {tile.name} is one wavefront as it is"
+        if plain:
+            told = f"in {len(fitting)} permutations {least} wavefronts too many at the least, "
+            told += f"and {plain} without"
+        raise Refusal(
+            f"swizzle {tensor}: no permutation of its rows has fewer bank conflicts",
+            at=wish.operand.span,
+            notes=(told,),
+            hint="remove the line",
+        )
+    return fitting[at]
+
+
+def _nearest(kernel: Kernel, tile: Buffer, wish: Wish) -> Pattern:
+    """What is given, beyond what a search looks at, with the smallest of the rest."""
+    return Pattern(
+        wish.given.get("by", 2),
+        wish.given.get("every", 1),
+        wish.given.get("chunk", wide_access(kernel, tile)),
+    )

@@ -1,0 +1,166 @@
+"""unroll: how many steps of a loop the compiled code takes at a time.
+
+``k=4`` is the loop over a tile's terms (the contracted letter's own name): steps are written out in
+fours, ``k=1`` writes one, the tile's whole length all of them, which is also what happens without
+the directive where threads have micro-tiles.  Fewer steps are shorter code, with more branches.
+``tile_k=4`` is the loop over tiles: it takes rounds of 4 tiles, in which the number of a tile's
+stage is a constant, and addresses in shared memory with it; the last round may end early.
+
+    pipeline k by 8
+      loop k
+        acc += A * B
+==> unroll k=4 tile_k=2
+    pipeline k by 8 unroll=2   # unroll k=4 tile_k=2
+      loop k unroll=4   # unroll k=4 tile_k=2
+        acc += A * B
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import lcm
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import edit_main, pipeline_of
+from gemmgen.ir.nodes import Buffer, Kernel, Loop, Pipeline, Program, Space, Statement
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import roles
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+
+MOST_FMAS = 32768
+"""Multiply-adds of a thread that ``tile_k`` may write out: half a MiB of instructions, which is
+several times what a multiprocessor keeps at hand."""
+
+
+@dataclass(frozen=True)
+class Unroll:
+    SPEC: ClassVar = DirectiveSpec(
+        "unroll",
+        arguments=(
+            ArgumentSpec("<k>", minimum=0, maximum=4096, identity=0),
+            ArgumentSpec("tile_<k>", maximum=64, identity=1),
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block", "double_buffer")
+
+    steps: int
+    tiles: int
+    letter: str
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Unroll:
+        _, _, k = roles(schedule.gemm)
+        return Unroll(said.integer(k) or 0, said.integer(f"tile_{k}") or 1, k, said)
+
+    def apply(self, program: Program) -> Program:
+        if not self.steps and self.tiles == 1:
+            k = self.letter
+            raise Refusal(
+                "unroll names no loop",
+                at=self.said.span,
+                hint=f"unroll {k}=4 for the loop over {k} in a tile, tile_{k}=2 for that over "
+                "tiles",
+            )
+        return edit_main(program, self._unroll)
+
+    def _unroll(self, kernel: Kernel) -> Kernel:
+        pipeline = pipeline_of(kernel)
+        if self.steps and pipeline is not None:
+            self._check_steps(kernel, pipeline)
+        if self.tiles > 1:
+            self._check_tiles(kernel, pipeline)
+        return replace(kernel, body=tuple(map(self._edit, kernel.body)))
+
+    def _edit(self, statement: Statement) -> Statement:
+        match statement:
+            case Loop():
+                return self._loop(statement)
+            case Pipeline(consume=loops, origins=origins):
+                loops = tuple(map(self._loop, loops))
+                if self.tiles == 1:
+                    return replace(statement, consume=loops)
+                origins = (*origins, self.said.origin)
+                return replace(statement, consume=loops, unroll=self.tiles, origins=origins)
+            case _:
+                return statement
+
+    def _loop(self, loop: Loop) -> Loop:
+        if not self.steps:
+            return loop
+        return replace(loop, unroll=self.steps, origins=(*loop.origins, self.said.origin))
+
+    def _check_steps(self, kernel: Kernel, pipeline: Pipeline) -> None:
+        k, step, steps = self.letter, pipeline.step, self.steps
+        ahead = [b.name for b in kernel.buffers if _alternates(b)]
+        legal = [n for n in range(1, step + 1) if step % n == 0]
+        legal = [n for n in legal if n % 2 == 0 or n == step or not ahead]
+        nearest = max((n for n in legal if n <= steps), default=legal[0])
+        hint = f"{k}={nearest}, all of it" if nearest == step else f"{k}={nearest}, or {k}={step}"
+        if step % steps:
+            raise Refusal(
+                f"unroll {k}={steps} does not divide the tile of {k}",
+                at=self.said.place(k),
+                notes=(f"the tile has {k}={step}, and {step} % {steps} = {step % steps}",),
+                hint=hint,
+            )
+        if steps not in legal:
+            tensor = ahead[0].removesuffix("_frag")
+            raise Refusal(
+                f"unroll {k}={steps} would keep {ahead[0]} in memory",
+                at=self.said.place(k),
+                notes=(
+                    "it has two slots, used in turn: after an odd number of steps the turns are "
+                    "changed, and registers can't be numbered while a kernel runs",
+                ),
+                hint=f"{hint}; or no double_buffer {tensor}.register",
+            )
+
+    def _check_tiles(self, kernel: Kernel, pipeline: Pipeline | None) -> None:
+        k, tiles = self.letter, self.tiles
+        place = self.said.place(f"tile_{k}")
+        if pipeline is None:
+            sizes = " ".join(f"{letter}={size}" for letter, size in kernel.work.tile)
+            raise Refusal(
+                f"unroll tile_{k}={tiles}: there is no loop over tiles of {k}",
+                at=place,
+                hint=f"tile {sizes} {k}=8 splits the contraction",
+            )
+        stages = {
+            b.name: b.layout.stages
+            for b in kernel.buffers
+            if b.space is Space.SHARED and b.layout.stages > 1
+        }
+        once_round = lcm(*stages.values())
+        if tiles % once_round:
+            raise Refusal(
+                f"unroll tile_{k}={tiles} does not come back to the same stages",
+                at=place,
+                notes=(
+                    ", ".join(f"{name} has {count} stages" for name, count in stages.items())
+                    + f", and {tiles} % {once_round} = {tiles % once_round}",
+                ),
+                hint=f"tile_{k}={-(-tiles // once_round) * once_round}",
+            )
+        sums = kernel.spread.registers
+        if tiles * pipeline.step * sums > MOST_FMAS:
+            raise Refusal(
+                f"unroll tile_{k}={tiles} makes the code of a thread too long",
+                at=place,
+                notes=(
+                    f"{tiles} tiles x {pipeline.step} terms x {sums} sums = "
+                    f"{tiles * pipeline.step * sums:,} multiply-adds, at most {MOST_FMAS:,}",
+                ),
+                hint=self._shorter(pipeline.step * sums, once_round),
+            )
+
+    def _shorter(self, fmas: int, once_round: int) -> str:
+        most = MOST_FMAS // fmas // once_round * once_round
+        return f"tile_{self.letter}={most}" if most > 1 else f"leave tile_{self.letter} out"
+
+
+def _alternates(buffer: Buffer) -> bool:
+    """Is this a fragment with two slots?"""
+    return buffer.space is Space.REGISTER and buffer.layout.stages > 1

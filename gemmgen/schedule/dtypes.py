@@ -1,0 +1,153 @@
+"""``dtype``: what tensors are stored as, and what sums are kept in."""
+
+from __future__ import annotations
+
+from gemmgen.errors import Mistakes, Refusal
+from gemmgen.ir.dtypes import DType
+from gemmgen.schedule.expressions import Use
+from gemmgen.schedule.heads import first_given
+from gemmgen.schedule.model import Dtypes
+from gemmgen.schedule.problem import Scope
+from gemmgen.schedule.raw import RawArgument, RawDirective, Word
+from gemmgen.schedule.roles import tensors
+from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, DTYPES_LATER
+from gemmgen.source import Source, Span, shown
+
+ACCUMULATORS: tuple[DType, ...] = ("f32", "f64")
+"""What sums can be kept in."""
+ACC = "acc"
+
+
+def check_dtypes(
+    raws: list[RawDirective],
+    scope: Scope,
+    uses: tuple[Use, ...] | None,
+    source: Source,
+    mistakes: Mistakes,
+) -> Dtypes:
+    """The types of the tensors and of ``acc``; ``uses`` are the epilogue's names (None: unknown).
+
+    A tensor of the epilogue has c's type where none is stated.
+    """
+    checker = _Checker(scope, uses, source)
+    for raw in raws:
+        with mistakes.caught():
+            _check_form(raw)
+        for argument in raw.arguments:
+            with mistakes.caught():
+                checker.add(argument)
+    with mistakes.caught():
+        checker.check_double()
+    return checker.dtypes()
+
+
+class _Checker:
+    """Collects what the ``dtype`` statements say, name by name."""
+
+    def __init__(self, scope: Scope, uses: tuple[Use, ...] | None, source: Source):
+        self.scope, self.source = scope, source
+        self.names = (*tensors(scope.gemm).values(), ACC)
+        own = () if uses is None else (use for use in uses if use.name not in self.names)
+        self.own = {use.name: use.indices is not None for use in own}
+        """The epilogue's own names: is each a tensor?"""
+        self.sure = scope.sure and uses is not None
+        self.stated: dict[str, tuple[DType, Span]] = {}
+        self.seen: dict[str, Span] = {}
+
+    def add(self, argument: RawArgument) -> None:
+        name, value = argument.name.text, argument.value
+        if name in self.seen:
+            raise Refusal(
+                f"the type of {name} is given twice",
+                at=argument.span,
+                notes=first_given(self.source, self.seen[name]),
+                hint="keep one of them",
+            )
+        self._check_name(argument.name)
+        self.seen[name] = argument.span
+        dtype = _known(value.text) if isinstance(value, Word) else None
+        if dtype is None:
+            raise _unknown(value.text if isinstance(value, Word) else "a set", value.span)
+        if name == ACC and dtype not in ACCUMULATORS:
+            raise Refusal(
+                f"sums kept in {dtype} are not in this version",
+                at=argument.span,
+                hint=f"acc=f32; C={dtype} rounds each sum once, at the end",
+            )
+        self.stated[name] = dtype, argument.span
+
+    def _check_name(self, word: Word) -> None:
+        name = word.text
+        if not self.sure or name in self.names or self.own.get(name):
+            return
+        if name in self.own:
+            raise Refusal(
+                f"{name} is a number of the epilogue, and has the type of acc",
+                at=word.span,
+                hint="leave it out: numbers are float, or double where acc=f64",
+            )
+        tensors_ = [own for own, is_tensor in self.own.items() if is_tensor]
+        raise Refusal(
+            f"there is no tensor {shown(name)}",
+            at=word.span,
+            hint=f"dtype names {', '.join((*self.names, *tensors_))}",
+        )
+
+    def dtype(self, name: str) -> DType:
+        """The stated type of a name, or the one it has without a statement."""
+        if name in self.stated:
+            return self.stated[name][0]
+        return "f32" if name in self.names else self.dtype(self.scope.gemm.c.tensor)
+
+    def check_double(self) -> None:
+        """f64 is all or nothing."""
+        if not self.scope.sure or set(self.seen) - set(self.stated):
+            return
+        names = [*self.names, *(name for name in self.stated if name not in self.names)]
+        double = [name for name in names if self.dtype(name) == "f64"]
+        others = [name for name in names if self.dtype(name) != "f64"]
+        if not double or not others:
+            return
+        first = min((self.stated[n][1] for n in double if n in self.stated), key=lambda s: s.start)
+        said = " and ".join(f"{name}={self.dtype(name)}" for name in others)
+        raise Refusal(
+            f"f64 is all or nothing, and {', '.join(double)} would meet {said}",
+            at=first,
+            notes=("sums of f64 products are kept in f64, and no other type holds their result",),
+            hint=f"dtype {' '.join(f'{name}=f64' for name in names)}",
+        )
+
+    def dtypes(self) -> Dtypes:
+        found = [(name, self.dtype(name)) for name in self.names]
+        usual = self.dtype(self.scope.gemm.c.tensor)
+        own = [name for name in self.own if name in self.stated and self.dtype(name) != usual]
+        return (*found, *((name, self.dtype(name)) for name in own))
+
+
+def _check_form(raw: RawDirective) -> None:
+    if raw.operands:
+        name = shown(raw.operands[0].text)
+        raise Refusal(
+            f"dtype: {name} has no type beside it",
+            at=raw.operands[0].span,
+            hint=f"a type is given by name: dtype {name}=f32",
+        )
+    if not raw.arguments:
+        raise Refusal("dtype names no tensor", at=raw.span, hint="dtype A=f16 B=f16 C=f32 acc=f32")
+
+
+def _known(text: str) -> DType | None:
+    return next((dtype for dtype in DTYPES if dtype == text), None)
+
+
+def _unknown(text: str, span: Span) -> Refusal:
+    small = text.lower()
+    meant = small if small in DTYPES else DTYPES_ELSEWHERE.get(small)
+    listed = f"the types are {', '.join(DTYPES)}"
+    later = next((why for names, why in DTYPES_LATER if small in names.split()), None)
+    told = (
+        f"the type {shown(text)} is not in this version"
+        if later
+        else f"there is no type {shown(text)}"
+    )
+    return Refusal(told, at=span, hint=f"did you mean {meant}?" if meant else later or listed)

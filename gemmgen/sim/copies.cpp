@@ -1,0 +1,127 @@
+// cp.async: copies that land some time between their issue and the wait for their group.  A launch
+// takes one of the two extremes, between which a kernel cannot tell:
+//
+//   late   the target holds NaN until the wait, so that a read without one shows
+//   early  the target holds the copy from its issue on, so that what is stored there before the
+//          wait, and should have been stored after it, shows
+//
+// In both the target changes at the issue, which shows a copy into memory that is still read.  The
+// source is read at the issue: no kernel writes what it copies from.
+
+#include "runner.h"
+
+#include <cstring>
+
+namespace gg {
+namespace {
+
+constexpr unsigned MAX_COPIES = 1 << 17;  // of a block, under way
+constexpr uint32_t LATE = 0;
+
+struct Copy {
+  void *target;
+  unsigned char values[16];
+  uint32_t bytes, group, pc;
+  Copy *next;
+};
+
+// A thread's copies in the order of their issue, and the number of the group that is open.
+struct Queue {
+  Copy *first, *last;
+  uint32_t group;
+};
+
+Copy pool[MAX_COPIES];
+Copy *free_copies;
+unsigned used;
+Queue queues[MAX_THREADS];
+
+Copy *take_copy() {
+  if (free_copies != nullptr) {
+    Copy *copy = free_copies;
+    free_copies = copy->next;
+    return copy;
+  }
+  if (used == MAX_COPIES) fault("a block has %u asynchronous copies under way", MAX_COPIES);
+  return &pool[used++];
+}
+
+size_t shared_offset(const void *target) {
+  return static_cast<size_t>(static_cast<const unsigned char *>(target) - state.shared);
+}
+
+Issue describe(const Copy &copy) {
+  return {copy.target, nullptr, copy.bytes, 0, copy.pc};
+}
+
+void land(const Copy &copy) {
+  if (state.header.landing == LATE) memcpy(copy.target, copy.values, copy.bytes);
+  if (check_landing != nullptr) check_landing(describe(copy));
+}
+
+void check_arguments(const Issue &issue) {
+  const unsigned x = threadIdx.x, y = threadIdx.y;
+  if (issue.valid > issue.bytes) {
+    fault("thread (%u, %u) copies %d valid bytes of %u", x, y, static_cast<int>(issue.valid),
+          issue.bytes);
+  }
+  const size_t offset = shared_offset(issue.target);
+  if (offset >= state.shared_bytes || issue.bytes > state.shared_bytes - offset) {
+    fault("thread (%u, %u) copies asynchronously to memory that is not shared", x, y);
+  }
+}
+
+void issue_copy(const Issue &issue) {
+  check_arguments(issue);
+  if (check_issue != nullptr) check_issue(issue);
+  Copy *copy = take_copy();
+  Queue &queue = queues[state.thread];
+  *copy = {issue.target, {}, issue.bytes, queue.group, issue.pc, nullptr};
+  memcpy(copy->values, issue.source, issue.valid);
+  if (state.header.landing == LATE) {
+    memset(copy->target, 0xff, copy->bytes);  // NaN
+  } else {
+    memcpy(copy->target, copy->values, copy->bytes);
+  }
+  (queue.first == nullptr ? queue.first : queue.last->next) = copy;
+  queue.last = copy;
+}
+
+// Lands the copies of all groups but the last `pending` that were committed, and not of the open one.
+void await(Queue &queue, uint32_t pending) {
+  while (queue.first != nullptr && queue.first->group + pending < queue.group) {
+    Copy *copy = queue.first;
+    queue.first = copy->next;
+    land(*copy);
+    copy->next = free_copies;
+    free_copies = copy;
+  }
+}
+
+}  // namespace
+
+void end_copies() {
+  Queue &queue = queues[state.thread];
+  if (queue.first != nullptr && check_end != nullptr) check_end(describe(*queue.first));
+  while (queue.first != nullptr) {
+    Copy *copy = queue.first;
+    queue.first = copy->next;
+    copy->next = free_copies;
+    free_copies = copy;
+  }
+  queue.group = 0;
+}
+
+}  // namespace gg
+
+extern "C" {
+void gg_issue_copy(void *target, const void *source, int bytes, int valid) {
+  const void *pc = __builtin_return_address(0);
+  gg::issue_copy({target, source, static_cast<uint32_t>(bytes), static_cast<uint32_t>(valid),
+                  static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc))});
+}
+void gg_commit_group() { ++gg::queues[gg::state.thread].group; }
+void gg_await(int pending) {
+  gg::await(gg::queues[gg::state.thread], static_cast<uint32_t>(pending));
+}
+}
