@@ -18,7 +18,7 @@ from gemmgen.tune.trial import Trial
 FIELD = (48, 24, 12, 6)
 """How many meet in each race."""
 SAMPLE = 5.0
-"""Milliseconds that a sample takes, at the least (``timing`` has as many launches as that takes)."""
+"""Milliseconds of a sample, at the least: ``timing`` has as many launches in it as that takes."""
 FEWEST, MOST = 5, 60
 """Rounds of a race."""
 SETUP = 3

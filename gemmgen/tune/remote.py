@@ -106,7 +106,7 @@ class RemoteLab:
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
-        self._connection = cast(Connection, ours)
+        self._connection = ours
         self._process = self._context.Process(target=serve, args=(theirs, self._make), daemon=True)
         self._process.start()
         theirs.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Literal, cast
 
@@ -117,13 +117,21 @@ def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
 def _trial(line: str) -> Trial | None:
     """A line's trial; None for a line that was cut off."""
     try:
-        values = cast(dict[str, object], json.loads(line))
-        settings = tuple((key, value) for key, value in _pairs(values.pop("settings")))
-        trial = Trial(settings=cast(Settings, settings), **cast(dict[str, int], values))
+        found = cast(dict[str, object], json.loads(line))
+        share = cast(list[float] | None, found["share"])
+        return Trial(
+            number=cast(int, found["number"]),
+            settings=cast(Settings, tuple(_pairs(found["settings"]))),
+            status=cast(Status, found["status"]),
+            code=cast(str, found["code"]),
+            registers=cast(int | None, found["registers"]),
+            spills=cast(int | None, found["spills"]),
+            ms=tuple(cast(list[float], found["ms"])),
+            share=None if share is None else tuple(share),
+            reason=cast(str, found["reason"]),
+        )
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    share = trial.share
-    return replace(trial, ms=tuple(trial.ms), share=None if share is None else tuple(share))
 
 
 def _pairs(values: object) -> list[tuple[str, list[Value]]]:

@@ -58,10 +58,8 @@ def section(tuned: Tuned) -> Section:
     )
     counts = tuned.state.count()
     told = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
-    legal = len(tuned.task.census.legal)
-    notes = (
-        f"{len(tuned.state.trials):,} of {legal:,} legal schedules in {tuned.seconds:.0f} s: {told}",
-    )
+    tried, legal = len(tuned.state.trials), len(tuned.task.census.legal)
+    notes = (f"{tried:,} of {legal:,} legal schedules in {tuned.seconds:.0f} s: {told}",)
     title = f"the best on an {tuned.here.name}, seed {tuned.task.seed}"
     return Section(title, ("", *header, "registers", "spills", *keys), rows, notes)
 

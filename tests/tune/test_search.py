@@ -82,7 +82,7 @@ def test_a_kernel_that_is_wrong_once_it_was_timed_does_not_win() -> None:
 def test_a_winner_that_fails_a_proof_gives_way_to_the_next() -> None:
     done = fakes.run(SPACE, CENSUS, unproved=is_best)
     _not_the_best(done)
-    assert [e for e in done.lab.events if e[0] == "prove"][0] == ("prove", BEST.number)
+    assert next(e for e in done.lab.events if e[0] == "prove") == ("prove", BEST.number)
 
 
 def _not_the_best(done: fakes.Run) -> None:

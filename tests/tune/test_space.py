@@ -71,13 +71,13 @@ def test_every_refusal_is_counted() -> None:
 
 
 def test_refuses_a_file_without_sets() -> None:
-    with pytest.raises(UsageError, match="x.sched has no set, so there is nothing to tune"):
+    with pytest.raises(UsageError, match=r"x\.sched has no set, so there is nothing to tune"):
         space("tile m=64 n=64\n")
 
 
 def test_refuses_a_space_that_takes_too_long() -> None:
     values = ", ".join(map(str, range(1, 200)))
-    with pytest.raises(UsageError, match="7,880,599 points .* --set tile.m=1"):
+    with pytest.raises(UsageError, match=r"7,880,599 points .* --set tile\.m=1"):
         space(f"tile m={{{values}}} n={{{values}}} k={{{values}}}\n")
 
 
