@@ -20,6 +20,12 @@ def end_with_parent() -> None:
         threading.Thread(target=wait_and_end, daemon=True).start()
 
 
+def serve_last() -> None:
+    """For many processes that keep every CPU busy: those who wait for their work go first."""
+    os.nice(10)
+    serve_quietly()
+
+
 def serve_quietly() -> None:
     """For a process whose parent decides when it ends: Ctrl-C is the parent's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gemmgen.tune.lab import Candidate, Finding, Lab, Reading
+from gemmgen.tune.lab import SAMPLE, Candidate, Finding, Lab, Reading
 from gemmgen.tune.legal import Legal
 from gemmgen.tune.search import Watched, value_of
 from gemmgen.tune.trial import Trial
 
 FIELD = (48, 24, 12, 6)
 """How many meet in each race."""
-SAMPLE = 5.0
-"""Milliseconds of a sample, at the least: ``timing`` has as many launches in it as that takes."""
 FEWEST, MOST = 5, 60
 """Rounds of a race."""
 SETUP = 3

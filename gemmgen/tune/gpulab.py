@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 from typing import cast
 
 import numpy as np
@@ -33,7 +32,7 @@ from gemmgen.ir.build import problem_of
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.roles import extent, roles
 from gemmgen.source import Source
-from gemmgen.tune.lab import Candidate, Finding, Here, Reading
+from gemmgen.tune.lab import SAMPLE, Candidate, Finding, Here, Reading, Screen
 from gemmgen.verify.epilogue import is_exact
 from gemmgen.verify.gpu import cases_of, reference_of
 from gemmgen.verify.outcome import Subject
@@ -45,6 +44,12 @@ CUBLAS = "cuBLAS"
 RAGGED = (127, 131, 257)
 WARM = 0.5
 """Seconds of cuBLAS before anything is timed: a GPU that did nothing has a low clock."""
+
+
+SCREENED = 2.0
+"""Milliseconds of a sample in a first timing."""
+TIMES = 3
+"""Launches of a rough timing."""
 
 
 class GpuLab:
@@ -76,9 +81,9 @@ class GpuLab:
         return tuple(self._checked(candidate) for candidate in candidates)
 
     def time(
-        self, candidates: Sequence[Candidate], rounds: int, slowest: float | None = None
+        self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
     ) -> tuple[Reading, ...]:
-        found = [self._timed(problem, candidates, rounds, slowest) for problem in self._problems]
+        found = [self._timed(problem, candidates, rounds, screen) for problem in self._problems]
         rivals = [rival for _, rival in found]
         return tuple(
             Reading(
@@ -127,7 +132,7 @@ class GpuLab:
         problem: _Problem,
         candidates: Sequence[Candidate],
         rounds: int,
-        slowest: float | None,
+        screen: Screen | None,
     ) -> tuple[dict[int, float], float | None]:
         """Milliseconds by point, and cuBLAS's."""
         if not self._warm:
@@ -135,15 +140,16 @@ class GpuLab:
             self._warm = True
         launches = {c.number: problem.launch(self._kernel(c)) for c in candidates}
         most = math.inf
-        if slowest is not None and problem.cublas is not None:
-            most = slowest * once(problem.cublas)
+        if screen is not None and problem.cublas is not None:
+            most = screen.slowest * once(problem.cublas)
         times = {number: once(launch) for number, launch in launches.items()}
         runs = {str(n): launch for n, launch in launches.items() if times[n] <= most}
         if problem.cublas is not None:
             runs[CUBLAS] = problem.cublas
         if not runs:
             return times, None
-        timings = time_interleaved(runs, warmup=0.0, rounds=rounds)
+        span = SAMPLE if screen is None else SCREENED
+        timings = time_interleaved(runs, warmup=0.0, rounds=rounds, span=span)
         rival = timings.pop(CUBLAS, None)
         times |= {int(name): timing.median for name, timing in timings.items()}
         return times, None if rival is None else rival.median
@@ -221,18 +227,22 @@ class _Problem:
 
 
 def once(launch: Callable[[], None]) -> float:
-    """Milliseconds of a launch, the first one left out, roughly."""
+    """Milliseconds of a launch, the first one left out, roughly.
+
+    The least of some: a hiccup of the driver's takes two milliseconds, and must not look like a
+    slow kernel.
+    """
     cp = cupy()
     launch()
     found: list[float] = []
-    for _ in range(2):
+    for _ in range(TIMES):
         start, end = cp.cuda.Event(), cp.cuda.Event()
         start.record()
         launch()
         end.record()
         end.synchronize()
         found.append(cp.cuda.get_elapsed_time(start, end))
-    return median(found)
+    return min(found)
 
 
 _SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH = 16, 13, 36, 37  # cudaDeviceAttr

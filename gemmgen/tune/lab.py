@@ -63,6 +63,17 @@ class Here:
     gpu: Gpu
 
 
+SAMPLE = 5.0
+"""Milliseconds between two events, at the least, where time is no object."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A first timing: what takes more than ``slowest`` times cuBLAS is timed roughly, and once."""
+
+    slowest: float
+
+
 class Lab(Protocol):
     """A place where kernels are measured, for given shapes."""
 
@@ -74,10 +85,10 @@ class Lab(Protocol):
         ...
 
     def time(
-        self, candidates: Sequence[Candidate], rounds: int, slowest: float | None = None
+        self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
     ) -> tuple[Reading, ...]:
         """Times candidates that were found right, in turns with each other and cuBLAS, and checks
-        what they left.  One that takes more than ``slowest`` times cuBLAS is timed once."""
+        what they left; with ``screen`` in haste."""
         ...
 
     def prove(self, candidate: Candidate, text: str) -> Finding | None:

@@ -23,8 +23,14 @@ INSTRUCTIONS = 3.0
 """Issue slots of an access with its address and its guard."""
 LOOP = 12.0
 """Issue slots of a step beside its accesses: counters, stages, the branch."""
-BANKS = 0.12
+BANKS = 0.03
 """The share of multiply-adds that wait for register banks where none share operands."""
+SPILL, SQUEEZE, MEMORIES = 2.0, 0.05, 15.0
+"""How much slower a kernel is that wants twice the registers it may have; the share that compilers
+save; how much slower where so much is missing (``MISSING``) that arrays end up in memory."""
+MISSING = 0.5
+ALONE = 0.3
+"""Of a scheduler's slots, what one warp leaves empty: instructions wait for each other."""
 ELEMENT = 4
 
 
@@ -39,7 +45,7 @@ def estimate(facts: Facts, shape: Shape, gpu: Gpu) -> float:
     steps = -(-k // step)
     share = min(resident, -(-blocks // gpu.sms))
     rounds = -(-blocks // (gpu.sms * share))
-    clocks = rounds * (steps * _step(facts, share, gpu) + _ends(facts, share))
+    clocks = rounds * (steps * _step(facts, share, gpu) + _ends(facts, share)) * _spilled(facts)
     compulsory = ELEMENT * (m * k + k * n + m * n) / gpu.memory
     through = ELEMENT * prod(shape) * (1 / rows + 1 / columns) / (gpu.l2 or 4 * gpu.memory)
     through *= 1.0 if facts.raster > 1 else 1.1
@@ -54,11 +60,16 @@ def waves(facts: Facts, shape: Shape, gpu: Gpu) -> float:
 
 def residents(facts: Facts, gpu: Gpu) -> int:
     """Blocks that a multiprocessor holds at once; 0 where not even one fits."""
-    registers = REGISTERS // (min(facts.registers, MAX_REGISTERS) * facts.threads)
+    registers = REGISTERS // (min(facts.registers, allowance(facts)) * facts.threads)
     taken = facts.shared + gpu.reserved
     return min(
         registers, gpu.shared // taken if taken else gpu.blocks, gpu.threads // facts.threads
     )
+
+
+def allowance(facts: Facts) -> int:
+    """Registers that a thread may have where a block is alone; more of them are spilled."""
+    return min(MAX_REGISTERS, REGISTERS // facts.threads)
 
 
 def ffma_share(facts: Facts) -> float:
@@ -92,16 +103,25 @@ def _step(facts: Facts, share: int, gpu: Gpu) -> float:
     """Clocks of a step of ``share`` blocks on one multiprocessor."""
     step = facts.tile[2]
     warps = share * facts.threads / WARP
-    fmas = step * facts.micro * warps / (gpu.lanes / WARP)
+    each = max(1.0, warps / SCHEDULERS)  # a warp stays with its scheduler
+    filled = _filled(warps / SCHEDULERS)
+    fmas = step * facts.micro * each * max(1.0, SCHEDULERS * WARP / gpu.lanes)
     fmas *= 1.0 if facts.reuse else 1.0 + BANKS
-    issue = (
-        max(fmas, step * facts.micro * warps / SCHEDULERS) + _overhead(facts) * warps / SCHEDULERS
-    )
     port = warps * sum(_port(x, facts) for x in (facts.a, facts.b))
-    busy = max(issue, port)
-    over = max(0, facts.registers - MAX_REGISTERS)
-    spilled = 2.0 * over * step * warps / SCHEDULERS
-    return busy + spilled + _waits(facts, busy, share, warps)
+    busy = max((fmas + _overhead(facts) * each) / filled, port)
+    return busy + _waits(facts, busy, share, each)
+
+
+def _filled(warps: float) -> float:
+    """The share of its slots that a scheduler fills with so many warps; below one, some have none
+    and nothing fills the waits of the others."""
+    return warps / (warps + ALONE) * min(1.0, warps) ** 0.4
+
+
+def _spilled(facts: Facts) -> float:
+    """How many times slower for want of registers."""
+    over = facts.registers / allowance(facts) - 1.0 - SQUEEZE
+    return MEMORIES if over > MISSING else 1.0 + SPILL * max(0.0, over)
 
 
 def _port(x: Operand, facts: Facts) -> float:
@@ -113,9 +133,8 @@ def _port(x: Operand, facts: Facts) -> float:
     return reads * clocks + x.tile / facts.threads / x.store * max(x.ways, x.store)
 
 
-def _waits(facts: Facts, busy: float, share: int, warps: float) -> float:
-    """Clocks in which no warp of the multiprocessor has anything to issue."""
-    each = warps / SCHEDULERS
+def _waits(facts: Facts, busy: float, share: int, each: float) -> float:
+    """Clocks in which none of a scheduler's ``each`` warps has anything to issue."""
     lag = 0.0
     if not facts.ahead:
         hidden = (each - 1) * facts.micro / 2

@@ -13,11 +13,11 @@ from typing import Literal, TypeVar, cast
 
 from gemmgen.errors import CannotCheck, GemmgenError
 from gemmgen.processes import serve_quietly
-from gemmgen.tune.lab import Candidate, Finding, Here, Lab, Reading
+from gemmgen.tune.lab import Candidate, Finding, Here, Lab, Reading, Screen
 
 T = TypeVar("T")
-PATIENCE = 120.0
-"""Seconds until a process that does not answer is taken for lost."""
+PATIENCE, BEGINNING = 120.0, 120.0
+"""Seconds until a process that does not answer is taken for lost, and one that is to begin."""
 Answer = tuple[Literal["done", "refused", "lost"], object]
 
 
@@ -51,10 +51,10 @@ class RemoteLab:
         return self._one_by_one(candidates, ask, lambda candidate, finding: finding)
 
     def time(
-        self, candidates: Sequence[Candidate], rounds: int, slowest: float | None = None
+        self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
     ) -> tuple[Reading, ...]:
         def ask(some: Sequence[Candidate]) -> tuple[Reading, ...]:
-            return cast(tuple[Reading, ...], self._ask("time", tuple(some), rounds, slowest))
+            return cast(tuple[Reading, ...], self._ask("time", tuple(some), rounds, screen))
 
         return self._one_by_one(candidates, ask, lambda c, f: Reading(c.number, finding=f))
 
@@ -87,7 +87,7 @@ class RemoteLab:
         assert self.here
         try:
             self._connection.send((question, arguments))
-            kind, answer = self._answer()
+            kind, answer = self._answer(self._patience)
         except (OSError, EOFError):
             kind, answer = "lost", "the GPU's process ended"
         if kind == "done":
@@ -98,10 +98,10 @@ class RemoteLab:
         self._greeting()
         raise Lost(str(answer))
 
-    def _answer(self) -> Answer:
-        if not self._connection.poll(self._patience):
+    def _answer(self, patience: float) -> Answer:
+        if not self._connection.poll(patience):
             self._process.kill()
-            return "lost", f"no answer within {self._patience:.0f} s"
+            return "lost", f"no answer within {patience:.0f} s"
         return cast(Answer, self._connection.recv())
 
     def _start(self) -> None:
@@ -113,7 +113,7 @@ class RemoteLab:
 
     def _greeting(self) -> Here:
         try:
-            kind, answer = self._answer()
+            kind, answer = self._answer(BEGINNING)
         except (OSError, EOFError):
             kind, answer = "lost", "it ended"
         if kind == "refused":
@@ -144,11 +144,11 @@ def _answered(lab: Lab, question: str, arguments: tuple[object, ...]) -> object:
     match question, arguments:
         case "check", (candidates,):
             return lab.check(cast(Sequence[Candidate], candidates))
-        case "time", (candidates, rounds, slowest):
+        case "time", (candidates, rounds, screen):
             return lab.time(
                 cast(Sequence[Candidate], candidates),
                 cast(int, rounds),
-                cast(float | None, slowest),
+                cast(Screen | None, screen),
             )
         case "prove", (candidate, text):
             return lab.prove(cast(Candidate, candidate), cast(str, text))

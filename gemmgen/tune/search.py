@@ -1,7 +1,8 @@
 """The search itself: propose, compile, check, time; then finals among the best.
 
-Every batch goes the same way, and one batch is measured while later ones are compiled.  What is
-proposed depends on what was told, never on when, so that one seed gives one order of trials.
+Every batch goes the same way.  While one is measured a later one is proposed, and those between
+are compiled.  What is proposed depends on what was told, never on when, so that one seed
+gives one order of trials.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 
 from gemmgen.limits import meets
 from gemmgen.schedule.model import Require
 from gemmgen.tune.build import Builder, Built
 from gemmgen.tune.explore import Explorer
-from gemmgen.tune.lab import Candidate, Lab, Reading
+from gemmgen.tune.lab import Candidate, Lab, Reading, Screen
 from gemmgen.tune.legal import Legal
 from gemmgen.tune.trial import Log, Status, Trial
 
-AHEAD = 3
-"""Batches that are being compiled or wait to be measured."""
+AHEAD = 2
+"""Batches that are being compiled or are ready, while one is measured."""
 SCREEN = 3
 """Rounds of the first timing."""
 HOPELESS = 1.5
@@ -41,10 +43,15 @@ class Watched:
 
 @dataclass
 class State:
-    """What a search knows: its trials by point, and the kernels that can be timed again."""
+    """What a search knows: its trials by point, and the kernels that can be timed again.
+
+    ``waited`` for the compiler, of the seconds that batches took, ``measured``.
+    """
 
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
     candidates: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
+    waited: float = 0.0
+    measured: float = 0.0
 
     @property
     def timed(self) -> list[Trial]:
@@ -90,17 +97,26 @@ class Search:
 
     def run(self, until: float, batch: int) -> None:
         pending: deque[tuple[tuple[Legal, ...], Callable[[], tuple[Built, ...]]]] = deque()
-        while True:
-            late = self._clock() >= until and self.state.best is not None
-            while not late and len(pending) < AHEAD and (points := self._explorer.ask(batch)):
-                pending.append((points, self._builder.submit(points)))
-            if late or not pending:
-                return
-            points, wait = pending.popleft()
-            self._measure(points, wait())
 
-    def _measure(self, points: Sequence[Legal], built: Sequence[Built]) -> None:
-        """One batch: gated, checked, timed, and told."""
+        def propose(most: int) -> None:
+            while len(pending) < most and (points := self._explorer.ask(batch)):
+                pending.append((points, self._builder.submit(points)))
+
+        propose(AHEAD)
+        with ThreadPoolExecutor(1) as thread:
+            while pending and (self._clock() < until or self.state.best is None):
+                points, wait = pending.popleft()
+                begin = self._clock()
+                built = wait()
+                self.state.waited += self._clock() - begin
+                measured = thread.submit(self._measure, points, built)
+                propose(AHEAD)  # meanwhile
+                for trial in measured.result():
+                    self._finish(trial)
+                self.state.measured += self._clock() - begin
+
+    def _measure(self, points: Sequence[Legal], built: Sequence[Built]) -> list[Trial]:
+        """One batch: gated, checked and timed."""
         trials: dict[int, Trial] = {}
         again: list[tuple[Legal, Built]] = []
         ready: list[Candidate] = []
@@ -118,19 +134,13 @@ class Search:
                 ready.append(Candidate(point.number, one.interface, one.target, one.files))
         by_number = {p.number: (p, b) for p, b in zip(points, built, strict=True)}
         trials |= self._tried(ready, by_number)
-        for trial in trials.values():
-            self._finish(trial)
+        known = self._codes | {trial.code: trial for trial in trials.values()}
         for point, one in again:
-            first = self._codes[one.code]
-            self._finish(
-                Trial(
-                    point.number,
-                    point.settings,
-                    first.status,
-                    *(first.code, first.registers, first.spills, first.ms, first.share),
-                    reason=f"the same code as point {first.number}",
-                )
-            )
+            first = known[one.code]
+            reason = f"the same code as point {first.number}"
+            number, settings = point.number, point.settings
+            trials[number] = replace(first, number=number, settings=settings, reason=reason)
+        return list(trials.values())
 
     def _tried(
         self, ready: Sequence[Candidate], by_number: Mapping[int, tuple[Legal, Built]]
@@ -145,7 +155,7 @@ class Search:
                 continue
             point, one = by_number[candidate.number]
             found[point.number] = _trial(point, one, finding.status, finding.reason)
-        for reading in self._lab.time(right, SCREEN, self._slowest()) if right else ():
+        for reading in self._lab.time(right, SCREEN, Screen(self._slowest())) if right else ():
             point, one = by_number[reading.number]
             found[point.number] = _timed(point, one, reading)
         self.state.candidates |= {c.number: c for c in right}

@@ -59,7 +59,11 @@ def section(tuned: Tuned) -> Section:
     counts = tuned.state.count()
     told = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     tried, legal = len(tuned.state.trials), len(tuned.task.census.legal)
-    notes = (f"{tried:,} of {legal:,} legal schedules in {tuned.seconds:.0f} s: {told}",)
+    waited, measured = tuned.state.waited, tuned.state.measured
+    notes = (
+        f"{tried:,} of {legal:,} legal schedules in {tuned.seconds:.0f} s: {told}",
+        f"{measured:.0f} s for the search, {waited:.0f} s of them waiting for the compiler",
+    )
     title = f"the best on an {tuned.here.name}, seed {tuned.task.seed}"
     return Section(title, ("", *header, "registers", "spills", *keys), rows, notes)
 
@@ -73,6 +77,8 @@ def as_json(tuned: Tuned) -> dict[str, object]:
         "shapes": [list(shape) for shape in tuned.task.shapes],
         "seed": tuned.task.seed,
         "seconds": round(tuned.seconds, 3),
+        "search_seconds": round(tuned.state.measured, 3),
+        "waited_seconds": round(tuned.state.waited, 3),
         "points": tuned.task.census.points,
         "legal": len(tuned.task.census.legal),
         "tried": len(tuned.state.trials),

@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar
 
-from gemmgen.processes import serve_quietly
+from gemmgen.processes import serve_last
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -87,4 +87,4 @@ class Workers:
 
     def _new(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.jobs, context, initializer=serve_quietly)
+        return ProcessPoolExecutor(self.jobs, context, initializer=serve_last)

@@ -14,7 +14,7 @@ from gemmgen.gpu.store import Stored
 from gemmgen.interface import Interface
 from gemmgen.source import Source
 from gemmgen.tune.build import Built
-from gemmgen.tune.lab import Candidate, Finding, Here, Reading
+from gemmgen.tune.lab import Candidate, Finding, Here, Reading, Screen
 from gemmgen.tune.legal import Census, Legal, census
 from gemmgen.tune.space import Space
 from gemmgen.tune.trial import About, Log, Trial
@@ -119,7 +119,7 @@ class FakeLab:
         return tuple(self._checked(candidate.number) for candidate in candidates)
 
     def time(
-        self, candidates: Sequence[Candidate], rounds: int, slowest: float | None = None
+        self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
     ) -> tuple[Reading, ...]:
         found: list[Reading] = []
         for at, candidate in enumerate(candidates):

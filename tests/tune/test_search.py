@@ -176,5 +176,5 @@ def test_the_table_has_the_finalists() -> None:
     found = section(fakes.run(SPACE, CENSUS).tuned)
     assert len(found.rows) == 6
     assert [row[0] for row in found.rows] == list("123456")
-    (note,) = found.notes
+    note, _ = found.notes
     assert note.startswith("192 of 192 legal schedules in ") and note.endswith(": 192 timed")
