@@ -12,11 +12,11 @@ from gemmgen.ir.dtypes import BYTES, DType
 
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
-Real = F32 | F64
+Real = npt.NDArray[np.float32 | np.float64]
 """Numbers that are computed with: f64 where sums are, else f32, which holds f16 and bf16."""
-Stored = F32 | F64 | npt.NDArray[np.float16] | npt.NDArray[np.uint16]
+Stored = npt.NDArray[np.float32 | np.float64 | np.float16 | np.uint16]
 """Elements as they lie in memory."""
-Bits = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+Bits = npt.NDArray[np.uint16 | np.uint32 | np.uint64]
 
 STORAGE: dict[DType, np.dtype[np.generic]] = {
     "f32": np.dtype(np.float32),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import BYTES, DType
 
 INT_MAX = 2**31 - 1
 
@@ -21,16 +21,32 @@ class Param:
 
     ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``scalar``
     (alpha, beta, names of the epilogue), ``tensor`` (a pointer; ``indices`` are its letters, in
-    storage order; ``written`` for the output).  ``dtype`` is that of a tensor's elements or of a
-    scalar.
+    storage order; ``written`` for the output), ``workspace`` (memory that blocks share, of
+    ``per_tile`` elements for each tile of C, at an address that is a multiple of ``align`` bytes)
+    and ``counter`` (the same, of unsigned ints).  ``dtype`` is that of a tensor's or a workspace's
+    elements, or of a scalar.  What is ``zeroed`` must hold zeros before the first launch, and each
+    launch leaves zeros.
     """
 
     name: str
-    kind: Literal["extent", "ld", "scalar", "tensor"]
+    kind: Literal["extent", "ld", "scalar", "tensor", "workspace", "counter"]
     indices: tuple[str, ...] = ()
     written: bool = False
     read: bool = True
     dtype: DType = "f32"
+    per_tile: int = 0
+    zeroed: bool = False
+    align: int = 4
+
+    @property
+    def is_scratch(self) -> bool:
+        """Is it memory that launches use and leave, and callers neither fill nor read?"""
+        return self.kind in ("workspace", "counter")
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return 4 if self.kind == "counter" else BYTES[self.dtype]
 
 
 @dataclass(frozen=True)
@@ -113,7 +129,8 @@ class Interface:
 
     ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent
     is bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over
-    ``tiles``, at most 2^31 - 1.  ``dynamic_shared`` counts bytes passed at launch (0 when all
+    ``tiles``, times the ``parts`` that share a tile, at most 2^31 - 1.  ``ordered``: the parts are
+    added in one order in every run.  ``dynamic_shared`` counts bytes passed at launch (0 when all
     shared memory is static).  ``rows`` and ``columns`` name the extents that C is empty without.
     ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
     (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
@@ -129,18 +146,33 @@ class Interface:
     static_shared: int
     pitch: tuple[tuple[str, str], ...]
     equal: tuple[tuple[str, str], ...] = ()
+    parts: int = 1
+    ordered: bool = True
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values."""
         name = letter.upper()
         return dict(self.equal).get(name, name)
 
+    def tile_count(self, extents: Mapping[str, int]) -> int:
+        """Number of tiles of C for ``extents``; 0 where C is empty."""
+        count = 1
+        for name, size in self.tiles:
+            count *= -(-extents[name] // size)
+        return count
+
     def grid(self, extents: Mapping[str, int]) -> int:
         """Number of blocks for ``extents``; 0 where C is empty."""
-        blocks = 1
-        for name, size in self.tiles:
-            blocks *= -(-extents[name] // size)
-        return blocks
+        return self.tile_count(extents) * self.parts
+
+    @property
+    def scratch(self) -> tuple[Param, ...]:
+        """The parameters that are memory for the launch alone."""
+        return tuple(p for p in self.params if p.is_scratch)
+
+    def scratch_elements(self, param: Param, extents: Mapping[str, int]) -> int:
+        """Elements that such a parameter must have for ``extents``."""
+        return self.tile_count(extents) * param.per_tile
 
     def extent_names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.params if p.kind == "extent")

@@ -42,6 +42,32 @@ def sequential(a: Real, b: Real) -> Real:
     return acc
 
 
+def split(
+    a: Real, b: Real, parts: int, step: int, *, groups: int = 1, backwards: bool = False
+) -> Real:
+    """The sums of ``parts`` ranges of k, each by ``sequential``, added one after another: within
+    each of ``groups`` of as many neighbours, then the groups.
+
+    A range is ceil(ceil(K / step) / parts) * step terms, the last ones fewer, or none.
+    ``backwards`` adds the last part first.
+    """
+    steps = -(-a.shape[1] // step)
+    chunk = -(-steps // parts) * step
+    ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
+    sums = [sequential(a[:, r], b[r]) for r in (ranges[::-1] if backwards else ranges)]
+    size = parts // groups
+    return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
+
+
+def _in_turn(sums: list[Real]) -> Real:
+    """The first of ``sums``, and the others added to it one after another."""
+    total = sums[0]
+    with np.errstate(all="ignore"):
+        for other in sums[1:]:
+            total = total + other
+    return total
+
+
 def default_epilogue(acc: Real, c: Real | None, alpha: float, beta: float) -> Real:
     """``alpha * acc + beta * C`` as kernels compute it: ``fma(beta, c, alpha * acc)``.
 
@@ -79,8 +105,8 @@ def magnitude(a: Real, b: Real, c: Real | None, alpha: float = 1.0, beta: float 
 
 def zero_mean_bound(scale: F64, types: Types = SINGLE) -> F64:
     """16 u G: rounding errors of zero-mean data cancel, so it holds for every K, and sees what the
-    bound for all-positive data hides.  u is that of the sums; storing the result adds its own."""
-    return 16 * UNIT[types.acc] * scale + _stored_bound(scale, types)
+    bound for all-positive data hides."""
+    return 16 * UNIT[types.acc] * scale
 
 
 def all_positive_bound(scale: F64, k: int, types: Types = SINGLE) -> F64:
@@ -89,14 +115,14 @@ def all_positive_bound(scale: F64, k: int, types: Types = SINGLE) -> F64:
     Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation (3.5).
     """
     roundings = (k + 2) * UNIT[types.acc]
-    return roundings / (1 - roundings) * scale + _stored_bound(scale, types)
+    return roundings / (1 - roundings) * scale
 
 
-def _stored_bound(scale: F64, types: Types) -> F64:
-    """What one rounding to C's type may add to a result of this scale."""
+def stored_bound(want: F64, bound: F64, types: Types = SINGLE) -> F64:
+    """The bound of a result that is ``bound`` off and then rounded to C's type, once."""
     if types.c == types.acc:
-        return np.zeros_like(scale)
-    return UNIT[types.c] * (1 + 2.0**-10) * scale + TINY[types.c]
+        return bound
+    return bound + UNIT[types.c] * (np.abs(want) + bound) + TINY[types.c]
 
 
 @dataclass(frozen=True)

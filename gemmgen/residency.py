@@ -16,14 +16,15 @@ REGISTER_UNIT = 8
 
 
 def check_residency(
-    schedule: Schedule, program: Program, kernel: LoweredKernel
+    schedule: Schedule, program: Program, kernel: LoweredKernel, sums: int
 ) -> Iterator[Mistake]:
-    """The first resource of which the blocks need more than the target has."""
+    """The first resource of which the blocks need more than the target has; ``sums`` are the
+    registers of a thread's sums."""
     asked = program.main.bounds.blocks
     directive = next((d for d in schedule.directives if d.name == "launch_bounds"), None)
     if directive is None or not asked:
         return
-    target, sums = TARGETS[schedule.target], program.main.spread.registers
+    target = TARGETS[schedule.target]
     short = _shortage(target, kernel, sums, asked)
     if short is None:
         return
@@ -67,7 +68,7 @@ def _shortage(
         return (
             "the sums alone do not fit in a thread's registers",
             f"{REGISTER_FILE:,} registers / {threads:,} threads, in eights, is {registers} each; "
-            f"a thread has {sums} sums, and more to keep",
+            f"a thread's sums take {sums}, and there is more to keep",
         )
     return None
 

@@ -4,13 +4,14 @@ Why a few are enough.  Addresses are sums of thread-dependent terms and the orig
 tile and of the k tile; guards compare them with extents.
 
 - Two blocks whose tiles lie inside C as a whole pass the same guards.  If the origins of their
-  tiles are equal modulo 32 elements, then in each matrix (row * ld + column) their addresses differ
-  by a multiple of 32 elements, 128 bytes, for all threads alike: the same sectors and lines a
-  request.  Shared addresses do not depend on the block.  So one block of each such class is walked
-  and counts for all; a tile at a ragged edge is in a class of its own along that letter.
-- The same holds for two trips of a loop that pass the same guards and lie a multiple of 32 elements
-  and of the number of shared stages apart: a *period*.  Guards are comparisons with a loop's
-  variable, so each changes at most once; the first and the last trips are walked, and where the
+  tiles are equal modulo 32 elements (64 where an element has 2 bytes), then in each matrix
+  (row * ld + column) their addresses differ by a multiple of 128 bytes, for all threads alike: the
+  same sectors and lines a request.  Shared addresses do not depend on the block.  So one block of
+  each such class is walked and counts for all; a tile at a ragged edge is in a class of its own
+  along that letter.
+- The same holds for two trips of a loop that pass the same guards and lie a multiple of so many
+  elements and of the number of shared stages apart: a *period*.  Guards are comparisons with a
+  loop's variable, so each changes at most once; the first and the last trips are walked, and where the
   periods behind the first and before the last ones count alike, so do all between them.  Where they
   do not, every trip is walked.
 """
@@ -28,6 +29,7 @@ from gemmgen.analyze.origins import origins_of
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.trips import every_trip
 from gemmgen.analyze.walk import Walk
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.memory import Index, Lanes, Mask
@@ -95,11 +97,12 @@ def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
     """One block of each class, and how many blocks it stands for."""
     found: dict[int, tuple[int, int]] = {}
+    period = period_of(kernel)
     for blocks, origins in origins_of(kernel, values):
         key = np.zeros(blocks.size, np.int64)
         for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
             whole = origin + size <= int(values[name])
-            key = (key * 2 + whole) * measure.LINE + origin % measure.LINE
+            key = (key * 2 + whole) * period + origin % period
         counts = np.bincount(key)
         first = np.zeros(counts.size, np.int64)
         first[key[::-1]] = blocks[::-1]  # of equal keys the last assignment stays
@@ -108,6 +111,12 @@ def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tupl
             found[at] = (block, before + int(counts[at]))
     pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
+
+
+def period_of(kernel: LoweredKernel) -> int:
+    """Elements after which addresses of every matrix begin a line again, at the least 32."""
+    sizes = (BYTES[p.dtype] for p in kernel.interface.params if p.kind == "tensor")
+    return measure.LINE // min(measure.WORD, *sizes)
 
 
 def _total(
@@ -120,7 +129,7 @@ def _total(
     launch: Launch = {}
     for blocks, weights in _chunks(*classes, kernel.threads):
         x, y = kernel.interface.block
-        tally = Tally(Lanes(0, len(blocks), x, y))
+        tally = Tally(Lanes(0, len(blocks), x, y), period_of(kernel))
         Walk(kernel, blocks, values, tally.see, tally.trips if abridged else every_trip).run()
         for site, counts in tally.weighted(weights):
             launch[site] = launch.get(site, Counts()) + counts
@@ -134,10 +143,10 @@ def _chunks(blocks: Ints, weights: Ints, threads: int) -> Iterator[tuple[Ints, I
 
 
 class Tally:
-    """Adds up accesses, block by block."""
+    """Adds up accesses, block by block; ``period`` as of ``period_of``."""
 
-    def __init__(self, lanes: Lanes):
-        self.lanes = lanes
+    def __init__(self, lanes: Lanes, period: int = measure.LINE // measure.WORD):
+        self.lanes, self.period = lanes, period
         self.totals: dict[Site, Ints] = {}
         """Per site: the fields of ``Counts``, by the blocks that are walked."""
         self.ways: dict[Site, int] = {}
@@ -148,10 +157,10 @@ class Tally:
         nothing = np.zeros(len(first), np.int64)
         if site.space == "global":
             sizes = (measure.SECTOR, measure.LINE)
-            found += [measure.units(first, site.width, size) for size in sizes]
+            found += [measure.units(first, site.width, unit, site.size) for unit in sizes]
             found += [nothing, nothing, nothing]
         else:
-            seen = measure.shared(first, site.width)
+            seen = measure.shared(first, site.width, site.size)
             found += [nothing, nothing, seen.phases, seen.wavefronts, seen.clocks]
             self.ways[site] = max(self.ways.get(site, 0), int(seen.ways.max(initial=0)))
         by_block = np.stack(found).reshape(FIELDS, self.lanes.blocks, -1).sum(axis=2)
@@ -162,7 +171,7 @@ class Tally:
 
     def trips(self, run: Callable[[int], None], count: int, step: int, stages: int) -> None:
         """Some trips of a loop, counted for all: see the module's argument."""
-        period = lcm(measure.LINE // gcd(step, measure.LINE), stages)
+        period = lcm(self.period // gcd(step, self.period), stages)
         ends = 2 * period
         skipped = (count - 2 * ends) // period - 2
         if skipped < 1:

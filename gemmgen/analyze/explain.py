@@ -10,6 +10,7 @@ from gemmgen.analyze.arguments import Shape, arguments_of
 from gemmgen.analyze.count import Counts, Launch, count_launch
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.gpus import Gpu
+from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice, pad_choices
 from gemmgen.analyze.resources import (
     Occupancy,
@@ -19,8 +20,9 @@ from gemmgen.analyze.resources import (
     resources_of,
     waves_of,
 )
-from gemmgen.analyze.roofline import SECTOR_BYTES, Roofline, Work, matrix_bytes, roofline_of
+from gemmgen.analyze.roofline import Roofline, Work, matrix_bytes, roofline_of
 from gemmgen.errors import UsageError
+from gemmgen.ir.dtypes import ACCESS, HALVES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import Leave, LoweredKernel
 from gemmgen.ir.nodes import Program
@@ -29,8 +31,8 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.target import WARP
 
 Values = Mapping[str, int | float]
-MOST_A_CLOCK = 64
-"""Elements for a warp's threads that an SM's shared memory delivers at the most: 16 bytes each from
+MOST_A_CLOCK = 256
+"""Bytes for a warp's threads that an SM's shared memory delivers at the most: 16 bytes each from
 few places take 2 clocks."""
 
 
@@ -163,10 +165,10 @@ def _joins(launch: Launch, resources: Resources) -> bool:
     return wide and max(widths, default=1) == 1
 
 
-def _joined(counts: Counts) -> Counts:
+def _joined(counts: Counts, size: int) -> Counts:
     """The least that reads of 16 bytes can take for as many elements."""
-    elements = counts.elements
-    return Counts(elements, elements // (4 * WARP), clocks=elements // MOST_A_CLOCK)
+    taken = counts.elements * size
+    return Counts(counts.elements, taken // (ACCESS * WARP), clocks=taken // MOST_A_CLOCK)
 
 
 def _work(
@@ -177,7 +179,7 @@ def _work(
     for site, counts in launch.items():
         if site.space == "shared":
             wide = joined and not site.write
-            shared += _joined(counts) if wide else counts
+            shared += _joined(counts, site.size) if wide else counts
     return Work(
         2 * m * n * k,
         fmas,
@@ -185,7 +187,20 @@ def _work(
         _through_l2(kernel, launch, shape),
         shared,
         sum((c for s, c in launch.items() if s.space == "global"), Counts()),
+        _conversions(kernel, launch),
+        kernel.program.problem.accumulate,
     )
+
+
+def _conversions(kernel: Kernel, launch: Launch) -> int:
+    """Elements of 16 bits that are read to be multiplied, each of which is converted."""
+    problem, main, found = kernel.program.problem, kernel.program.main, 0
+    for operand in (problem.a, problem.b):
+        if operand.dtype in HALVES:
+            tile = f"{operand.name}_shared"
+            read = tile if main.has(tile) else operand.name
+            found += total(launch, (read,), write=False).elements
+    return found
 
 
 def _compulsory(kernel: Kernel, values: Values, launch: Launch) -> int:
@@ -197,7 +212,7 @@ def _compulsory(kernel: Kernel, values: Values, launch: Launch) -> int:
                 s.write for s, c in launch.items() if s.buffer == param.name and c.requests
             }
             sizes = (int(values[letter.upper()]) for letter in param.indices)
-            found += len(directions) * matrix_bytes(*sizes)
+            found += len(directions) * matrix_bytes(param.dtype, *sizes)
     return found
 
 
@@ -206,12 +221,11 @@ def _through_l2(kernel: Kernel, launch: Launch, shape: Shape) -> int:
     hold: a block gets it once."""
     problem, main = kernel.program.problem, kernel.program.main
     found = sum(
-        SECTOR_BYTES * total(launch, (problem.c.name,), write=write).sectors
-        for write in (False, True)
+        SECTOR * total(launch, (problem.c.name,), write=write).sectors for write in (False, True)
     )
     for operand, other in ((problem.a, problem.n), (problem.b, problem.m)):
         if main.has(f"{operand.name}_shared"):
-            found += SECTOR_BYTES * total(launch, (operand.name,), write=False).sectors
+            found += SECTOR * total(launch, (operand.name,), write=False).sectors
         else:
-            found += matrix_bytes(*shape) // main.work.size(other)
+            found += matrix_bytes(operand.dtype, *shape) // main.work.size(other)
     return found

@@ -64,6 +64,8 @@ def _bounds(e: Explanation) -> dict[str, Json]:
             "spills": e.resources.spills,
             "unknown": e.resources.unknown,
             "instructions": dict(e.resources.instructions),
+            "main_loop": asdict(e.resources.loop) if e.resources.loop else None,
+            "main_loop_unavailable": e.resources.unread,
         },
         "occupancy": {
             "blocks": e.occupancy.blocks,
@@ -102,6 +104,12 @@ def as_figures(e: Explanation) -> dict[str, str]:
     if e.resources.registers is not None:
         found["registers a thread"] = f"{e.resources.registers}"
         found["bytes of spills"] = f"{e.resources.spills:,}"
+    loop = e.resources.loop
+    if loop is not None:
+        found[f"main loop: {loop.arithmetic}"] = f"{loop.count:,}"
+        found["main loop: other instructions"] = f"{loop.others:,} ({loop.overhead:.1%})"
+        found["main loop: code"] = f"{loop.code / 1024:.0f} KiB"
+        found["main loop: with .reuse"] = f"{loop.reuse:.0%}"
     found["blocks"] = f"{e.waves.blocks:,}"
     found["blocks an SM"] = f"{e.occupancy.blocks} ({e.occupancy.limiter})"
     found["occupancy"] = f"{e.occupancy.share:.0%}"

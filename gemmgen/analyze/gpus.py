@@ -38,6 +38,11 @@ class Gpu:
     reserved: int = 1024
 
     @property
+    def double_lanes(self) -> int:
+        """FP64 multiply-adds a clock and SM (the guide's "Arithmetic Instructions")."""
+        return {"sm_80": 32, "sm_90": 64}.get(self.arch, 2)
+
+    @property
     def flops(self) -> float:
         """FP32 operations a second: a multiply-add is two."""
         return 2 * self.sms * self.lanes * self.clock

@@ -100,12 +100,15 @@ def _requests(kernel: Kernel, values: Values, buffer: str) -> list[_Request]:
 
 def _wavefronts(requests: list[_Request]) -> list[float]:
     """Per phase, so that a conflict outweighs a wide access."""
-    told = [measure.shared(r.first[None], r.site.width) for r in requests]
+    told = [measure.shared(r.first[None], r.site.width, r.site.size) for r in requests]
     return [float(t.wavefronts[0] / t.phases[0]) for t in told]
 
 
 def _sectors(requests: list[_Request]) -> list[float]:
-    return [float(measure.units(r.first[None], r.site.width, measure.SECTOR)[0]) for r in requests]
+    told = (
+        measure.units(r.first[None], r.site.width, measure.SECTOR, r.site.size) for r in requests
+    )
+    return [float(units[0]) for units in told]
 
 
 def _touched(first: Ints, width: int) -> Iterator[tuple[int, int]]:
@@ -142,7 +145,7 @@ def _elements(kernel: Kernel, values: Values, request: _Request) -> Picture:
     site = request.site
     indices = next(p.indices for p in kernel.lowered.interface.params if p.name == site.buffer)
     pitch = dict(kernel.lowered.interface.pitch).get(site.buffer)
-    size = measure.SECTOR
+    size = measure.SECTOR // site.size
     rows = _by_place(request.first, site.width, lambda e: divmod(e, size), size)
 
     def label(sector: int) -> str:
@@ -164,7 +167,7 @@ def _elements(kernel: Kernel, values: Values, request: _Request) -> Picture:
 def _banks(kernel: Kernel, values: Values, request: _Request) -> Picture:
     """Shared memory: phase by phase, a row for each wavefront."""
     site, banks = request.site, measure.BANKS
-    parts = site.width
+    parts = measure.words_of(site.width, site.size)
     size = measure.WARP // parts
     drawn: list[Row] = []
     for phase in range(parts):
@@ -173,7 +176,8 @@ def _banks(kernel: Kernel, values: Values, request: _Request) -> Picture:
         first[own] = request.first[own]
         columns: list[list[int]] = [[] for _ in range(banks)]
         seen: set[int] = set()
-        for word, lane in _touched(first, site.width):
+        words = np.where(first >= 0, first * site.size // measure.WORD, NOBODY)
+        for word, lane in _touched(words, parts):
             if word not in seen:
                 seen.add(word)
                 columns[word % banks].append(lane)
@@ -181,7 +185,7 @@ def _banks(kernel: Kernel, values: Values, request: _Request) -> Picture:
             cells = tuple(c[front] if front < len(c) else NOBODY for c in columns)
             label = f"phase {phase}" if front == 0 else f"  again ({front + 1})"
             drawn.append(Row(label, cells))
-    told = measure.shared(request.first[None], site.width)
+    told = measure.shared(request.first[None], site.width, site.size)
     ways, fronts, phases = (int(x[0]) for x in (told.ways, told.wavefronts, told.phases))
     verdict = "no bank conflict" if ways == 1 else f"a {ways}-way bank conflict"
     return Picture(

@@ -1,8 +1,8 @@
 """What one access of a warp costs: sectors and lines of global memory, phases of shared memory.
 
-Each function takes the accesses of many warps at once: ``first``, the number of the first 4-byte
-element that each thread touches, -1 where it takes no part, as an array of (warps, 32); and
-``width``, the neighbouring elements of each thread.
+Each function takes the accesses of many warps at once: ``first``, the number of the first element
+that each thread touches, -1 where it takes no part, as an array of (warps, 32); ``width``, the
+neighbouring elements of each thread; and ``size``, the bytes of an element.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from gemmgen.ir.evaluate import Bools, Ints
 
 WARP = 32
-ELEMENT_BYTES = 4
-SECTOR = 8
-"""Elements of a sector, 32 bytes: what L2 and device memory deliver."""
-LINE = 32
-"""Elements of a cache line, 128 bytes: what L1 looks up at a time."""
+SECTOR = 32
+"""Bytes of a sector: what L2 and device memory deliver."""
+LINE = 128
+"""Bytes of a cache line: what L1 looks up at a time."""
 BANKS = 32
-"""Of shared memory, 4 bytes wide each."""
+"""Of shared memory, a word wide each."""
+WORD = 4
 
 
 def requests(first: Ints) -> Ints:
@@ -34,11 +34,11 @@ def elements(first: Ints, width: int) -> Ints:
     return cast(Ints, (first >= 0).sum(axis=1) * width)
 
 
-def units(first: Ints, width: int, size: int) -> Ints:
-    """Different units of ``size`` elements (``SECTOR``, ``LINE``) that each warp touches."""
+def units(first: Ints, width: int, unit: int, size: int = WORD) -> Ints:
+    """Different units of ``unit`` bytes (``SECTOR``, ``LINE``) that each warp touches."""
     last = np.where(first >= 0, first + (width - 1), -1)
     both = first if width == 1 else np.concatenate((first, last), axis=1)
-    numbers = np.sort(np.where(both >= 0, both // size, -1), axis=1)
+    numbers = np.sort(np.where(both >= 0, both * size // unit, -1), axis=1)
     return _distinct(numbers).sum(axis=1)
 
 
@@ -52,21 +52,28 @@ class Phases:
     clocks: Ints
 
 
-def shared(first: Ints, width: int) -> Phases:
+def shared(first: Ints, width: int, size: int = WORD) -> Phases:
     """Bank conflicts by phase.
 
-    An access of 4 bytes a thread is one phase of 32 threads, of 8 bytes two of 16, of 16 bytes four
-    of 8.  In a phase each bank delivers one word a wavefront, to all threads that ask for it.  An
-    NVIDIA H200 serves the two phases of a half warp together where that takes no longer: reads of
-    16 bytes from 32 different places take 4 clocks, from 4 or 8 different places 2 (measured).
+    An access of up to 4 bytes a thread is one phase of 32 threads, of 8 bytes two of 16, of 16
+    bytes four of 8.  Threads that touch parts of one word touch one word.  In a phase each bank
+    delivers one word a wavefront, to all threads that ask for it.  An NVIDIA H200 serves the two
+    phases of a half warp together where that takes no longer: reads of 16 bytes from 32 different
+    places take 4 clocks, from 4 or 8 different places 2 (measured).
     """
-    warps, parts = len(first), width
-    ways = _ways(first.reshape(warps * parts, WARP // parts), width).reshape(warps, parts)
+    warps, parts = len(first), words_of(width, size)
+    words = np.where(first >= 0, first * size // WORD, -1)
+    ways = _ways(words.reshape(warps * parts, WARP // parts), parts).reshape(warps, parts)
     together = fronts = ways.sum(axis=1)
-    if width == 4:
-        halves = _ways(first.reshape(warps * 2, WARP // 2), width).reshape(warps, 2)
+    if parts == 4:
+        halves = _ways(words.reshape(warps * 2, WARP // 2), parts).reshape(warps, 2)
         together = np.minimum(ways.reshape(warps, 2, 2).sum(axis=2), halves).sum(axis=1)
     return Phases((ways > 0).sum(axis=1), fronts, ways.max(axis=1, initial=0), together)
+
+
+def words_of(width: int, size: int) -> int:
+    """Words that a thread's access takes: as many phases does the warp's."""
+    return max(1, width * size // WORD)
 
 
 def _ways(first: Ints, width: int) -> Ints:

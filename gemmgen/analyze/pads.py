@@ -16,6 +16,7 @@ from gemmgen.analyze import measure
 from gemmgen.analyze.count import first_elements
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.walk import Walk
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
@@ -23,8 +24,6 @@ from gemmgen.ir.memory import Index, Lanes, Mask
 from gemmgen.ir.nodes import Kernel, Program, Swizzle
 from gemmgen.passes.banks import candidates
 
-MOST = 32
-"""Pads repeat after as many elements as there are banks."""
 STEPS = 2
 """Times that the block goes through all stages."""
 
@@ -101,7 +100,7 @@ def _accesses(
 
 
 def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) -> PadChoice:
-    width = max(width for width, _ in seen)
+    width, size = max(width for width, _ in seen), BYTES[array.dtype]
     tile = kernel.buffer(array.name)
     layout, (rows, row) = tile.layout, array.sizes[-2:]
     length = row - layout.pad
@@ -112,13 +111,15 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
         for w, (first, often) in groups.items():
             at, column = first // row, _permuted(layout.swizzle, first // row % rows, first % row)
             place = at * (length + by) + _permuted(swizzle, at % rows, column)
-            told = measure.shared(np.where(first < 0, -1, place), w)
+            told = measure.shared(np.where(first < 0, -1, place), w, size)
             wavefronts += int(told.wavefronts @ often)
             phases += int(told.phases @ often)
             ways = max(ways, int(told.ways.max(initial=0)))
         return Conflicts(by, swizzle, wavefronts, phases, ways)
 
-    padded = (conflicts(by, None) for by in range(MOST + 1) if (length + by) % width == 0)
+    # Pads repeat after as many elements as the banks hold.
+    most = measure.BANKS * measure.WORD // size
+    padded = (conflicts(by, None) for by in range(most + 1) if (length + by) % width == 0)
     best = min(padded, key=lambda c: (c.excess, c.pad))
     now = conflicts(layout.pad, layout.swizzle)
     swizzles = candidates(kernel, tile) if now.excess else ()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmgen.analyze.explain import Explanation, Traffic
+from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice
+from gemmgen.analyze.resources import Resources
+from gemmgen.ir.dtypes import BYTES, DType
 
 JOINED = "counted as written; the compiler joined reads of neighbours into wide ones: see code"
 
@@ -26,11 +29,15 @@ def report(explanation: Explanation, name: str) -> tuple[Section, ...]:
     sections = [
         _head(explanation, name),
         _formulas(explanation),
-        _global([t for t in explanation.traffic if not t.counts.phases]),
+        _global([t for t in explanation.traffic if not t.counts.phases], _types(explanation)),
     ]
     if shared:
         sections += [_shared(shared, explanation.joined), _pads(explanation.pads)]
     return (*sections, _resources(explanation), _roofline(explanation))
+
+
+def _types(e: Explanation) -> dict[str, DType]:
+    return {p.name: p.dtype for p in e.kernel.lowered.interface.params}
 
 
 def _head(e: Explanation, name: str) -> Section:
@@ -62,7 +69,10 @@ def _widths(traffic: Traffic) -> str:
     return "/".join(str(width) for width in traffic.widths)
 
 
-def _global(traffic: list[Traffic]) -> Section:
+def _global(traffic: list[Traffic], types: dict[str, DType]) -> Section:
+    used = dict.fromkeys(types[t.buffer] for t in traffic)
+    each = [f"{SECTOR // BYTES[dtype]} elements of {dtype}" for dtype in used]
+    per_sector = "8 elements" if set(used) <= {"f32"} else ", ".join(each)
     rows = tuple(
         (
             t.name,
@@ -76,7 +86,7 @@ def _global(traffic: list[Traffic]) -> Section:
         for t in traffic
     )
     header = ("", "width", "elements", "requests", "sectors", "sectors/request", "elements/sector")
-    note = "a request is one access of a warp; a sector is 32 bytes, 8 elements"
+    note = f"a request is one access of a warp; a sector is 32 bytes, {per_sector}"
     return Section("global memory", header, rows, (note,))
 
 
@@ -158,6 +168,7 @@ def _resources(e: Explanation) -> Section:
         ("shared memory", f"{used.shared:,} bytes a block"),
         ("registers", registers),
         *((("code", code),) if code else ()),
+        ("main loop", _loop(used)),
         (
             "occupancy",
             f"{occupancy.blocks} blocks an SM, limited by {occupancy.limiter} ({limits}); "
@@ -170,6 +181,18 @@ def _resources(e: Explanation) -> Section:
         ),
     )
     return Section("resources", (), rows)
+
+
+def _loop(used: Resources) -> str:
+    """The compiled loop over k tiles: how much of it computes, and the register reuse cache."""
+    loop = used.loop
+    if loop is None:
+        return f"not available: {used.unread}"
+    return (
+        f"{loop.count:,} {loop.arithmetic} and {loop.others:,} other instructions "
+        f"({loop.overhead:.0%}), {loop.code / 1024:.0f} KiB; {loop.reuse:.0%} of the {loop.arithmetic} mark an operand .reuse, "
+        f"{loop.operands:.0%} of the operands"
+    )
 
 
 def _roofline(e: Explanation) -> Section:

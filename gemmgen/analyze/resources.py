@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
+from gemmgen.analyze.loop import LoopCode, loop_code
 from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.gpu.nvrtc import compile_text
 from gemmgen.pipeline import Emitted
@@ -39,6 +40,9 @@ class Resources:
     instructions: tuple[tuple[str, int], ...] = ()
     """Memory instructions in the PTX, by name and width in elements: whether the compiler joined
     neighbouring accesses shows here."""
+    loop: LoopCode | None = None
+    unread: str = ""
+    """Why there is no ``loop``; empty where there is one."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +97,26 @@ def resources_of(emitted: Emitted, gpu: Gpu) -> Resources:
     try:
         compiled = compile_text(emitted.text, arch)
     except CannotCheck as missing:
-        return Resources(threads, shared, None, None, f"not known here: {missing}")
-    told = _instructions(compiled.ptx)
-    return Resources(threads, shared, compiled.registers, compiled.spills, instructions=told)
+        why = str(missing)
+        return Resources(threads, shared, None, None, f"not known here: {why}", unread=why)
+    return Resources(
+        threads,
+        shared,
+        compiled.registers,
+        compiled.spills,
+        "",
+        _instructions(compiled.ptx),
+        *_loop(compiled.cubin),
+    )
+
+
+def _loop(cubin: bytes) -> tuple[LoopCode | None, str]:
+    """The main loop, and why there is none."""
+    try:
+        found = loop_code(cubin)
+    except CannotCheck as missing:
+        return None, str(missing)
+    return found, "" if found else "the compiled code has no loop that computes"
 
 
 def _instructions(ptx: str) -> tuple[tuple[str, int], ...]:

@@ -11,14 +11,14 @@ from math import prod
 
 from gemmgen.analyze.count import Counts
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
-from gemmgen.analyze.measure import ELEMENT_BYTES, WARP
-
-SECTOR_BYTES = 32
+from gemmgen.analyze.measure import WARP
+from gemmgen.ir.dtypes import BYTES, DType
 
 
 @dataclass(frozen=True)
 class Work:
-    """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included.
+    """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included, in ``sums``;
+    ``conversions``: operands of fewer bits made ready for them.
 
     ``compulsory`` and ``through_l2``: bytes between device memory and L2, where every matrix
     element comes once, and between L2 and the SMs.
@@ -30,6 +30,8 @@ class Work:
     through_l2: int
     shared: Counts
     globals: Counts
+    conversions: int = 0
+    sums: DType = "f32"
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,21 @@ def roofline_of(work: Work, gpu: Gpu) -> Roofline:
     fmas = work.fmas / WARP
     memory = work.shared.requests + work.globals.requests
     ports = work.shared.clocks + work.globals.lines
+    double = work.sums == "f64"
+    lanes = gpu.double_lanes if double else gpu.lanes
+    peak = gpu.flops / gpu.lanes * lanes
+    converted = work.conversions / WARP
+    told = f", {_short(converted)} conversions" if converted else ""
     bounds = [
         Bound(
-            "FP32 lanes",
-            fmas * WARP / gpu.lanes / per_second,
-            f"{_short(work.fmas)} multiply-adds, {gpu.lanes} a clock and SM",
+            f"{'FP64' if double else 'FP32'} lanes",
+            fmas * WARP / lanes / per_second,
+            f"{_short(work.fmas)} multiply-adds, {lanes} a clock and SM",
         ),
         Bound(
             "issue slots",
-            (fmas + memory) / SCHEDULERS / per_second,
-            f"{_short(fmas)} multiply-adds and {_short(memory)} memory requests of warps, "
+            (fmas + memory + converted) / SCHEDULERS / per_second,
+            f"{_short(fmas)} multiply-adds{told} and {_short(memory)} memory requests of warps, "
             f"{SCHEDULERS} a clock and SM",
         ),
         Bound(
@@ -92,12 +99,12 @@ def roofline_of(work: Work, gpu: Gpu) -> Roofline:
     how = f"{_bytes(work.compulsory)}, each matrix once, at {_bytes(gpu.memory)}/s"
     bounds.append(Bound("device memory", work.compulsory / gpu.memory, how))
     return Roofline(
-        work.flops, work.flops / work.compulsory, gpu.flops / gpu.memory, gpu.flops, tuple(bounds)
+        work.flops, work.flops / work.compulsory, peak / gpu.memory, peak, tuple(bounds)
     )
 
 
-def matrix_bytes(*shape: int) -> int:
-    return ELEMENT_BYTES * prod(shape)
+def matrix_bytes(dtype: DType, *shape: int) -> int:
+    return BYTES[dtype] * prod(shape)
 
 
 def _short(number: float) -> str:

@@ -29,6 +29,8 @@ class Site:
     width: int
     note: str
     origins: tuple[str, ...]
+    size: int = 4
+    """Bytes of an element."""
 
 
 See = Callable[[Site, Index, Mask], None]

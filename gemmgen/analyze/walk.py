@@ -16,7 +16,9 @@ import numpy as np
 
 from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched, both_sides
 from gemmgen.analyze.trips import Trips, every_trip
+from gemmgen.interface import Param
 from gemmgen.ir.closures import (
+    NUMBERS,
     Array,
     Compiled,
     Run,
@@ -29,6 +31,7 @@ from gemmgen.ir.closures import (
     narrowed,
     where,
 )
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.evaluate import COMPARE, Ints, invert
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.expr import walk as parts_of
@@ -78,20 +81,20 @@ class Walk:
         self.alive: Mask = None
         self.block = Block("", (), ())
         self.stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
-        self.memories: dict[str, tuple[Space, tuple[int, ...] | None]] = {}
+        self.memories: dict[str, tuple[Space, tuple[int, ...] | None, DType]] = {}
         builtins = self.lanes.builtins()
         builtins["blockIdx.x"] = np.repeat(blocks, x * y) if len(blocks) > 1 else int(blocks[0])
         for name, value in builtins.items():
             self.scope.bind(name, known(value, "int"))
         for param in kernel.interface.params:
             if param.kind == "tensor":
-                self.memories[param.name] = ("global", None)
+                self.memories[param.name] = ("global", None, param.dtype)
             else:
-                self.scope.bind(param.name, _argument(param.kind, values[param.name]))
+                self.scope.bind(param.name, _argument(param, values[param.name]))
         for constant in kernel.constants:
             self.scope.bind(constant.name, known(constant.value, "int"))
         for shared in kernel.shared:
-            self.memories[shared.name] = ("shared", shared.sizes)
+            self.memories[shared.name] = ("shared", shared.sizes, shared.dtype)
         self.watch()
         self.body = self.sequence(kernel.body)
 
@@ -101,13 +104,14 @@ class Walk:
 
     def watch(self) -> None:
         """Reads in the expressions that follow belong to the present comment."""
-        for name, (_, sizes) in self.memories.items():
+        for name, (_, sizes, _) in self.memories.items():
             site = self.site(name, write=False, width=1)
             self.scope.names[0][name] = Array(Watched(name, self.lanes, site, self.see), sizes)
 
     def site(self, name: str, *, write: bool, width: int) -> Site:
-        space, _ = self.memories[name]
-        return Site(name, space, write, width, self.block.note, self.block.origins)
+        space, _, dtype = self.memories[name]
+        note, origins = self.block.note, self.block.origins
+        return Site(name, space, write, width, note, origins, BYTES[dtype])
 
     def reads(self, expr: Expr) -> bool:
         return any(isinstance(e, Element) and e.buffer in self.memories for e in parts_of(expr))
@@ -117,7 +121,7 @@ class Walk:
         if not isinstance(expr, Var):
             return isinstance(expr, Element)
         found = self.scope.find(expr.name)
-        return isinstance(found, Slot) and found.kind == "float"
+        return isinstance(found, Slot) and found.kind in NUMBERS
 
     def sequence(self, body: tuple[Node, ...]) -> Step | None:
         steps = [step for node in body if (step := self.node(node)) is not None]
@@ -177,9 +181,9 @@ class Walk:
         return step
 
     def define(self, node: Define) -> Step | None:
-        if node.kind == "float":
+        if node.kind in NUMBERS:
             look = self.look(node.value)
-            self.scope.frame[self.scope.variable(node.name, "float").place] = ZERO
+            self.scope.frame[self.scope.variable(node.name, node.kind).place] = ZERO
             return look
         run = compile_expression(node.value, self.scope).run
         frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
@@ -205,7 +209,7 @@ class Walk:
         if isinstance(target, str):
             slot = self.scope.find(target)
             assert not isinstance(slot, Array | Compiled), f"{target} is no variable"
-            if slot.kind == "float":
+            if slot.kind in NUMBERS:
                 return look
             run = compile_expression(value, self.scope).run
             frame, place = self.scope.frame, slot.place
@@ -318,5 +322,8 @@ class Walk:
         return step
 
 
-def _argument(kind: str, value: int | float) -> Compiled:
-    return known(np.float32(value), "float") if kind == "scalar" else known(int(value), "int")
+def _argument(param: Param, value: int | float) -> Compiled:
+    if param.kind != "scalar":
+        return known(int(value), "int")
+    kind = "double" if param.dtype == "f64" else "float"
+    return known(NUMBERS[kind](value), kind)

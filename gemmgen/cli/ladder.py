@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.cli import measure, options
+from gemmgen.cli.explain import gpu as model
 from gemmgen.cli.files import put, shown_path, writable, write_file
-from gemmgen.errors import UsageError
+from gemmgen.errors import CannotCheck, UsageError
 
 if TYPE_CHECKING:
     from gemmgen.cli.rungs import Rung
+    from gemmgen.gpu.bench import Row
 
 SIZES = (1024, 2048, 4096)
 
@@ -27,7 +30,9 @@ SIZES = (1024, 2048, 4096)
     multiple=True,
     help="Rows, columns and terms; may be given several times.  1024, 2048, 4096 by default.",
 )
-@click.option("--prefixes", is_flag=True, help="One FILE, a directive more in each line.")
+@click.option("--prefixes", is_flag=True, help="One FILE, a directive more in each line: as FILE.")
+@click.option("--counts", is_flag=True, help="Time nothing: what is counted, and what limits it.")
+@model
 @options.as_json
 @click.option("--markdown", is_flag=True, help="A Markdown table between its marks.")
 @click.option("--update", metavar="README.md", help="Put the table between the marks of this file.")
@@ -35,25 +40,52 @@ def command(
     files: Sequence[str],
     sizes: Sequence[int],
     prefixes: bool,
+    counts: bool,
+    gpu: str,
     as_json: bool,
     markdown: bool,
     update: str | None,
 ) -> None:
     """Time the kernel of each FILE beside cuBLAS, in a table; the examples without one.
 
-    Global reads are counted by formula, in elements.  For the examples the last column has the
-    share of cuBLAS that the documents behind them give.
+    One FILE alone is walked directive by directive, a line for each.  Global reads are counted by
+    formula, in elements.  For the examples the last column has the share of cuBLAS that the
+    documents behind them give.  Without a GPU the table has what can be counted (--counts), and the
+    exit code is 3.
     """
     if prefixes and len(files) != 1:
         raise UsageError("--prefixes takes one schedule: gemmgen ladder --prefixes FILE")
+    if counts and (markdown or update is not None):
+        raise UsageError("--counts is a table of its own: leave --markdown and --update out")
     document = _document(update) if update is not None else ""
-    rungs = _rungs(files, prefixes)
+    rungs = _rungs(files)
     wanted = sizes or SIZES
+    if counts:
+        _show_counts(rungs, wanted[-1], gpu, as_json)
+        return
     kernels = {rung.name: rung.kernel for rung in rungs}
-    rows = measure.measure(kernels, [(size, size, size) for size in wanted])
+    try:
+        rows = measure.measure(kernels, [(size, size, size) for size in wanted])
+    except CannotCheck as missing:
+        if update is None and not markdown:
+            _show_counts(rungs, wanted[-1], gpu, as_json)
+        raise missing
+    _show_times(rungs, rows, wanted, document, as_json, markdown, update)
+    click.get_current_context().exit(measure.exit_code(rows))
+
+
+def _show_times(
+    rungs: Sequence[Rung],
+    rows: Sequence[Row],
+    sizes: Sequence[int],
+    document: str,
+    as_json: bool,
+    markdown: bool,
+    update: str | None,
+) -> None:
     from gemmgen.cli import table
 
-    cells, gpu = table.cells(rungs, rows, wanted), rows[0].gpu
+    cells, gpu = table.cells(rungs, rows, sizes), rows[0].gpu
     if update is not None:
         write_file(update, table.replaced(document, table.as_markdown(cells, gpu)))
     if as_json:
@@ -71,15 +103,33 @@ def command(
     for row in rows:
         if row.note:
             click.echo(f"{row.name}, {row.shape[0][1]}: {row.note}", err=True)
-    click.get_current_context().exit(measure.exit_code(rows))
 
 
-def _rungs(files: Sequence[str], prefixes: bool) -> tuple[Rung, ...]:
+def _show_counts(rungs: Sequence[Rung], size: int, gpu: str, as_json: bool) -> None:
+    """What needs no GPU: reads, registers, conflicts, and the roofline's bound."""
+    from gemmgen.cli import counted, table
+
+    found = counted.count(rungs, size, gpu)
+    if as_json:
+        put(json.dumps(counted.as_json(found), indent=2) + "\n")
+    else:
+        put(f"{counted.title(size, gpu)}\n{table.as_text(counted.cells(found))}")
+    for each in found:
+        if each.note:
+            click.echo(f"{each.rung.name}: {each.note}", err=True)
+
+
+def _rungs(files: Sequence[str]) -> tuple[Rung, ...]:
     from gemmgen.cli import rungs
 
-    if prefixes:
-        return rungs.prefixes(files[0])
-    return rungs.from_files(files) if files else rungs.built_in()
+    if not files:
+        return rungs.built_in()
+    if len(files) > 1:
+        return rungs.from_files(files)
+    found = rungs.prefixes(files[0])
+    for name, why in found.left_out:
+        click.echo(f"no kernel yet: {name} ({why})", err=True)
+    return found.rungs
 
 
 def _document(path: str) -> str:

@@ -44,18 +44,28 @@ def from_files(paths: Sequence[str]) -> tuple[Rung, ...]:
     return tuple(_rung(name, kernel) for name, kernel in named(paths, kernels).items())
 
 
-def prefixes(path: str) -> tuple[Rung, ...]:
-    """The naive kernel, then one directive more each time.
+@dataclass(frozen=True)
+class Prefixes:
+    """The rungs of one schedule; ``left_out`` names the directives that make no kernel without a
+    later one, and says why."""
 
-    Those that are illegal without a later one are left out.
-    """
+    rungs: tuple[Rung, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def prefixes(path: str) -> Prefixes:
+    """The naive kernel, then one directive more each time; raises where the whole is no
+    schedule."""
+    whole = options.load(path)
+    compile_schedule(whole)
     found: list[Rung] = []
-    for name, schedule in _prefixes(options.load(path)):
+    left_out: list[tuple[str, str]] = []
+    for name, schedule in _prefixes(whole):
         try:
             found.append(_rung(name, compile_schedule(schedule)))
-        except ScheduleError:
-            continue
-    return tuple(found)
+        except ScheduleError as error:
+            left_out.append((name, error.mistakes[0].message))
+    return Prefixes(tuple(found), tuple(left_out))
 
 
 def _prefixes(whole: Schedule) -> Iterator[tuple[str, Schedule]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- ladder -->", "<!-- /ladder -->"
 CUBLAS = "cuBLAS"
 
-_WORDS = ("kernel", "global reads")
+_WORDS = ("kernel", "global reads", "limited by")
 Cells = list[list[str]]
 
 

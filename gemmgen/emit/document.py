@@ -25,12 +25,15 @@ from gemmgen.emit.header import (
 from gemmgen.emit.intrinsics import intrinsics_of
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
+from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
 """Where a long line may be broken."""
 INDICES = re.compile(r"\](?=\[)")
 """Where it may be broken if nowhere else."""
+CITATIONS = re.compile(r"; | (?=\()")
+"""Where a comment may be broken that cites directives."""
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
 
@@ -98,8 +101,10 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
 
 def fold(line: str) -> str:
     """A line of at most ``WIDTH`` columns, broken where an expression has a joint."""
-    if len(line) <= WIDTH or line.lstrip().startswith("//"):
+    if len(line) <= WIDTH:
         return line
+    if line.lstrip().startswith("//"):
+        return _fold_comment(line)
     code, note, comment = line.partition("  // ")
     if note:
         return f"{line[: len(line) - len(line.lstrip())]}// {comment}\n{fold(code)}"
@@ -109,6 +114,16 @@ def fold(line: str) -> str:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     return line[: ends[-1]].rstrip() + "\n" + fold(indent + line[ends[-1] :])
+
+
+def _fold_comment(line: str) -> str:
+    """A comment goes on behind another ``//``."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    first = len(f"{indent}// ")
+    ends = [m.end() for m in CITATIONS.finditer(line) if first < m.end() <= WIDTH]
+    if not ends:
+        return line
+    return line[: ends[-1]].rstrip() + "\n" + fold(f"{indent}// {line[ends[-1] :]}")
 
 
 def _call_lines(interface: Interface) -> list[str]:
@@ -140,14 +155,18 @@ def _bounds_comment(kernel: LoweredKernel) -> list[str]:
 def _shared_lines(kernel: LoweredKernel) -> list[str]:
     if kernel.interface.dynamic_shared:
         return _dynamic_shared_lines(kernel.shared)
-    arrays = [f"__shared__ alignas(16) {shared_text(a)};" for a in kernel.shared]
+    arrays = [f"__shared__ alignas({a.aligned}) {shared_text(a)};" for a in kernel.shared]
     return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
-    """Arrays laid one after another in the memory that the launch passes (over 48 KiB)."""
+    """Arrays laid one after another in the memory that the launch passes (over 48 KiB), each where
+    wide accesses can begin."""
     lines = _shared_comment(arrays)
-    lines.append("alignas(16) extern __shared__ unsigned char shared_memory[];")
+    aligned = max(array.aligned for array in arrays)
+    # Declarations of one name are aligned alike, also those of several kernels in one file.
+    memory = "shared_memory" if aligned == ACCESS else f"shared_memory_{aligned}"
+    lines.append(f"alignas({aligned}) extern __shared__ unsigned char {memory}[];")
     before: list[str] = []
     for array in arrays:
         inner = "".join(f"[{c_text(extent)}]" for extent in array.shape[1:])
@@ -155,9 +174,10 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
         stored = STORED[array.dtype]
         lines.append(
             f"{stored}(*const {array.name}){inner} ="
-            f" reinterpret_cast<{stored}(*){inner}>(shared_memory{offset});"
+            f" reinterpret_cast<{stored}(*){inner}>({memory}{offset});"
         )
-        before.append(f"{c_text(array.shape[0])} * sizeof({array.name}[0])")
+        size = f"{c_text(array.shape[0])} * sizeof({array.name}[0])"
+        before.append(size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16")
     return [*lines, ""]
 
 
@@ -179,7 +199,7 @@ def _launcher_view(interface: Interface) -> LauncherView:
         wrapped(argument_conditions(interface), " || ", 80),
         [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
-        " * ".join(blocks),
+        " * ".join([*blocks, *([str(interface.parts)] if interface.parts > 1 else [])]),
         [str(dynamic)] if dynamic else [],
         f"dim3({x}, {y})" if y > 1 else str(x),
         str(dynamic),

@@ -23,6 +23,8 @@ def parameter_text(param: Param, *, written: bool) -> str:
         return f"int {param.name}"
     if param.kind == "scalar":
         return f"{STORED[param.dtype]} {param.name}"
+    if param.is_scratch:  # not restricted: other blocks write there while this one runs
+        return f"{'unsigned' if param.kind == 'counter' else STORED[param.dtype]} *{param.name}"
     constant = "" if written else "const "
     return f"{constant}{STORED[param.dtype]} *__restrict__ {param.name}"
 
@@ -65,12 +67,36 @@ def wrapped(texts: list[str], separator: str, width: int) -> list[str]:
 
 def launch_lines(interface: Interface) -> list[str]:
     """How many blocks of how many threads, and the shared memory of a block."""
-    blocks = " * ".join(f"ceil({name} / {size})" for name, size in interface.tiles)
+    blocks = _tiles(interface)
+    if interface.parts > 1:
+        blocks += f" * {interface.parts}"
     x, y = interface.block
     threads = f"{x} x {y} threads" if y > 1 else f"{x} threads"
     lines = [f"{blocks} blocks of {threads}; none where C is empty"]
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
+    return lines
+
+
+def _tiles(interface: Interface) -> str:
+    """The number of tiles of C, as a formula."""
+    return " * ".join(f"ceil({name} / {size})" for name, size in interface.tiles)
+
+
+def scratch_lines(interface: Interface) -> list[str]:
+    """What must be true of the memory that a launch uses beside its tensors."""
+    lines: list[str] = []
+    for param in interface.scratch:
+        size = f"{_tiles(interface)} * {param.item * param.per_tile} bytes"
+        told = f"{param.name}: {size}"
+        if param.align > 4:
+            told += f", aligned to {param.align} bytes"
+        if param.zeroed:
+            told += ", zeros; each launch leaves zeros"
+        lines.append(told)
+    if lines:
+        names = " and ".join(p.name for p in interface.scratch)
+        lines.append(f"{names} of its own for each of several launches at a time")
     return lines
 
 
@@ -82,7 +108,8 @@ def call_text(interface: Interface) -> str:
 
 def requirement_lines(interface: Interface) -> list[str]:
     """The requirements in words that fit a line."""
-    return [", ".join(group) for group in _grouped(interface) if group]
+    groups = [", ".join(group) for group in _grouped(interface) if group]
+    return [*groups, *scratch_lines(interface)]
 
 
 def _grouped(interface: Interface) -> list[list[str]]:
@@ -109,11 +136,9 @@ def argument_conditions(interface: Interface) -> list[str]:
 
 def pointer_conditions(interface: Interface) -> list[str]:
     """C conditions under which a launcher refuses its pointers."""
-    return [
-        f"reinterpret_cast<size_t>({r.name}) % {r.bytes} != 0"
-        for r in interface.requirements
-        if isinstance(r, Aligned)
-    ]
+    aligned = [(r.name, r.bytes) for r in interface.requirements if isinstance(r, Aligned)]
+    aligned += [(p.name, p.align) for p in interface.scratch if p.align > 4]
+    return [f"reinterpret_cast<size_t>({name}) % {size} != 0" for name, size in aligned]
 
 
 def _broken(requirement: Requirement) -> str:

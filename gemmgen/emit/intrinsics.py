@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import cast
+from typing import Literal, cast
 
 from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.wmma import load_function, multiply_function, store_function, wmma_texts
 from gemmgen.ir.dtypes import ACCESS, BYTES
 from gemmgen.ir.expr import Call
-from gemmgen.ir.lowered import Commit, CopyAsync, Wait
+from gemmgen.ir.lowered import (
+    AtomicAdd,
+    Commit,
+    CopyAsync,
+    CountIn,
+    LoadFragment,
+    MultiplyFragments,
+    StoreFragment,
+    Wait,
+)
 
 COPY = """\
 // Copies `valid` bytes of {bytes} to shared memory, zeros behind them; asynchronous.
@@ -38,6 +48,64 @@ __device__ __forceinline__ void gg_wait_group()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }"""
+
+COUNT_IN = "gg_count_in"
+COUNT_IN_TEXT = f"""\
+// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
+// last barrier is seen behind the next one by every block that counts later.
+__device__ __forceinline__ unsigned {COUNT_IN}(unsigned *counter, unsigned last)
+{{
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;"
+                 : "=r"(before) : "l"(counter), "r"(last) : "memory");
+    return before;
+}}"""
+
+ADD = "gg_add"
+ADD_TEXT = """\
+// Adds to what other blocks add to as well.
+__device__ __forceinline__ void gg_add({type} *target, {type} value)
+{{
+    asm volatile("red.relaxed.gpu.add.{suffix} [%0], %1;"
+                 :: "l"(target), "{register}"(value) : "memory");
+}}"""
+
+SHUFFLE = """\
+// {what}; all lanes of the warp call it together.
+__device__ __forceinline__ float gg_shuffle_{name}(float value, int {offset})
+{{
+    float result;
+    asm volatile("shfl.sync.{mode}.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=f"(result) : "f"(value), "r"({offset}));
+    return result;
+}}"""
+
+SHUFFLE_DOUBLE = """\
+// {what}; all lanes of the warp call it together.
+__device__ __forceinline__ double gg_shuffle_{name}(double value, int {offset})
+{{
+    double result;
+    asm volatile("{{\\n"
+                 ".reg .b32 low, high;\\n"
+                 "mov.b64 {{low, high}}, %1;\\n"
+                 "shfl.sync.{mode}.b32 low, low, %2, 0x1f, 0xffffffff;\\n"
+                 "shfl.sync.{mode}.b32 high, high, %2, 0x1f, 0xffffffff;\\n"
+                 "mov.b64 %0, {{low, high}};\\n"
+                 "}}" : "=d"(result) : "d"(value), "r"({offset}));
+    return result;
+}}"""
+
+_SHUFFLES = {
+    "xor": ("The value of the lane whose number differs by `lane_mask`", "lane_mask", "bfly"),
+    "down": ("The value of the lane `delta` further; behind the last, its own", "delta", "down"),
+}
+
+
+def shuffle_text(name: Literal["xor", "down"], dtype: Literal["f32", "f64"]) -> str:
+    """``gg_shuffle_xor`` or ``gg_shuffle_down`` of values of ``dtype``."""
+    what, offset, mode = _SHUFFLES[name]
+    text = SHUFFLE if dtype == "f32" else SHUFFLE_DOUBLE
+    return text.format(what=what, name=name, offset=offset, mode=mode)
 
 
 FROM_F16 = """\
@@ -109,6 +177,10 @@ _ALL: dict[tuple[str, str], str] = {
     },
     ("gg_commit_group", ""): COMMIT,
     ("gg_wait_group", ""): WAIT,
+    (ADD, "float"): ADD_TEXT.format(type="float", suffix="f32", register="f"),
+    (ADD, "double"): ADD_TEXT.format(type="double", suffix="f64", register="d"),
+    (COUNT_IN, ""): COUNT_IN_TEXT,
+    **{(name, ""): text for name, text in wmma_texts().items()},
 }
 """By name and, of overloads, the type that they take."""
 INTRINSICS = tuple(_ALL.values())
@@ -126,6 +198,16 @@ def _used(node: object) -> Iterator[tuple[str, str]]:
             yield "gg_commit_group", ""
         case Wait():
             yield "gg_wait_group", ""
+        case CountIn():
+            yield COUNT_IN, ""
+        case AtomicAdd():
+            yield ADD, STORED[node.dtype]
+        case LoadFragment():
+            yield load_function(node), ""
+        case MultiplyFragments():
+            yield multiply_function(node), ""
+        case StoreFragment():
+            yield store_function(node), ""
         case _ if isinstance(node, tuple):
             for part in cast("tuple[object, ...]", node):
                 yield from _used(part)

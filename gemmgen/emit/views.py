@@ -12,26 +12,34 @@ from dataclasses import dataclass
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import KINDS, STORED, vector_type
-from gemmgen.emit.intrinsics import copy_function
+from gemmgen.emit.intrinsics import ADD, COUNT_IN, copy_function
+from gemmgen.emit.wmma import REGISTERS, load_function, multiply_function, store_function
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
     Assign,
+    AtomicAdd,
     Barrier,
     Block,
     Break,
     Commit,
     Constant,
     CopyAsync,
+    CountIn,
     Define,
     For,
+    FragmentArray,
     If,
     Leave,
+    LoadFragment,
     Move,
+    MultiplyFragments,
     Node,
     RegisterArray,
     SharedArray,
+    StoreFragment,
     Wait,
+    WarpBarrier,
 )
 
 WIDTH = 100
@@ -93,12 +101,29 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
             return LineView("__syncthreads();")
+        case CountIn():
+            return LineView(_count_in(node))
+        case AtomicAdd(target, value):
+            return LineView(f"{ADD}(&{c_text(target)}, {c_text(value)});")
         case CopyAsync():
             return LineView(_copy_async(node))
         case Commit():
             return LineView("gg_commit_group();")
         case Wait(pending):
             return LineView(f"gg_wait_group<{pending}>();")
+        case FragmentArray():
+            return LineView(_fragment_array(node))
+        case LoadFragment():
+            arguments = f"{c_text(node.target)}, &{c_text(node.source)}, {c_text(node.pitch)}"
+            return LineView(_call(load_function(node), arguments))
+        case MultiplyFragments():
+            arguments = ", ".join(c_text(e) for e in (node.sum, node.a, node.b))
+            return LineView(_call(multiply_function(node), arguments))
+        case StoreFragment():
+            arguments = f"&{c_text(node.target)}, {c_text(node.source)}, {c_text(node.pitch)}"
+            return LineView(_call(store_function(node), arguments))
+        case WarpBarrier():
+            return LineView("__syncwarp();")
         case For():
             return _for(node, render)
         case If(condition, body, otherwise):
@@ -176,6 +201,18 @@ def _register_array(node: RegisterArray) -> str:
     return f"{aligned}{STORED[node.dtype]} {node.name}{shape}{zero};"
 
 
+def _fragment_array(node: FragmentArray) -> str:
+    shape = "".join(f"[{c_text(extent)}]" for extent in node.shape)
+    held = "float" if node.dtype == "f32" else "unsigned"
+    zero = " = {}" if node.zero else ""
+    aligned = "alignas(16) " if node.wide else ""
+    return f"{aligned}{held} {node.name}{shape}[{REGISTERS[node.dtype]}]{zero};"
+
+
+def _call(function: str, arguments: str) -> str:
+    return f"{function}({arguments});"
+
+
 def shared_text(array: SharedArray) -> str:
     """A shared array's declaration: its type, name and extents."""
     shape = "".join(f"[{c_text(extent)}]" for extent in array.shape)
@@ -187,6 +224,14 @@ def _move(node: Move) -> str:
     return _assignment(
         f"*reinterpret_cast<{vector} *>(&{c_text(node.target)})",
         f"*reinterpret_cast<const {vector} *>(&{c_text(node.source)})",
+    )
+
+
+def _count_in(node: CountIn) -> str:
+    last = c_text(node.last)
+    counted = f"{COUNT_IN}(&{c_text(node.counter)}, {last}) == {last}"
+    return _assignment(
+        f"const bool {node.name}", f"__syncthreads_or({c_text(node.chosen)} && {counted})"
     )
 
 

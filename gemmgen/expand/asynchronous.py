@@ -23,6 +23,7 @@ from gemmgen.expand.ring import (
     steps_origins,
     steps_reading_ahead,
 )
+from gemmgen.expand.terms import terms_of
 from gemmgen.ir.expanded import Await, Close, Issue, Phase, Repeat, Set, Stage, Sync, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
@@ -61,8 +62,9 @@ class AsyncPipeline:
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
-            first = _issues(ring, Int(0), Int(0))
-            body = (*if_in_range(self.program, self.pipeline, Int(0), first), Close())
+            start = terms_of(self.kernel, self.pipeline.letter).start
+            first = _issues(ring, start, Int(0))
+            body = (*if_in_range(self.program, self.pipeline, start, first), Close())
             return Phase("the first tile", self._origins(), body)
         number = Var("ahead")
         issues = fill_in_any_case(

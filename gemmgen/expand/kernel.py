@@ -5,6 +5,7 @@ from __future__ import annotations
 from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.fragments import steps_over_problem
 from gemmgen.expand.registers import RegisterPipeline
+from gemmgen.expand.split import reduction
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Phase, Stage, Timed, Transfer
 from gemmgen.ir.expr import Int
@@ -51,7 +52,8 @@ def _mode(pipeline: Pipeline) -> CopyMode:
 def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[Timed, ...]:
     match statement:
         case Pipeline():
-            return MECHANISMS[_mode(statement)](program, kernel, statement).expand()
+            steps = MECHANISMS[_mode(statement)](program, kernel, statement).expand()
+            return (*steps, *reduction(kernel))
         case Loop():
             return steps_over_problem(kernel, statement)
         case Copy():

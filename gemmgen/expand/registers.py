@@ -19,12 +19,14 @@ from gemmgen.expand.ring import (
     crosses_tiles,
     fill_in_any_case,
     first_fragments,
+    first_origin,
     if_in_range,
     over_tiles,
     rings,
     steps_origins,
     steps_reading_ahead,
 )
+from gemmgen.expand.terms import terms_of
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
@@ -71,8 +73,9 @@ class RegisterPipeline:
         """Fill all stages but one before the loop."""
         origins = cited(self.kernel, ring.copies, "cache_shared")
         if ring.stages == 2:
-            transfers = tuple(Transfer(c, Int(0), Stage(Int(0))) for c in ring.copies)
-            body = if_in_range(self.program, self.pipeline, Int(0), transfers)
+            start = terms_of(self.kernel, self.pipeline.letter).start
+            transfers = tuple(Transfer(c, start, Stage(Int(0))) for c in ring.copies)
+            body = if_in_range(self.program, self.pipeline, start, transfers)
             return Phase("the first tile", origins, body)
         number = Var(f"{ring.prefix}ahead")
 
@@ -82,7 +85,7 @@ class RegisterPipeline:
         if crosses_tiles(self.kernel, self.pipeline):
             body = fill_in_any_case(self.program, self.pipeline, ring, number, transfer)
         else:
-            origin = Binary("*", number, names.block(self.pipeline.letter))
+            origin = first_origin(self.program, self.pipeline, number)
             body = if_in_range(self.program, self.pipeline, origin, transfer(origin))
         last = Binary("-", ring.count, Int(1))
         loop = Repeat(number.name, Int(0), last, Int(1), body)

@@ -12,8 +12,10 @@ from gemmgen.expand.fragments import (
     multiply,
     plus,
     reads_ahead,
+    step_of,
     unroll_of,
 )
+from gemmgen.expand.terms import Terms, terms_of
 from gemmgen.ir import names
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Phase, Quit, Repeat, Set, Stage, Timed, When
@@ -101,20 +103,22 @@ def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
 def over_tiles(kernel: Kernel, pipeline: Pipeline, body: tuple[Timed, ...]) -> Timed:
     """The serial loop over the tiles of the contraction."""
     letter = pipeline.letter
-    tile, size, step = names.tile_origin(letter), Var(names.extent(letter)), names.block(letter)
+    tile, terms, step = names.tile_origin(letter), terms_of(kernel, letter), names.block(letter)
     if pipeline.unroll == 1:
-        return Repeat(tile.name, Int(0), size, step, body)
+        return Repeat(tile.name, terms.start, terms.stop, step, body)
     origins = tuple(o for o in pipeline.origins if o.startswith("unroll"))
-    rounds = _over_rounds(rings(kernel, pipeline), pipeline, body)
+    rounds = _over_rounds(rings(kernel, pipeline), pipeline, terms, body)
     return Phase(f"{pipeline.unroll} tiles at a time", origins, (rounds,))
 
 
-def _over_rounds(found: tuple[Ring, ...], pipeline: Pipeline, body: tuple[Timed, ...]) -> Repeat:
+def _over_rounds(
+    found: tuple[Ring, ...], pipeline: Pipeline, terms: Terms, body: tuple[Timed, ...]
+) -> Repeat:
     """Rounds of several tiles each, so that the number of a tile's stage is known to compilers:
     addresses in shared memory are then constants apart from the thread's own part.  The last round
     may end early."""
     letter = pipeline.letter
-    tile, size, step = names.tile_origin(letter), Var(names.extent(letter)), names.block(letter)
+    tile, step = names.tile_origin(letter), names.block(letter)
     first, turn, turns = names.round_origin(letter), Var("turn"), Int(pipeline.unroll)
     count: Expr = turns
     if len(found) == 1 and found[0].stages == pipeline.unroll:
@@ -122,12 +126,12 @@ def _over_rounds(found: tuple[Ring, ...], pipeline: Pipeline, body: tuple[Timed,
     stages = (Set(r.stage.name, Binary("%", turn, r.number())) for r in found if r.stage != turn)
     one = (
         Set(tile.name, plus(first, Binary("*", turn, step))),
-        Quit(Binary(">=", tile, size)),
+        Quit(Binary(">=", tile, terms.stop)),
         *stages,
         *body,
     )
     tiles = Repeat(turn.name, Int(0), count, Int(1), one, unroll=True)
-    return Repeat(first.name, Int(0), size, Binary("*", count, step), (tiles,))
+    return Repeat(first.name, terms.start, terms.stop, Binary("*", count, step), (tiles,))
 
 
 def if_in_range(
@@ -135,9 +139,8 @@ def if_in_range(
 ) -> tuple[Timed, ...]:
     """A tile past the end is read as zeros by its guards; where those are assumed away, not at
     all."""
-    size = names.extent(pipeline.letter)
-    if divides(program, size, pipeline.step):
-        return (When(below(origin, Var(size)), body),)
+    if divides(program, names.extent(pipeline.letter), pipeline.step):
+        return (When(below(origin, terms_of(program.main, pipeline.letter).stop), body),)
     return body
 
 
@@ -147,25 +150,32 @@ def fill_in_any_case(
     """The first tiles, each of which is written where there is one at all: the last step reads
     fragments of the tile behind the last one, which may be any tile, but one that was written."""
     letter = pipeline.letter
-    size, origin = Var(names.extent(letter)), Binary("*", number, names.block(letter))
-    if not divides(program, size.name, pipeline.step):
+    terms, origin = terms_of(program.main, letter), first_origin(program, pipeline, number)
+    if not divides(program, names.extent(letter), pipeline.step):
         return copies(origin)
-    inside = Select(below(origin, size), origin, Int(0))
+    inside = Select(below(origin, terms.stop), origin, terms.start)
     here = ring.next(letter)
-    return if_in_range(program, pipeline, Int(0), (Set(here.name, inside), *copies(here)))
+    return if_in_range(program, pipeline, terms.start, (Set(here.name, inside), *copies(here)))
+
+
+def first_origin(program: Program, pipeline: Pipeline, number: Expr) -> Expr:
+    """First index of the ``number``-th tile."""
+    start = terms_of(program.main, pipeline.letter).start
+    distance = Binary("*", number, names.block(pipeline.letter))
+    return distance if start == Int(0) else plus(start, distance)
 
 
 def ahead(program: Program, pipeline: Pipeline, ring: Ring) -> Expr:
     """First index of the tile to load now: past the last one there are zeros, or, where no guard
     makes them, any tile will do."""
     letter = pipeline.letter
-    size, tile = names.extent(letter), names.tile_origin(letter)
+    tile = names.tile_origin(letter)
     distance: Expr = names.block(letter)
     if ring.stages > 2:
         distance = Binary("*", Binary("-", ring.count, Int(1)), distance)
     origin = plus(tile, distance)
-    if divides(program, size, pipeline.step):
-        return Select(below(origin, Var(size)), origin, tile)
+    if divides(program, names.extent(letter), pipeline.step):
+        return Select(below(origin, terms_of(program.main, letter).stop), origin, tile)
     return origin
 
 
@@ -182,15 +192,17 @@ def crosses_tiles(kernel: Kernel, pipeline: Pipeline) -> bool:
         len(found) == 1
         and len(found[0].copies) == len(copies) == 2
         and all(reads_ahead(kernel, c) for c in copies)
-        and pipeline.step % 2 == 0
+        and pipeline.step // loop.step % 2 == 0
     )
 
 
 def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Timed:
     """The fragments of the very first step, read before the loop."""
-    copies = fetches(kernel, pipeline.consume[0])
-    first = tuple(fetch(kernel, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
-    body = if_in_range(program, pipeline, Int(0), first)
+    (loop,) = pipeline.consume
+    copies = fetches(kernel, loop)
+    first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
+    start = terms_of(program.main, pipeline.letter).start
+    body = if_in_range(program, pipeline, start, first)
     return Phase("the first fragments", cited(kernel, copies, "double_buffer"), body)
 
 
@@ -201,10 +213,10 @@ def steps_reading_ahead(
     fragments are read."""
     (loop,) = pipeline.consume
     k, size = Var(loop.letter), names.block(loop.letter)
-    following, copies = plus(k, Int(1)), fetches(kernel, loop)
+    following, copies = plus(k, step_of(loop)), fetches(kernel, loop)
 
     def read(step: Expr, stage: Stage) -> tuple[Fetch, ...]:
-        slots = (fetch(kernel, c, following, None, lambda _: stage) for c in copies)
+        slots = (fetch(kernel, loop, c, following, None, lambda _: stage) for c in copies)
         return tuple(replace(f, k=step) for f in slots)
 
     within = read(following, Stage(ring.stage))
@@ -215,7 +227,7 @@ def steps_reading_ahead(
         multiply(kernel, loop, k, None, lambda _: Stage(ring.stage)),
     )
     unroll = unroll_of(kernel, loop, True)
-    return Repeat(loop.letter, Int(0), size, Int(1), step, unroll=unroll)
+    return Repeat(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
 
 
 def steps_origins(kernel: Kernel, pipeline: Pipeline) -> Origins:

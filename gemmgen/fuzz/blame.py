@@ -8,7 +8,7 @@ from gemmgen.fuzz.trial import Failure, compile_text
 from gemmgen.pipeline import rewrite
 from gemmgen.verify.meaning import difference
 from gemmgen.verify.outcome import Shape
-from gemmgen.verify.shapes import fit, tile_of
+from gemmgen.verify.shapes import fit, ring_of, tile_of
 
 _MOST = 1 << 15
 """Elements of C and multiply-adds beyond which a shape is no matter for an interpreter."""
@@ -33,8 +33,8 @@ def _first_wrong(text: str, failure: Failure) -> str:
     emitted = compile_text(text)
     if emitted is None:
         return ""
-    m, _, k, stages = tile_of(emitted.schedule)
-    wanted: list[Shape] = [(3, 5, k * (stages + 1) + 1), (min(m, 64) + 1, 3, k + 1)]
+    m, _, k, _ = tile_of(emitted.schedule)
+    wanted: list[Shape] = [(3, 5, ring_of(emitted.schedule) + 1), (min(m, 64) + 1, 3, k + 1)]
     if failure.case and _size(failure.case.shape) <= _MOST:
         wanted.insert(0, failure.case.shape)
     shapes = tuple(fit(emitted, shape) for shape in wanted)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
-from gemmgen.fuzz.factors import NONE, Plan
+from gemmgen.fuzz.factors import NONE, SIZES, Plan
 from gemmgen.fuzz.grids import NAIVE, Grid, grids, wish
 from gemmgen.fuzz.plans import plan_at
-from gemmgen.fuzz.rules import last_shared
+from gemmgen.fuzz.rules import last_shared, widest
 
 STEPS = {"1": (1,), "odd": (3, 5, 7, 9, 13), "even": (2, 6, 10, 14), "fours": (4, 8, 12, 16, 32)}
 PADS = {"odd": (1, 3, 5, 33), "even": (2, 6, 10), "fours": (4, 8, 16)}
@@ -19,6 +20,8 @@ _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_80", "sm_80", "sm_80", "sm_75", "sm_86", "sm_90", "sm_120")
 _OLD = ("sm_75",)
 """Targets without asynchronous copies."""
+_SMALL = ("sm_75",)
+"""Targets whose shared memory is too small for two blocks of the most that is drawn."""
 _MOST_STAGED, _MOST_SHARED = 64, 48 * 1024
 
 
@@ -72,13 +75,20 @@ class Draw:
         m, n = self.grid.tile
         threads = self.grid.threads[0] * self.grid.threads[1]
         stages = max(int(self.plan["stages A"]), int(self.plan["stages B"]))
+        size = max(SIZES[self.plan["types"]][:2])
+        along = [
+            int(self.plan[f"{name}.global"])
+            for name in "AB"
+            if self.plan[f"order {name}"][1] == "k" and self.plan[f"cache {name}"] != NONE
+        ]
         fitting = [
             step
             for step in steps
             if step * (m + n) <= _MOST_STAGED * threads
-            and 4 * stages * step * (m + n) + 64 * stages * step <= _MOST_SHARED
+            and size * stages * (step * (m + n) + 16 * step) <= _MOST_SHARED
+            and all(step % width == 0 for width in along)
         ]
-        if not fitting or self.dice.chance(0.03):
+        if not fitting or (self.dice.chance(0.03) and max(along, default=1) < 8):
             return steps[0] if not fitting else steps[-1]
         return self.dice.pick(fitting)
 
@@ -97,11 +107,30 @@ class Draw:
         kernel, target = self.dice.pick(_KERNELS), self.dice.pick(_TARGETS)
         if target in _OLD and self.plan["copies"] != NONE and not self.dice.chance(0.1):
             target = "sm_80"
+        types = self._types()
+        if target in _OLD and "bf16" in types and not self.dice.chance(0.1):
+            target = "sm_80"
+        if target in _SMALL and self.plan["blocks"] == "more":
+            target = "sm_80"
         lines = [f"kernel {kernel}"] if kernel != "gemm" else []
         lines += [f"target {target}"] if target != "sm_80" else []
+        lines += [f"dtype {types}"] if types else []
         if self.dice.chance(0.1):
             lines.append(self.dice.pick(("require threads <= 1024", "require shared <= 160KiB")))
         return lines
+
+    def _types(self) -> str:
+        """What a ``dtype`` line says; nothing but f32 is said now and then."""
+        plan, names = self.plan["types"], [self.tensors[name] for name in "ABC"]
+        halves = ("f16", "bf16")
+        if plan == "halves to f32":
+            return " ".join(f"{name}={self.dice.pick(halves)}" for name in names[:2])
+        if plan == "f32 to halves":
+            return f"{names[2]}={self.dice.pick(halves)}"
+        if plan == "f32":
+            return f"{self.dice.pick(names)}=f32" if self.dice.chance(0.1) else ""
+        said = [f"{name}={plan}" for name in names]
+        return " ".join([*said, "acc=f64"] if plan == "f64" else said)
 
     def _assumes(self) -> list[str]:
         letters, (m, n) = self.letters, self.grid.tile
@@ -165,7 +194,7 @@ class Draw:
         return [f"{word} {' '.join(operands)}{rest}"] if operands else []
 
     def _hops(self) -> list[str]:
-        """vectorize, pad, double_buffer, async_copy."""
+        """vectorize, pad, swizzle, double_buffer, async_copy."""
         plan, lines = self.plan, list[str]()
         widths: dict[str, list[str]] = {}
         for operand, width in (hop for name in "ABC" for hop in self._widths(name)):
@@ -176,6 +205,8 @@ class Draw:
         for name in "AB":
             if plan[f"pad {name}"] != NONE:
                 lines.append(f"pad {self.tensors[name]} by={self._pad(name)}")
+            if plan[f"swizzle {name}"] != NONE:
+                lines.append(f"swizzle {self.tensors[name]} {self._swizzle(name)}")
         stages: dict[str, list[str]] = {}
         for name in "AB":
             if plan[f"stages {name}"] != "1":
@@ -207,12 +238,38 @@ class Draw:
     def _pad(self, name: str) -> int:
         pads = PADS[self.plan[f"pad {name}"]]
         small = last_shared(self.plan, name) != "k" or self.step > 8
-        return self.dice.pick(pads if small else pads[:3])
+        fitting = [pad for pad in pads if pad % widest(self.plan, name) == 0] or pads
+        return self.dice.pick(fitting if small else fitting[:3])
+
+    def _swizzle(self, name: str) -> str:
+        """The rows of the pattern; the rest now and then, where it is right in any case."""
+        free = self.grid.tile["AB".index(name)]
+        rows = free if last_shared(self.plan, name) == "k" else self.step
+        said = f"by={self.plan[f'swizzle {name}']}"
+        if rows > 4 and self.dice.chance(0.4):
+            said += f" every={self.dice.pick((1, 2, 4))}"
+        if self.dice.chance(0.3):
+            said += f" chunk={widest(self.plan, name)}"
+        return said
+
+    def _unroll(self) -> str:
+        plan, k = self.plan, self.letters.k
+        parts: list[str] = []
+        if plan["unroll"] != NONE:
+            part = self.dice.pick((2, 3, 8)) if not self.step else 2
+            steps = {"1": 1, "part": part, "whole": self.step}[plan["unroll"]]
+            parts.append(f"{k}={steps}")
+        if plan["rounds"] != NONE:
+            stages = lcm(int(plan["stages A"]), int(plan["stages B"]))
+            parts.append(f"tile_{k}={stages if stages > 1 else self.dice.pick((2, 3))}")
+        return f"unroll {' '.join(parts)}" if parts else ""
 
     def _late(self) -> list[str]:
-        """raster, fuse_epilogue."""
+        """unroll, launch_bounds, raster, fuse_epilogue."""
         plan, letters = self.plan, self.letters
-        lines: list[str] = []
+        lines = [self._unroll()]
+        if plan["blocks"] != NONE:
+            lines.append(f"launch_bounds blocks={1 if plan['blocks'] == '1' else 2}")
         if plan["raster"] != NONE:
             group = 2 if plan["raster"] == "2" else self.dice.pick((3, 4, 5, 8, 64))
             lines.append(f"raster group={group}")

@@ -18,15 +18,27 @@ Plan = dict[str, str]
 Pair = tuple[str, str, str, str]
 """Two factors, in the order of ``FACTORS``, and their classes."""
 
+SIZES = {
+    "f32": (4, 4, 4),
+    "f64": (8, 8, 8),
+    "f16": (2, 2, 2),
+    "bf16": (2, 2, 2),
+    "halves to f32": (2, 2, 4),
+    "f32 to halves": (4, 4, 2),
+}
+"""Classes of types, and the bytes of A's, B's and C's elements."""
+
 _PARITY = ("odd", "even", "fours")
 _STAGES = ("1", "2", "3", "4")
-_WIDTHS = ("1", "2", "4")
+_WIDTHS = ("1", "2", "4", "8")
+_ROWS = ("2", "4", "8")
 
 FACTORS: dict[str, tuple[str, ...]] = {
     "order A": ("mk", "km"),
     "order B": ("kn", "nk"),
     "order C": ("mn", "nm"),
     "names": ("usual", "other"),
+    "types": tuple(SIZES),
     "bind": (NONE, "m", "n"),
     "tile": (NONE, "no step", "1", *_PARITY),
     "cache A": (NONE, "kept", "turned"),
@@ -44,18 +56,24 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "C.global": _WIDTHS,
     "pad A": (NONE, *_PARITY),
     "pad B": (NONE, *_PARITY),
+    "swizzle A": (NONE, *_ROWS),
+    "swizzle B": (NONE, *_ROWS),
     "stages A": _STAGES,
     "stages B": _STAGES,
     "ahead A": (NONE, "yes"),
     "ahead B": (NONE, "yes"),
     "copies": (NONE, "cp_async"),
+    "unroll": (NONE, "1", "part", "whole"),
+    "rounds": (NONE, "yes"),
+    "blocks": (NONE, "1", "more"),
     "raster": (NONE, "2", "more"),
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
 }
-"""``even`` is 2 mod 4; ``kept`` keeps the order of global memory; widths are those of the hops;
-``some`` threads are 33 to 256."""
+"""``halves`` are f16 and bf16, alike or not; ``even`` is 2 mod 4; ``kept`` keeps the order of global
+memory; widths are those of the hops; ``some`` threads are 33 to 256; ``part`` of a tile's steps, or
+any steps where k is not split; ``rounds`` are of as many tiles as come back to the same stages."""
 
 _LIBRARY = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
 _CONDITIONS = frozenset({"relu", "min", "max", "clamp"})
@@ -77,6 +95,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "order B": "kn" if schedule.gemm.b.indices[0] == k else "nk",
         "order C": "mn" if schedule.gemm.c.indices[0] == m else "nm",
         "names": "usual" if _usual(schedule) else "other",
+        "types": _types(schedule),
         "bind": {None: NONE, m: "m", n: "n"}[facts.word("bind", "x")],
         "tile": facts.tile(k),
         "warp": facts.warp(m, n),
@@ -87,6 +106,9 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "threads": "32" if threads <= _FEW_THREADS else _some(threads),
         "C.global": facts.value("vectorize", "c", "global", "width", 1),
         "copies": facts.word("async_copy", "via") or NONE,
+        "unroll": facts.unrolled(k),
+        "rounds": NONE if facts.number("unroll", f"tile_{k}") < 2 else "yes",
+        "blocks": _listed(facts.number("launch_bounds", "blocks"), "1", "more"),
         "raster": _listed(facts.number("raster", "group"), "2", "more"),
         "epilogue": NONE,
         "reads": NONE,
@@ -100,6 +122,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         if NONE in (plan[f"cache {name}"], plan["register m"]):
             plan[f"{name}.shared"] = "1"  # there is no such hop: a bare operand means the other
         plan[f"pad {name}"] = _parity(int(facts.value("pad", role, "", "by", 0)), one="odd")
+        plan[f"swizzle {name}"] = facts.swizzled(role)
         plan[f"stages {name}"] = facts.value("double_buffer", role, "shared", "stages", 1, 2)
         ahead = facts.value("double_buffer", role, "register", "stages", 1, 2)
         plan[f"ahead {name}"] = NONE if ahead == "1" else "yes"
@@ -157,6 +180,16 @@ class _Facts:
             return NONE
         return _parity(self.number("tile", k)) if self.number("tile", k) else "no step"
 
+    def swizzled(self, role: Role) -> str:
+        rows = self.value("swizzle", role, "", "by", 1, 8)
+        return NONE if rows == "1" else rows if rows in _ROWS else "8"
+
+    def unrolled(self, k: str) -> str:
+        steps = self.number("unroll", k)
+        if steps < 2:
+            return "1" if steps else NONE
+        return "whole" if steps == self.number("tile", k) else "part"
+
     def warp(self, m: str, n: str) -> str:
         if not any(self.of("warp_tile")):
             return NONE
@@ -186,6 +219,14 @@ def _usual(schedule: Schedule) -> bool:
     gemm = schedule.gemm
     names = {access.tensor for access in (gemm.a, gemm.b, gemm.c)}
     return names == {"A", "B", "C"} and roles(gemm) == roles(DEFAULT_GEMM)
+
+
+def _types(schedule: Schedule) -> str:
+    gemm, stored = schedule.gemm, dict(schedule.dtypes)
+    a, b, c = (stored[access.tensor] for access in (gemm.a, gemm.b, gemm.c))
+    if a == b == c:
+        return a
+    return "halves to f32" if c == "f32" else "f32 to halves"
 
 
 def _assumed(schedule: Schedule) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import gcd
@@ -46,6 +47,25 @@ class Wish:
     fixed: tuple[int, int] | None
 
 
+def last_shared(plan: Mapping[str, str], name: str) -> str:
+    """The contiguous letter of an operand's tile in shared memory."""
+    order = plan[f"order {name}"]
+    return order[0] if plan[f"cache {name}"] == "turned" else order[1]
+
+
+def widest(plan: Mapping[str, str], name: str) -> int:
+    """The widest access to the rows of an operand's tile in shared memory."""
+    kept = plan[f"cache {name}"] == "kept"
+    wide = int(plan[f"{name}.global"]) if kept else 1
+    return max(wide, int(plan[f"{name}.shared"]))
+
+
+def permuted(plan: Mapping[str, str], name: str) -> int:
+    """Elements of a row that a swizzle permutes, if its chunks are as small as they may be."""
+    by = plan[f"swizzle {name}"]
+    return 1 if by == NONE else int(by) * widest(plan, name)
+
+
 def wish(plan: Plan) -> Wish:
     """A plan's wish."""
     a, b, c = (int(plan[f"{name}.global"]) for name in "ABC")
@@ -54,6 +74,9 @@ def wish(plan: Plan) -> Wish:
         if along != "k":
             wanted = tiles if plan[f"cache {'AB'[at]}"] != NONE else runs
             wanted[at] = max(wanted[at], width)
+    for at, name in enumerate("AB"):
+        if last_shared(plan, name) != "k":
+            tiles[at] = max(tiles[at], permuted(plan, name))
     last = "mn".index(plan["order C"][1])
     runs[last] = max(runs[last], c)
     fixed = None

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from gemmgen.fuzz.factors import FACTORS, NONE, Plan
-from gemmgen.fuzz.grids import grids, wish
+from gemmgen.fuzz.factors import FACTORS, NONE, SIZES, Plan
+from gemmgen.fuzz.grids import grids, last_shared, permuted, widest, wish
 
 Chosen = Mapping[str, str]
 
@@ -47,21 +47,31 @@ def _implies(says: str, first: str, second: str, allowed: Callable[[str, str], b
     return Rule(says, frozenset((first, second)), lambda p: allowed(p[first], p[second]))
 
 
-def last_shared(plan: Chosen, name: str) -> str:
-    """The contiguous letter of an operand's tile in shared memory."""
-    order = plan[f"order {name}"]
-    return order[0] if plan[f"cache {name}"] == "turned" else order[1]
+_STEP_WIDTHS = {"1": "1", "odd": "1", "even": "12", "fours": "1248"}
+_STEPS_OF = {"even": 2, "fours": 4}
+"""What all steps of a class are multiples of."""
+_PADS = {
+    1: (NONE, "odd", "even", "fours"),
+    2: (NONE, "even", "fours"),
+    4: (NONE, "fours"),
+    8: (NONE, "fours"),
+}
+_ACCESS, _COPY = 16, 4
+"""Bytes of the widest access, and of the smallest asynchronous copy."""
 
 
-def widest(plan: Chosen, name: str) -> int:
-    """The widest access to the rows of an operand's tile in shared memory."""
-    kept = plan[f"cache {name}"] == "kept"
-    wide = int(plan[f"{name}.global"]) if kept else 1
-    return max(wide, int(plan[f"{name}.shared"]))
+def _size(types: str, name: str) -> int:
+    return SIZES[types]["ABC".index(name)]
 
 
-_STEP_WIDTHS = {"1": "1", "odd": "1", "even": "12", "fours": "124"}
-_PADS = {1: (NONE, "odd", "even", "fours"), 2: (NONE, "even", "fours"), 4: (NONE, "fours")}
+def _accesses(name: str, hops: tuple[str, ...]) -> Iterator[Rule]:
+    for hop in hops:
+        yield _implies(
+            "an access has sixteen bytes at the most",
+            "types",
+            f"{name}.{hop}",
+            lambda types, width: int(width) * _size(types, name) <= _ACCESS,
+        )
 
 
 def _of_operand(name: str) -> Iterator[Rule]:
@@ -98,6 +108,17 @@ def _of_operand(name: str) -> Iterator[Rule]:
         lambda p: p[f"pad {name}"] == NONE
         or (p[cache_] != NONE and p[f"pad {name}"] in _PADS[widest(p, name)]),
     )
+    swizzle = f"swizzle {name}"
+    yield Rule(
+        "a tile in shared memory is swizzled or padded",
+        frozenset((swizzle, f"pad {name}", cache_)),
+        lambda p: p[swizzle] == NONE or (p[cache_] != NONE and p[f"pad {name}"] == NONE),
+    )
+    yield Rule(
+        "chunks change places within a row",
+        frozenset((swizzle, cache_, order, "tile", loads, reads)),
+        lambda p: last_shared(p, name) != "k" or permuted(p, name) <= _STEPS_OF.get(p["tile"], 1),
+    )
     for what, absent in ((f"stages {name}", "1"),):
         yield _implies(
             "stages need a shared tile",
@@ -125,6 +146,12 @@ def _copied(name: str) -> Iterator[Rule]:
     """Tiles of one operand that ``cp.async`` copies."""
     cache_, loads = f"cache {name}", f"{name}.global"
     yield Rule(
+        "an asynchronous copy has four bytes at the least",
+        frozenset(("copies", cache_, loads, "types")),
+        lambda p: NONE in (p["copies"], p[cache_])
+        or int(p[loads]) * _size(p["types"], name) >= _COPY,
+    )
+    yield Rule(
         "asynchronous copies are under way while another stage is used",
         frozenset(("copies", cache_, f"stages {name}")),
         lambda p: p["copies"] == NONE or p[cache_] == NONE or p[f"stages {name}"] != "1",
@@ -139,7 +166,7 @@ def _copied(name: str) -> Iterator[Rule]:
 _GRID = (
     ("tile", "bind", "order A", "order B", "order C", "cache A", "cache B", "warp", "threads"),
     ("register m", "register n", "interleave", "A.global", "A.shared", "B.global", "B.shared"),
-    ("C.global",),
+    ("C.global", "swizzle A", "swizzle B"),
 )
 
 RULES: tuple[Rule, ...] = (
@@ -174,6 +201,36 @@ RULES: tuple[Rule, ...] = (
         lambda o, m: o != "zigzag" or m in ("even", "fours"),
     ),
     _implies(
+        "steps are unrolled in equal parts",
+        "unroll",
+        "tile",
+        lambda unroll, tile: unroll in (NONE, "1")
+        or (
+            tile in ("odd", "even", "fours")
+            if unroll == "whole"
+            else tile in (NONE, "no step", "fours")
+        ),
+    ),
+    Rule(
+        "fragments read ahead alternate",
+        frozenset(("unroll", "tile", "ahead A", "ahead B")),
+        lambda p: p["unroll"] != "1"
+        or p["tile"] in (NONE, "no step", "1")
+        or p["ahead A"] == p["ahead B"] == NONE,
+    ),
+    _implies(
+        "rounds are of tiles of k",
+        "rounds",
+        "tile",
+        lambda rounds, tile: rounds == NONE or tile not in (NONE, "no step"),
+    ),
+    _implies(
+        "several blocks are small ones",
+        "blocks",
+        "threads",
+        lambda blocks, threads: blocks != "more" or threads != "many",
+    ),
+    _implies(
         "wide stores need a micro-tile",
         "C.global",
         "register m",
@@ -200,6 +257,9 @@ RULES: tuple[Rule, ...] = (
     ),
     *_copied("A"),
     *_copied("B"),
+    *_accesses("A", ("global", "shared")),
+    *_accesses("B", ("global", "shared")),
+    *_accesses("C", ("global",)),
     Rule(
         "there are sizes for this block",
         frozenset(factor for group in _GRID for factor in group),

@@ -12,6 +12,7 @@ from gemmgen.schedule.model import (
     Argument,
     Assume,
     Directive,
+    Dtypes,
     Gemm,
     Operand,
     Schedule,
@@ -46,6 +47,10 @@ def _without_statements(schedule: Schedule) -> Iterator[Schedule]:
             yield replace(schedule, directives=kept)
     for at in range(len(schedule.assumes)):
         yield replace(schedule, assumes=_but(schedule.assumes, at))
+    names = [access.tensor for access in (schedule.gemm.a, schedule.gemm.b, schedule.gemm.c)]
+    single: Dtypes = tuple((name, "f32") for name in (*names, "acc"))
+    if schedule.dtypes != single:
+        yield replace(schedule, dtypes=single)
     if schedule.target != plain.target:
         yield replace(schedule, target=plain.target)
     if schedule.kernel != plain.kernel:
@@ -195,7 +200,7 @@ def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
         for d in schedule.directives
     )
     assumes = tuple(map(assume, schedule.assumes))
-    dtypes = Schedule().dtypes
+    dtypes = tuple((names.get(name, name), dtype) for name, dtype in schedule.dtypes)
     yield replace(
         schedule, gemm=Gemm(c, a, b), directives=directives, assumes=assumes, dtypes=dtypes
     )

@@ -23,7 +23,7 @@ from gemmgen.source import Source
 from gemmgen.verify.calls import Caller, Case, Data, Order, landings_of
 from gemmgen.verify.epilogue import is_exact
 from gemmgen.verify.outcome import Shape
-from gemmgen.verify.shapes import fit, tile_of
+from gemmgen.verify.shapes import fit, ring_of, tile_of
 
 ARCH = "sm_80"
 """What a GPU test compiles for, whatever a random schedule's target."""
@@ -138,9 +138,9 @@ def check_text(schedule: Schedule) -> None:
 def check_meaning(emitted: Emitted, dice: Dice) -> None:
     """C1: the last program computes its problem, at one tiny shape."""
     with _guarded("C1"):
-        m, n, k, stages = tile_of(emitted.schedule)
+        m, n, k, _ = tile_of(emitted.schedule)
         rows, columns = dice.pick(((2, n + 1), (m + 1, 3), (3, 5), (1, 1)))
-        terms = dice.pick((1, 3, k + 1, k * (stages + 1) - 1))
+        terms = dice.pick((1, 3, k + 1, ring_of(emitted.schedule) - 1))
         shape = fit(emitted, (min(rows, 64), min(columns, 64), min(terms, 96)))
         complaint = difference(rewrite(emitted.schedule)[-1], shape)
     if complaint is not None:
@@ -193,8 +193,8 @@ def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
 
 def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
     """Less than a tile and a step; past the ring of stages; beside the tile; primes or no terms."""
-    m, n, k, stages = tile_of(emitted.schedule)
-    ring = k * (stages + 1)
+    m, n, k, _ = tile_of(emitted.schedule)
+    ring = ring_of(emitted.schedule)
     wanted = (
         (dice.pick((1, 2, 3)), dice.pick((1, 2, 3, 5)), max(1, dice.below(k))),
         (m + dice.pick((-1, 1)), n + dice.pick((-1, 1)), ring + dice.pick((-1, 1))),

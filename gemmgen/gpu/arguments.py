@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gemmgen.errors import CallError
+from gemmgen.formats import NAMES, STORAGE
 from gemmgen.interface import (
     INT_MAX,
     Aligned,
@@ -21,8 +22,7 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
-
-ITEM = 4  # bytes of a float32 element
+from gemmgen.ir.dtypes import BYTES
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,11 @@ def check_addresses(found: Geometry, interface: Interface, address: Mapping[str,
         if isinstance(requirement, Aligned) and address[requirement.name] % requirement.bytes:
             raise CallError(explain(requirement, interface, address))
     for param in tensors(interface):
-        if address[param.name] % ITEM:
+        size = BYTES[param.dtype]
+        if address[param.name] % size:
             raise CallError(
-                f"{param.name} begins {address[param.name] % ITEM} bytes past a multiple of "
-                f"{ITEM}, where no float32 begins: pass an aligned copy"
+                f"{param.name} begins {address[param.name] % size} bytes past a multiple of "
+                f"{size}, where no {NAMES[param.dtype]} begins: pass an aligned copy"
             )
     for output in found.outputs:
         for other in (*found.inputs, *found.outputs):
@@ -167,8 +168,9 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
 
 
 def _check_kind(param: Param, view: View) -> None:
-    if view.dtype != "float32":
-        raise CallError(f"{param.name} is {view.dtype}; the kernel takes float32")
+    # Where a library has no bfloat16, its bits come as uint16.
+    if view.dtype not in (NAMES[param.dtype], STORAGE[param.dtype].name):
+        raise CallError(f"{param.name} is {view.dtype}; the kernel takes {NAMES[param.dtype]}")
     if len(view.shape) != len(param.indices):
         raise CallError(
             f"{param.name} has shape {view.shape}; the kernel takes {_spelled(param)}, "
@@ -251,9 +253,10 @@ def _footprint(param: Param, view: View, step: int) -> Footprint:
     if 0 in view.shape:
         return Footprint(param.name, 0, 0, 1)
     last = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True) if n > 1)
-    row = view.shape[-1] * ITEM
-    pitch = step * ITEM if len(view.shape) > 1 else row
-    return Footprint(param.name, (last + 1) * ITEM, row, pitch)
+    size = BYTES[param.dtype]
+    row = view.shape[-1] * size
+    pitch = step * size if len(view.shape) > 1 else row
+    return Footprint(param.name, (last + 1) * size, row, pitch)
 
 
 def _overlap(one: Footprint, other: Footprint, address: Mapping[str, int]) -> bool:

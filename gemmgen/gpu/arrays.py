@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from gemmgen.errors import CallError
+from gemmgen.formats import NAMES, STORAGE
 from gemmgen.gpu.arguments import View
 from gemmgen.gpu.device import Array, Stream, cupy
+from gemmgen.ir.dtypes import DType
 
 
 class Library(Protocol):
@@ -29,7 +31,7 @@ class Library(Protocol):
 
     def view(self, value: object) -> View: ...
 
-    def empty(self, shape: tuple[int, ...], like: object) -> object: ...
+    def empty(self, shape: tuple[int, ...], dtype: DType, like: object) -> object: ...
 
     def stream(self, value: object) -> AbstractContextManager[object]:
         """Makes the caller's current stream CuPy's, on which kernels are launched."""
@@ -55,8 +57,9 @@ class CupyArrays:
         memory = array.data
         return View(memory.ptr, array.shape, strides, array.dtype.name, memory.device_id)
 
-    def empty(self, shape: tuple[int, ...], like: object) -> object:
-        return cupy().empty(shape, "float32")
+    def empty(self, shape: tuple[int, ...], dtype: DType, like: object) -> object:
+        """Of bf16 the bits, in uint16."""
+        return cupy().empty(shape, STORAGE[dtype].name)
 
     def stream(self, value: object) -> AbstractContextManager[object]:
         return nullcontext()
@@ -117,9 +120,9 @@ class TorchArrays:
         shape = tuple(tensor.shape)
         return View(tensor.data_ptr(), shape, tensor.stride(), dtype, tensor.device.index)
 
-    def empty(self, shape: tuple[int, ...], like: object) -> object:
-        tensor = cast(_Tensor, like)
-        return self._torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
+    def empty(self, shape: tuple[int, ...], dtype: DType, like: object) -> object:
+        there = cast(_Tensor, like).device
+        return self._torch.empty(shape, dtype=getattr(self._torch, NAMES[dtype]), device=there)
 
     def stream(self, value: object) -> AbstractContextManager[object]:
         pointer = self._torch.cuda.current_stream(cast(_Tensor, value).device).cuda_stream

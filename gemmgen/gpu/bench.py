@@ -11,26 +11,31 @@ import numpy as np
 from rich.table import Table
 
 from gemmgen.errors import CallError
-from gemmgen.gpu import device
+from gemmgen.formats import UNIT
+from gemmgen.gpu import cublas, device
 from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
-    EPS,
     Contraction,
     Expected,
+    accumulator,
     contraction,
     expected,
     inputs,
     product_of,
+    storing,
 )
 from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
 from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, run_cublas
 from gemmgen.interface import Interface
+from gemmgen.ir.dtypes import BYTES, DType
 
 CUBLAS = "cuBLAS"
 _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH, _SMS = 13, 36, 37, 16  # cudaDeviceAttr
 _LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on all later ones
+_DOUBLE_LANES = {(8, 0): 32, (9, 0): 64}  # 2 on all others
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ class _Run:
     launch: Callable[[], None]
     output: Array
     expected: Callable[[], Expected]
-    rival: str  # the name of the cuBLAS call with the same storage orders
+    rival: str  # the name of the cuBLAS call with the same storage orders and types
+    dtype: DType
 
 
 def bench(
@@ -147,7 +153,7 @@ def _at(
         except CallError as refusal:
             refused[entry.name] = str(refusal)
     for run in runs.values():
-        run.output.fill(float("nan"))
+        run.output.fill(nan(run.dtype))
     timings = time_interleaved(
         {name: run.launch for name, run in runs.items()}, warmup=warmup, rounds=rounds
     )
@@ -164,22 +170,33 @@ def _values(
     interface: Interface, shape: Mapping[str, int], shared: dict[tuple[str, ...], Array]
 ) -> dict[str, Array]:
     """Random inputs; kernels with the same tensors read the same memory."""
-    keys = {param.name: (param.name, *param.indices) for param in tensors(interface)}
+    keys = {p.name: (p.name, p.dtype, *p.indices) for p in tensors(interface)}
     if any(key not in shared for key in keys.values()):
         for name, array in inputs(interface, shape, "normal").items():
             shared.setdefault(keys[name], array)
     return {name: shared[key] for name, key in keys.items()}
 
 
+def _stored(interface: Interface, values: Mapping[str, Array]) -> dict[str, Array]:
+    """The tensors as kernels take them."""
+    types = {param.name: param.dtype for param in tensors(interface)}
+    return {name: elements(array, types[name]) for name, array in values.items()}
+
+
 def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
     interface = entry.kernel.interface
     product = contraction(interface)
-    output = values[product.c.name].copy()
+    stored = _stored(interface, values)
+    output = stored[product.c.name]
     numbers = {param.name: OTHER_SCALAR for param in scalars(interface)}
     numbers.update({name: v for name, v in (("alpha", 1.0), ("beta", 0.0)) if name in numbers})
-    arguments: dict[str, object] = {**values, product.c.name: output, **numbers}
+    arguments: dict[str, object] = {**stored, **numbers}
     launch = entry.kernel.prepare(**arguments)
-    return _Run(launch, output, lambda: _wanted(entry, values, numbers), rival)
+
+    def wanted() -> Expected:
+        return _wanted(entry, values, numbers)
+
+    return _Run(launch, output, wanted, rival, product.c.dtype)
 
 
 def _wanted(entry: Entry, values: dict[str, Array], numbers: dict[str, float]) -> Expected:
@@ -191,24 +208,28 @@ def _wanted(entry: Entry, values: dict[str, Array], numbers: dict[str, float]) -
     }
     want = cupy().asarray(entry.reference({**given, **numbers})).astype("float64")
     size = product_of(interface, values, absolute=True) + abs(want)
-    return Expected(want, size * (16 * EPS))
+    bound = size * (16 * UNIT[accumulator(interface)])
+    return Expected(want, bound + storing(want, interface))
 
 
 def _cublas(
     interface: Interface, values: dict[str, Array], shape: Mapping[str, int], name: str
 ) -> _Run:
     product = contraction(interface)
-    output = values[product.c.name].copy()
-    arrays = {**values, product.c.name: output}
+    arrays = _stored(interface, values)
     launch = run_cublas(interface, arrays, Case(tuple(shape.items())))
-    return _Run(launch, output, lambda: expected(interface, values, 1.0, 0.0, "normal"), name)
+
+    def wanted() -> Expected:
+        return expected(interface, values, 1.0, 0.0, "normal")
+
+    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype)
 
 
 def _row(
     name: str, run: _Run, timings: Mapping[str, Timing], shape: Mapping[str, int], floor: float
 ) -> Row:
     timing, rival = timings[name], timings.get(run.rival)
-    complaint = run.expected().difference(run.output)
+    complaint = run.expected().difference(run.output, run.dtype)
     ms = timing.median
     return Row(
         name=name,
@@ -227,25 +248,34 @@ def _row(
 
 
 def lower_bound(product: Contraction, shape: Mapping[str, int]) -> float:
-    """Milliseconds that no float32 kernel can beat here: max(flops / rate, bytes / bandwidth)."""
+    """Milliseconds that no kernel can beat here, of these types and without tensor cores:
+    max(flops / rate, bytes / bandwidth)."""
     here = cupy().cuda.runtime.getDevice()
     ask = cupy().cuda.runtime.deviceGetAttribute
     lanes = _LANES.get(device.capability(here), 128)
+    if product.c.dtype == "f64":
+        lanes = _DOUBLE_LANES.get(device.capability(here), 2)
     rate = 2.0 * lanes * ask(_SMS, here) * ask(_CLOCK, here)  # flops a millisecond: clock in kHz
     bandwidth = 2.0 * ask(_MEMORY_CLOCK, here) * ask(_BUS_WIDTH, here) / 8
-    elements = sum(
-        math.prod(shape[letter.upper()] for letter in param.indices)
+    size = sum(
+        BYTES[param.dtype] * math.prod(shape[letter.upper()] for letter in param.indices)
         for param in (product.a, product.b, product.c)
     )
-    return max(2 * math.prod(shape.values()) / rate, 4 * elements / bandwidth)
+    return max(2 * math.prod(shape.values()) / rate, size / bandwidth)
 
 
 def _is_plain(product: Contraction) -> bool:
-    """Whether cuBLAS has a call for it: three matrices, one letter contracted."""
+    """Whether cuBLAS has a call for it: three matrices of its types, one letter contracted."""
+    if not cublas.multiplies(*(p.dtype for p in (product.a, product.b, product.c))):
+        return False
     ranks = {len(param.indices) for param in (product.a, product.b, product.c)}
     return ranks == {2} and len(product.contracted) == 1
 
 
 def _orders(product: Contraction) -> str:
-    spelled = [f"{p.name}[{','.join(p.indices)}]" for p in (product.a, product.b, product.c)]
+    matrices = (product.a, product.b, product.c)
+    spelled = [f"{p.name}[{','.join(p.indices)}]" for p in matrices]
+    types = [p.dtype for p in matrices]
+    if set(types) != {"f32"}:
+        spelled.append("/".join(dict.fromkeys(types)))
     return " ".join(spelled)

@@ -8,12 +8,14 @@ from typing import Literal
 
 import numpy as np
 
+from gemmgen.formats import TINY, UNIT
 from gemmgen.gpu.arguments import tensors
 from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.elements import elements, held, nan, numbers, storage
 from gemmgen.interface import Interface, MultipleOf, Param
+from gemmgen.ir.dtypes import DType
 
-EPS = 2.0**-24  # unit roundoff of float32
-GUARD = 64  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
+GUARD = 128  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
 
 Data = Literal["integers", "normal", "positive", "selection", "nan"]
 
@@ -52,18 +54,27 @@ class Placed:
 
     array: Array
     buffer: Array
+    dtype: DType = "f32"
+
+    def put(self, values: Array) -> None:
+        """Writes numbers into the tensor."""
+        self.array[...] = elements(values, self.dtype)
+
+    def poison(self) -> None:
+        self.array[...] = nan(self.dtype)
 
 
-def place(values: Array, pitch: int) -> Placed:
+def place(values: Array, pitch: int, dtype: DType = "f32") -> Placed:
     """``values`` in memory of its own, its rows ``pitch`` elements apart, NaN all around them."""
     cp = cupy()
     *outer, row = values.shape
     count = int(np.prod(outer, dtype=np.int64)) * pitch
-    buffer = cp.full((GUARD + count + GUARD,), float("nan"), "float32")
+    buffer = cp.full((GUARD + count + GUARD,), nan(dtype), storage(dtype))
     body = buffer[GUARD : GUARD + count].reshape(*outer, pitch)
     array = body[..., :row]
-    array[...] = values
-    return Placed(array, buffer)
+    placed = Placed(array, buffer, dtype)
+    placed.put(values)
+    return placed
 
 
 def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
@@ -81,7 +92,7 @@ def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
 
 
 def inputs(interface: Interface, extents: Mapping[str, int], data: Data) -> dict[str, Array]:
-    """Values for every tensor, C's old values included, of the kind ``data``.
+    """Numbers for every tensor, C's old ones included, that its type holds, of the kind ``data``.
 
     ``integers``: small, not zero, so that sums are exact.  ``selection``: B picks columns of A,
     whose mantissas are full, so that C holds them exactly.  ``nan``: one NaN in A.
@@ -91,7 +102,8 @@ def inputs(interface: Interface, extents: Mapping[str, int], data: Data) -> dict
     found: dict[str, Array] = {}
     for at, param in enumerate(tensors(interface)):
         shape = tuple(extents[letter.upper()] for letter in param.indices)
-        found[param.name] = _values(shape, data, seed + 7919 * at)
+        drawn = _values(shape, data, seed + 7919 * at, param.dtype)
+        found[param.name] = held(drawn, param.dtype)
     if data == "selection":
         found[product.b.name] = _selection(product, extents)
     if data == "nan" and 0 not in found[product.a.name].shape:
@@ -99,17 +111,18 @@ def inputs(interface: Interface, extents: Mapping[str, int], data: Data) -> dict
     return found
 
 
-def _values(shape: tuple[int, ...], data: Data, seed: int) -> Array:
+def _values(shape: tuple[int, ...], data: Data, seed: int, dtype: DType) -> Array:
+    kind = "float64" if dtype == "f64" else "float32"
     cp = cupy()
     draw = cp.random.default_rng(seed)
     if 0 in shape:
-        return cp.zeros(shape, "float32")
+        return cp.zeros(shape, kind)
     if data == "integers":
         found = draw.integers(-4, 4, shape)
-        return cp.where(cp.equal(found, 0), 4, found).astype("float32")
+        return cp.where(cp.equal(found, 0), 4, found).astype(kind)
     if data == "positive":
-        return draw.random(shape, "float32")
-    return draw.standard_normal(shape, "float32")
+        return draw.random(shape, kind)
+    return draw.standard_normal(shape, kind)
 
 
 def _selection(product: Contraction, extents: Mapping[str, int]) -> Array:
@@ -139,13 +152,14 @@ def product_of(interface: Interface, values: Mapping[str, Array], *, absolute: b
 
 @dataclass(frozen=True)
 class Expected:
-    """A result in float64 and how far from it float32 may end up, element by element."""
+    """A result in float64 and how far from it a kernel may end up, element by element."""
 
     value: Array
     bound: Array
 
-    def difference(self, got: Array) -> str | None:
-        """None where ``got`` is as expected; else the first element that isn't, and how many."""
+    def difference(self, stored: Array, dtype: DType = "f32") -> str | None:
+        """None where elements are as expected; else the first that isn't, and how many."""
+        got = numbers(stored, dtype)
         if got.shape != self.value.shape:
             return f"shape {got.shape} instead of {self.value.shape}"
         if 0 in got.shape:
@@ -181,17 +195,35 @@ def expected(
     if beta != 0:
         value = value + old * beta
     if data in ("integers", "selection"):
-        return Expected(value, cupy().zeros(value.shape, "float64"))
+        rounded = held(value, product.c.dtype).astype("float64")
+        return Expected(rounded, cupy().zeros(value.shape, "float64"))
     size = product_of(interface, values, absolute=True) * abs(alpha)
     if beta != 0:
         size = size + abs(old) * abs(beta)
-    return Expected(value, size * rounding(product, values, data))
+    bound = size * rounding(product, values, data, accumulator(interface))
+    return Expected(value, bound + storing(value, interface))
 
 
-def rounding(product: Contraction, values: Mapping[str, Array], data: Data) -> float:
-    """How much of G float32 may lose."""
+def accumulator(interface: Interface) -> DType:
+    """What a kernel keeps its sums in: f64 where its result is, else f32."""
+    return "f64" if contraction(interface).c.dtype == "f64" else "f32"
+
+
+def storing(value: Array, interface: Interface) -> Array:
+    """What rounding a result to C's type may add to its error."""
+    dtype = contraction(interface).c.dtype
+    if dtype == accumulator(interface):
+        return cupy().zeros(value.shape, "float64")
+    return abs(value) * (2 * UNIT[dtype]) + TINY[dtype]
+
+
+def rounding(
+    product: Contraction, values: Mapping[str, Array], data: Data, sums: DType = "f32"
+) -> float:
+    """How much of G sums may lose."""
+    unit = UNIT[sums]
     if data != "positive":
-        return 16 * EPS
+        return 16 * unit
     shape = dict(zip(product.a.indices, values[product.a.name].shape, strict=True))
     depth = int(np.prod([shape[i] for i in product.contracted], dtype=np.int64)) + 2
-    return depth * EPS / (1 - depth * EPS)
+    return depth * unit / (1 - depth * unit)

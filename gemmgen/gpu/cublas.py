@@ -1,4 +1,4 @@
-"""cuBLAS in float32 without tensor cores: the reference for results and for speed.
+"""cuBLAS, in float32 and float64 without tensor cores: the reference for results and for speed.
 
 Called through ctypes rather than CuPy's wrapper, which refuses to be captured in a CUDA graph, and
 with a handle of our own, so that nobody else's math mode is touched.
@@ -9,15 +9,20 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu.device import Array, cupy
+from gemmgen.ir.dtypes import HALVES, DType
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
+DEFAULT = 0  # CUBLAS_DEFAULT_MATH
+_TYPES: dict[DType, int] = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}  # cudaDataType_t
+_SUMS: dict[DType, int] = {"f32": 68, "f64": 70}  # CUBLAS_COMPUTE_32F, _64F
+_DEFAULT_ALGORITHM = -1
 _WORKSPACE = 32 << 20  # what cuBLAS itself takes on Hopper
 
 
@@ -35,72 +40,87 @@ class Matrix:
     ld: int
     transposed: bool = False
     stride: int = 0
+    dtype: DType = "f32"
 
     def flipped(self) -> Matrix:
         """The transpose of this matrix, in the same memory."""
-        return Matrix(
-            self.pointer, self.columns, self.rows, self.ld, not self.transposed, self.stride
-        )
+        return replace(self, rows=self.columns, columns=self.rows, transposed=not self.transposed)
 
 
-def matrix(array: Array, *, transposed: bool = False) -> Matrix:
+def matrix(array: Array, dtype: DType = "f32", *, transposed: bool = False) -> Matrix:
     """``array`` (its last axis contiguous) as a matrix; ``transposed``: as the matrix's columns."""
     rows, columns = array.shape[-2:]
     item = array.dtype.itemsize
     ld = max(array.strides[-2] // item, columns, 1) if rows > 1 else max(columns, 1)
     stride = array.strides[-3] // item if len(array.shape) == 3 else 0
-    found = Matrix(array.data.ptr, rows, columns, ld, stride=stride)
+    found = Matrix(array.data.ptr, rows, columns, ld, stride=stride, dtype=dtype)
     return found.flipped() if transposed else found
 
 
-def sgemm(
+def multiplies(a: DType, b: DType, c: DType) -> bool:
+    """Has cuBLAS a call for these types, with sums in f32, or in f64 where all are f64?"""
+    return a == b and (c == a or (a in HALVES and c == "f32"))
+
+
+def gemm(
     a: Matrix, b: Matrix, c: Matrix, *, alpha: float = 1.0, beta: float = 0.0, batch: int = 1
 ) -> Callable[[], None]:
-    """C = alpha * A B + beta * C, packed: calling the result runs it on CuPy's current stream."""
+    """C = alpha * A B + beta * C, packed: calling the result runs it on CuPy's current stream.
+
+    f16 and bf16 are multiplied as cuBLAS likes best, by tensor cores, with sums in f32.
+    """
     assert a.columns == b.rows and (a.rows, b.columns) == (c.rows, c.columns)
     if not c.transposed:  # cuBLAS stores by columns: C by rows is C^T = B^T A^T by columns
         a, b, c = b.flipped(), a.flipped(), c.flipped()
-    handle = _handle(cupy().cuda.runtime.getDevice())
-    one, two = ctypes.c_float(alpha), ctypes.c_float(beta)
+    handle = _handle(cupy().cuda.runtime.getDevice(), DEFAULT if a.dtype in HALVES else PEDANTIC)
+    sums = _SUMS["f64" if a.dtype == "f64" else "f32"]
+    real = ctypes.c_double if a.dtype == "f64" else ctypes.c_float
+    one, two = real(alpha), real(beta)
     pointer, size, long = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
+
+    def operand(matrix: Matrix) -> tuple[object, ...]:
+        place = (pointer(matrix.pointer), size(_TYPES[matrix.dtype]), size(matrix.ld))
+        return place if batch == 1 else (*place, long(matrix.stride))
+
     arguments = (
         handle.value,
         size(0 if a.transposed else 1),
         size(0 if b.transposed else 1),
         *(size(c.rows), size(c.columns), size(a.columns), ctypes.byref(one)),
-        *(pointer(a.pointer), size(a.ld), long(a.stride)),
-        *(pointer(b.pointer), size(b.ld), long(b.stride), ctypes.byref(two)),
-        *(pointer(c.pointer), size(c.ld), long(c.stride), size(batch)),
+        *(*operand(a), *operand(b), ctypes.byref(two), *operand(c)),
+        *(() if batch == 1 else (size(batch),)),
+        *(size(sums), size(_DEFAULT_ALGORITHM)),
     )
-    plain = tuple(a for a in arguments[:-1] if not isinstance(a, ctypes.c_longlong))
-    function, packed = (handle.gemm, plain) if batch == 1 else (handle.gemm_batched, arguments)
+    function = handle.gemm if batch == 1 else handle.gemm_batched
     current = cupy().cuda.get_current_stream
 
     def run() -> None:
         handle.join(current().ptr)
-        _check(function(*packed), "cublasSgemm")
+        _check(function(*arguments), "cublasGemmEx")
 
     return run
 
+
+sgemm = gemm
 
 Call = Callable[..., int]
 
 
 class _Handle:
-    """A cuBLAS context of one device, in pedantic mode, with memory of its own to work in."""
+    """A cuBLAS context of one device, in one math mode, with memory of its own to work in."""
 
-    def __init__(self) -> None:
+    def __init__(self, mode: int) -> None:
         library = _library()
         handle = ctypes.c_void_p()
         _check(library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
         self.value = handle
-        self.gemm = cast(Call, library.cublasSgemm_v2)
-        self.gemm_batched = cast(Call, library.cublasSgemmStridedBatched)
+        self.gemm = cast(Call, library.cublasGemmEx)
+        self.gemm_batched = cast(Call, library.cublasGemmStridedBatchedEx)
         self._set_stream = cast(Call, library.cublasSetStream_v2)
         self._set_workspace = cast(Call, library.cublasSetWorkspace_v2)
         self._memory = cupy().empty((_WORKSPACE,), "uint8")
         self._stream = -1
-        _check(library.cublasSetMathMode(handle, ctypes.c_int(PEDANTIC)), "cublasSetMathMode")
+        _check(library.cublasSetMathMode(handle, ctypes.c_int(mode)), "cublasSetMathMode")
 
     def join(self, stream: int) -> None:
         """Runs what follows on ``stream``.  Setting a stream takes the workspace away again."""
@@ -114,8 +134,8 @@ class _Handle:
 
 
 @cache
-def _handle(device: int) -> _Handle:
-    return _Handle()
+def _handle(device: int, mode: int = PEDANTIC) -> _Handle:
+    return _Handle(mode)
 
 
 @cache

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, SupportsFloat, cast
 
 import numpy as np
@@ -29,9 +29,11 @@ from gemmgen.gpu.arguments import (
     scalars,
     tensors,
 )
+from gemmgen.gpu.scratch import Pool, Scratch
 from gemmgen.interface import Interface, Param
 
 DEFAULTS: Mapping[str, float] = {"alpha": 1.0, "beta": 0.0}
+Number = np.float32 | np.float64
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 _NUMBERS: tuple[type, ...] = (int, float, np.floating, np.integer)
 _KEPT = 256  # geometries a kernel remembers
@@ -52,7 +54,9 @@ class EmittedKernel(Protocol):
 class Launch:
     """A call whose arguments are checked and packed: calling it launches, and no more.
 
-    It joins CuPy's current stream, and keeps the arrays alive.  ``output`` is C.
+    It joins CuPy's current stream, and keeps the arrays alive.  ``output`` is C.  ``scratch`` is
+    memory that it uses and leaves; the same launch on two streams at once would share it, as it
+    would C.
     """
 
     function: device.Function
@@ -62,10 +66,13 @@ class Launch:
     dynamic_shared: int
     output: object
     tensors: Mapping[str, object]
+    extents: Mapping[str, int]
+    scratch: Scratch = ()
 
     def __call__(self) -> None:
         if self.grid:
-            self.function((self.grid,), self.block, self.arguments, shared_mem=self.dynamic_shared)
+            arguments = (*self.arguments, *[array.data.ptr for array in self.scratch])
+            self.function((self.grid,), self.block, arguments, shared_mem=self.dynamic_shared)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,8 @@ class Kernel:
         self._function = cp.RawModule(path=str(self.files.cubin)).get_function(interface.name)
         self._reserve_shared()
         self._runtime = cp.cuda.runtime
-        self._names = frozenset(argument_names(interface))
+        self._names = frozenset((*argument_names(interface), *(p.name for p in interface.scratch)))
+        self._pool = Pool(interface)
         self._tensors = tensors(interface)
         self._scalars = scalars(interface)
         self._plans: dict[Hashable, _Plan] = {}
@@ -121,18 +129,23 @@ class Kernel:
         library, launch = self._bind(arguments)
         first = next(iter(launch.tensors.values()))
         with library.stream(first):
+            if self.interface.scratch and not launch.scratch and launch.grid:
+                launch = replace(launch, scratch=self._pool.here(launch.extents))
             launch()
         return launch.output
 
     def prepare(self, **arguments: object) -> Launch:
         """The same call checked and packed, to be launched later, many times, or into a graph."""
-        return self._bind(arguments)[1]
+        _, launch = self._bind(arguments)
+        if self.interface.scratch and not launch.scratch and launch.grid:
+            return replace(launch, scratch=self._pool.own(launch.extents))
+        return launch
 
     def _bind(self, arguments: dict[str, object]) -> tuple[arrays.Library, Launch]:
         if not self._names.issuperset(arguments):
             unknown = next(name for name in arguments if name not in self._names)
             raise CallError(f"there is no argument {unknown}: the kernel takes {self._listed()}")
-        numbers = {param.name: _number(param.name, arguments) for param in self._scalars}
+        numbers = {param.name: _number(param, arguments) for param in self._scalars}
         values, library = self._gather(arguments, numbers)
         signature = tuple([library.signature(value) for value in values.values()])
         plan = self._plans.get(signature)
@@ -150,15 +163,31 @@ class Kernel:
                     else numbers[param.name] if param.kind == "scalar" else plan.packed[param.name]
                 )
                 for param in self.interface.params
+                if not param.is_scratch
             ]
         )
         output = next(values[param.name] for param in self._tensors if param.written)
         shared = self.interface.dynamic_shared
         grid, block = plan.geometry.grid, self.interface.block
-        return library, Launch(self._function, grid, block, packed, shared, output, values)
+        extents = plan.geometry.values
+        given = self._given_scratch(arguments, library, extents)
+        launch = Launch(self._function, grid, block, packed, shared, output, values, extents, given)
+        return library, launch
+
+    def _given_scratch(
+        self, arguments: Mapping[str, object], library: arrays.Library, extents: Mapping[str, int]
+    ) -> Scratch:
+        """The memory that the caller passes for the launch's own use; () for none."""
+        names = [param.name for param in self.interface.scratch]
+        given = {name: arguments[name] for name in names if arguments.get(name) is not None}
+        if not given:
+            return ()
+        views = {name: self._view(library, name, value) for name, value in given.items()}
+        self._pool.check(extents, views)
+        return tuple(device.cupy().asarray(given[name]) for name in names)
 
     def _gather(
-        self, arguments: dict[str, object], numbers: Mapping[str, np.float32]
+        self, arguments: dict[str, object], numbers: Mapping[str, Number]
     ) -> tuple[dict[str, object], arrays.Library]:
         """The tensors by name, all of one library, an absent output allocated."""
         values: dict[str, object] = {}
@@ -185,7 +214,8 @@ class Kernel:
         assert library is not None, "a kernel has inputs"
         if absent is not None:
             shape = self._output_shape(absent, library, values)
-            values[absent.name] = library.empty(shape, next(iter(values.values())))
+            like = next(iter(values.values()))
+            values[absent.name] = library.empty(shape, absent.dtype, like)
         return values, library
 
     def _output_shape(
@@ -245,13 +275,16 @@ class Kernel:
         self._function.max_dynamic_shared_size_bytes = wanted
 
 
-def _number(name: str, arguments: Mapping[str, object]) -> np.float32:
+def _number(param: Param, arguments: Mapping[str, object]) -> Number:
+    name = param.name
     value = arguments.get(name, DEFAULTS.get(name))
     if value is None:
         raise CallError(f"{name} is missing: it has no default")
     if not isinstance(value, _NUMBERS):
         raise CallError(f"{name} is a {type(value).__qualname__}; the kernel takes a number")
     number = float(cast(SupportsFloat, value))
+    if param.dtype == "f64":
+        return np.float64(number)
     if math.isfinite(number) and abs(number) > _FLOAT_MAX:
         raise CallError(f"{name} = {number} is more than a float32 holds")
     return np.float32(number)

@@ -13,21 +13,24 @@ from typing import Literal, Protocol
 import numpy as np
 
 from gemmgen.errors import CallError
+from gemmgen.formats import UNIT
 from gemmgen.gpu import cublas
 from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
-    EPS,
     Data,
     Expected,
     Placed,
+    accumulator,
     contraction,
     expected,
     inputs,
     pitch_of,
     place,
     product_of,
+    storing,
 )
 from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.elements import bits, held
 from gemmgen.interface import Interface
 
 OTHER_SCALAR = 0.75  # what the scalars of an epilogue get, beyond alpha and beta
@@ -112,6 +115,7 @@ def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: boo
         param.name: place(
             values[param.name],
             pitch_of(param, interface, values[param.name].shape[-1], case.pad),
+            param.dtype,
         )
         for param in tensors(interface)
     }
@@ -139,26 +143,31 @@ def _run(
     """Launches twice; says what is wrong with results, padding, inputs or repeatability, if any."""
     cp = cupy()
     output = contraction(kernel.interface).c
-    array = placed[output.name].array
-    before = {name: item.buffer.view("uint32").copy() for name, item in placed.items()}
+    array, dtype = placed[output.name].array, output.dtype
+    before = {name: bits(item.buffer).copy() for name, item in placed.items()}
     arguments: dict[str, object] = {name: item.array for name, item in placed.items()}
     results: list[Array] = []
     for _ in range(2):
         hidden = not output.read or numbers.get("beta") == 0
-        array[...] = float("nan") if hidden else values[output.name]
+        if hidden:
+            placed[output.name].poison()
+        else:
+            placed[output.name].put(values[output.name])
         kernel(**arguments, **numbers)
         results.append(array.copy())
-    complaint = want.difference(results[0])
+    complaint = want.difference(results[0], dtype)
     if complaint is not None:
         return complaint
     if 0 not in array.shape:
-        array[...] = values[output.name]
+        placed[output.name].put(values[output.name])
     for name, item in placed.items():
-        changed = ~cp.equal(item.buffer.view("uint32"), before[name])
+        changed = ~cp.equal(bits(item.buffer), before[name])
         if int(cp.count_nonzero(changed)):
             what = "the padding of C" if name == output.name else f"{name} or its padding"
             return f"{what} was written to, at element {int(cp.argmax(changed))} of its buffer"
-    first, second = (result.ravel().view("uint32") for result in results)
+    if not kernel.interface.ordered:
+        return want.difference(results[1])
+    first, second = (bits(result.ravel()) for result in results)
     if int(cp.count_nonzero(~cp.equal(first, second))):
         return "a second launch with the same inputs gave other bits"
     return None
@@ -180,9 +189,11 @@ def _expected(
     }
     want = cupy().asarray(reference({**given, **numbers})).astype("float64")
     if exact and case.data == "integers":
-        return Expected(want, cupy().zeros(want.shape, "float64"))
+        rounded = held(want, contraction(interface).c.dtype).astype("float64")
+        return Expected(rounded, cupy().zeros(want.shape, "float64"))
     size = product_of(interface, values, absolute=True) * abs(alpha) + abs(want)
-    return Expected(want, size * (16 * EPS))
+    bound = size * (16 * UNIT[accumulator(interface)])
+    return Expected(want, bound + storing(want, interface))
 
 
 def _against_cublas(
@@ -196,10 +207,15 @@ def _against_cublas(
     product = contraction(interface)
     if any(len(param.indices) != 2 for param in (product.a, product.b, product.c)):
         return None
-    array = placed[product.c.name].array
-    array[...] = values[product.c.name] if case.beta != 0 else float("nan")
+    if not cublas.multiplies(*(p.dtype for p in (product.a, product.b, product.c))):
+        return None
+    output = placed[product.c.name]
+    if case.beta != 0:
+        output.put(values[product.c.name])
+    else:
+        output.poison()
     run_cublas(interface, {name: item.array for name, item in placed.items()}, case)()
-    complaint = want.difference(array)
+    complaint = want.difference(output.array, product.c.dtype)
     return None if complaint is None else f"cuBLAS itself fails here: {complaint}"
 
 
@@ -218,10 +234,9 @@ def run_cublas(
     (depth,) = product.contracted
     rows = next(i for i in product.a.indices if i != depth)
     a, b, c = (arrays[param.name] for param in (product.a, product.b, product.c))
-    return cublas.sgemm(
-        cublas.matrix(a, transposed=product.a.indices[0] == depth),
-        cublas.matrix(b, transposed=product.b.indices[-1] == depth),
-        cublas.matrix(c, transposed=product.c.indices[0] != rows),
-        alpha=scaled.alpha,
-        beta=scaled.beta,
+    matrices = (
+        cublas.matrix(a, product.a.dtype, transposed=product.a.indices[0] == depth),
+        cublas.matrix(b, product.b.dtype, transposed=product.b.indices[-1] == depth),
+        cublas.matrix(c, product.c.dtype, transposed=product.c.indices[0] != rows),
     )
+    return cublas.gemm(*matrices, alpha=scaled.alpha, beta=scaled.beta)

@@ -19,7 +19,7 @@ from gemmgen.formats import bits, numbers, stored
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32 | np.float64]
 Bools = npt.NDArray[np.bool_]
 Value = int | np.float32 | np.float64 | np.bool_ | Ints | Floats | Bools
 """One value for all threads, or an array of one value for each."""

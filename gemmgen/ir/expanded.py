@@ -8,6 +8,7 @@ thread's code.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Origins, Program
@@ -136,6 +137,39 @@ class Sync:
     """A barrier of the block: what was written before it is seen by all threads after it."""
 
 
+Sharers = Literal["parts", "group", "groups"]
+"""Whose sums meet: all parts of a tile, the parts of one group, or the groups of a tile."""
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """Put the block's sums into the workspace, for the other ``sharers``; ``atomic``: add them to
+    the tile's."""
+
+    sharers: Sharers
+    atomic: bool = False
+
+
+@dataclass(frozen=True)
+class CountIn:
+    """Count the block among its ``sharers``; all of them but the last one to come leave the kernel.
+
+    Between the two barriers around it what the block handed over is published, and what the blocks
+    before it did becomes visible.
+    """
+
+    sharers: Sharers
+
+
+@dataclass(frozen=True)
+class Gather:
+    """The sums of all ``sharers``, added in their order; ``atomic``: added already, and the
+    workspace is left zero."""
+
+    sharers: Sharers
+    atomic: bool = False
+
+
 @dataclass(frozen=True)
 class Phase:
     """Operations under one heading of the emitted text."""
@@ -161,6 +195,9 @@ Timed = (
     | Quit
     | Set
     | Sync
+    | HandOver
+    | CountIn
+    | Gather
     | Phase
 )
 

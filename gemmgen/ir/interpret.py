@@ -8,37 +8,43 @@ not do raises ``Trap``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from math import prod
 from typing import cast
 
 import numpy as np
 
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.landing import Landing
-from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
+from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains
 from gemmgen.ir.machine import Argument, Machine
 from gemmgen.ir.memory import Elements, Lanes, Trap, poisoned
+from gemmgen.ir.sharing import Order, Sharing, in_order
 
-__all__ = ["Argument", "Trap", "interpret", "with_temporaries"]
+__all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]
 
 MOST_LANES = 8192
 """Threads that run side by side: NumPy's cost per call is spread, and the arrays fit a cache."""
 
 
 def interpret(
-    program: LoweredProgram, arguments: Mapping[str, Argument], landing: Landing = "late"
+    program: LoweredProgram,
+    arguments: Mapping[str, Argument],
+    landing: Landing = "late",
+    order: Order = "ascending",
 ) -> dict[str, Ints]:
     """Run the kernels of ``program`` one after another, in place on flat memories.
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
-    what the interfaces require.  ``landing`` is when asynchronous copies land.  Gives for each
+    what the interfaces require.  ``landing`` is when asynchronous copies land, ``order`` that in
+    which blocks come that share memory.  Gives for each
     tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
     Raises ``Trap`` where a thread does what it may not.
     """
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
     for kernel in program.kernels:
-        written |= run_kernel(kernel, values, landing)
+        written |= run_kernel(kernel, values, landing, order)
     return written
 
 
@@ -58,7 +64,10 @@ def with_temporaries(
 
 
 def run_kernel(
-    kernel: LoweredKernel, arguments: Mapping[str, Argument], landing: Landing = "late"
+    kernel: LoweredKernel,
+    arguments: Mapping[str, Argument],
+    landing: Landing = "late",
+    order: Order = "ascending",
 ) -> dict[str, Ints]:
     """Run one kernel; see ``interpret``."""
     interface = kernel.interface
@@ -69,10 +78,27 @@ def run_kernel(
         if p.kind == "tensor" and p.written
     }
     x, y = interface.block
-    grid = interface.grid(extents)
-    at_once = max(1, MOST_LANES // (x * y))
+    sharing = Sharing.of(interface, extents, order)
     with np.errstate(all="ignore"):
-        for first in range(0, grid, at_once):
-            lanes = Lanes(first, min(at_once, grid - first), x, y)
-            Machine(kernel, lanes, arguments, written, landing).run()
+        batches = dict(_batches(kernel, extents))
+        for first in in_order(batches, order):
+            lanes = Lanes(first, batches[first], x, y)
+            Machine(kernel, lanes, arguments, written, sharing, landing).run()
+    sharing.check_left(interface)
     return written
+
+
+def _batches(kernel: LoweredKernel, extents: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """The first blocks, and the numbers, of blocks that run side by side.
+
+    Asynchronous copies are counted for all of them alike, so these then are of one part, whose
+    loops have the same length; the tiles of a part are neighbours.
+    """
+    interface = kernel.interface
+    grid, at_once = interface.grid(extents), max(1, MOST_LANES // prod(interface.block))
+    together = grid
+    if interface.parts > 1 and contains(kernel.body, CopyAsync):
+        together = interface.tile_count(extents)
+    for start in range(0, grid, max(together, 1)):
+        for first in range(start, start + together, at_once):
+            yield first, min(at_once, start + together - first)

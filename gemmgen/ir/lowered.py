@@ -41,7 +41,8 @@ class Check:
 class SharedArray:
     """An array in shared memory; the last of ``shape`` is contiguous, pads included.
 
-    ``sizes`` are the extents as numbers, ``shape`` the same as expressions of named constants.
+    ``sizes`` are the extents as numbers, ``shape`` the same as expressions of named constants;
+    ``aligned`` are the bytes to which it begins.
     """
 
     name: str
@@ -49,6 +50,7 @@ class SharedArray:
     shape: tuple[Expr, ...]
     sizes: tuple[int, ...]
     origins: Origins = ()
+    aligned: int = 16
 
     @property
     def bytes(self) -> int:
@@ -130,7 +132,7 @@ class If:
 
 @dataclass(frozen=True)
 class Leave:
-    """``if (condition) return;``: only in kernels without barriers."""
+    """``if (condition) return;``: where barriers follow, all threads of a block alike."""
 
     condition: Expr
 
@@ -146,6 +148,29 @@ class Break:
 @dataclass(frozen=True)
 class Barrier:
     """``__syncthreads();``"""
+
+
+@dataclass(frozen=True)
+class CountIn:
+    """``name`` says whether ``counter`` has been counted up ``last`` times before, which resets it.
+
+    The thread that is ``chosen`` counts for its block, and a barrier tells all threads.  What the
+    block wrote before the barrier before it is seen by those who count later.
+    """
+
+    name: str
+    chosen: Expr
+    counter: Element
+    last: Expr
+
+
+@dataclass(frozen=True)
+class AtomicAdd:
+    """``target += value``, undivided, of elements of ``dtype``."""
+
+    target: Element
+    value: Expr
+    dtype: DType = "f32"
 
 
 @dataclass(frozen=True)
@@ -176,6 +201,70 @@ class Wait:
     pending: int
 
 
+Line = Literal["row", "col"]
+"""What is contiguous in a fragment's memory: its rows or its columns."""
+
+
+@dataclass(frozen=True)
+class FragmentArray:
+    """A lane's share of fragments of 16 x 16, ``sizes`` of them; opaque, as which lane keeps which
+    element is the hardware's.
+
+    ``dtype`` is the elements'.  A last index, the register's, may be given for sums alone, which
+    are ``wide`` where they are moved 16 bytes at a time.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    sizes: tuple[int, ...]
+    zero: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class LoadFragment:
+    """A warp reads 16 x 16 elements of shared memory from ``source`` on, in lines ``pitch`` apart,
+    into the fragment ``target``: one of operand ``side``.
+
+    All lanes of a warp come to it with the same addresses; so it is with the next two.
+    """
+
+    target: Element
+    source: Element
+    pitch: Expr
+    side: Literal["a", "b"]
+    line: Line
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class MultiplyFragments:
+    """``sum += a * b`` of a warp's fragments, which were loaded by these lines."""
+
+    sum: Element
+    a: Element
+    b: Element
+    a_line: Line
+    b_line: Line
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class StoreFragment:
+    """A warp writes a fragment of sums to shared memory, in lines ``pitch`` apart."""
+
+    target: Element
+    source: Element
+    pitch: Expr
+    line: Line
+
+
+@dataclass(frozen=True)
+class WarpBarrier:
+    """``__syncwarp();``"""
+
+
 @dataclass(frozen=True)
 class Block:
     """Statements under one comment, which cites the directives that they come from.
@@ -199,9 +288,16 @@ Node = (
     | Leave
     | Break
     | Barrier
+    | CountIn
+    | AtomicAdd
     | CopyAsync
     | Commit
     | Wait
+    | FragmentArray
+    | LoadFragment
+    | MultiplyFragments
+    | StoreFragment
+    | WarpBarrier
     | Block
 )
 

@@ -32,20 +32,27 @@ from gemmgen.ir.expr import Element
 from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
     Assign,
+    AtomicAdd,
     Barrier,
     Block,
     Break,
     Commit,
     CopyAsync,
+    CountIn,
     Define,
     For,
+    FragmentArray,
     If,
     Leave,
+    LoadFragment,
     LoweredKernel,
     Move,
+    MultiplyFragments,
     Node,
     RegisterArray,
+    StoreFragment,
     Wait,
+    WarpBarrier,
     contains,
 )
 from gemmgen.ir.memory import (
@@ -59,6 +66,8 @@ from gemmgen.ir.memory import (
     Trap,
     poisoned,
 )
+from gemmgen.ir.sharing import Counters, Sharing, Workspace
+from gemmgen.ir.warps import Warps
 
 Argument = Elements | int | float
 Step = Callable[[Mask], None]
@@ -75,16 +84,20 @@ class Machine:
         lanes: Lanes,
         arguments: Mapping[str, Argument],
         written: dict[str, Ints],
+        sharing: Sharing,
         landing: Landing = "late",
     ):
         self.lanes, self.scope = lanes, Scope()
         self.alive: Mask = None
         self.copies = Copies(landing)
+        self.warps = Warps(lanes, self.scope)
         scope = self.scope
         for name, value in lanes.builtins().items():
             scope.bind(name, known(value, "int"))
         for name, meaning in _parameters(kernel.interface, lanes, arguments, written):
             scope.bind(name, meaning)
+        for param in kernel.interface.scratch:
+            scope.bind(param.name, Array(sharing.memory(param, lanes), None))
         for constant in kernel.constants:
             scope.bind(constant.name, known(constant.value, "int"))
             if constant.definition is not None:
@@ -150,12 +163,26 @@ class Machine:
                 return self.departure(compile_expression(condition, self.scope).run)
             case Barrier():
                 return self.barrier
+            case CountIn():
+                return self.count_in(node)
+            case AtomicAdd(target, value):
+                return self.atomic_add(target, compile_expression(value, self.scope))
             case CopyAsync():
                 return self.copy_async(node)
             case Commit():
                 return self.copies.commit
             case Wait(pending):
                 return partial(self.copies.wait, pending)
+            case FragmentArray():
+                return self.warps.array(node)
+            case LoadFragment():
+                return self.warps.load(node)
+            case MultiplyFragments():
+                return self.warps.multiply(node)
+            case StoreFragment():
+                return self.warps.store(node)
+            case WarpBarrier():
+                return self.warps.meet
 
     def register_array(self, node: RegisterArray) -> Step:
         size = int(np.prod(node.sizes))
@@ -265,6 +292,31 @@ class Machine:
 
         return step
 
+    def count_in(self, node: CountIn) -> Step:
+        chosen = compile_expression(node.chosen, self.scope).run
+        counters, index = compile_element(node.counter.buffer, node.counter.indices, self.scope)
+        last = compile_expression(node.last, self.scope).run
+        assert isinstance(counters, Counters)
+        frame, place = self.scope.frame, self.scope.variable(node.name, "bool").place
+
+        def step(mask: Mask) -> None:
+            self.barrier(mask)
+            every = np.broadcast_to(np.asarray(chosen(mask), np.bool_), self.lanes.count)
+            ones = every if mask is None else every & mask
+            frame[place] = counters.count(cast(Index, index(mask)), cast(int, last(mask)), ones)
+
+        return step
+
+    def atomic_add(self, target: Element, value: Compiled) -> Step:
+        memory, index = compile_element(target.buffer, target.indices, self.scope)
+        run = converted(value, KINDS[memory.data.dtype.type]).run
+        assert isinstance(memory, Workspace)
+
+        def step(mask: Mask) -> None:
+            memory.add(cast(Index, index(mask)), cast(Elements, run(mask)), mask)
+
+        return step
+
     def copy_async(self, node: CopyAsync) -> Step:
         target, target_index = compile_element(node.target.buffer, node.target.indices, self.scope)
         source, source_index = compile_element(node.source.buffer, node.source.indices, self.scope)
@@ -318,6 +370,8 @@ def _parameters(
     interface: Interface, lanes: Lanes, arguments: Mapping[str, Argument], written: dict[str, Ints]
 ) -> Iterable[tuple[str, Compiled | Array]]:
     for param in interface.params:
+        if param.is_scratch:
+            continue
         value = arguments[param.name]
         if isinstance(value, np.ndarray):
             tensor = (

@@ -31,7 +31,7 @@ from gemmgen.interface import MultipleOf
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.evaluate import Bools, Floats, evaluate, rounds
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
-from gemmgen.ir.interpret import Argument, interpret, with_temporaries
+from gemmgen.ir.interpret import Argument, Order, interpret, with_temporaries
 from gemmgen.ir.landing import Landing, landings_of
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.memory import Elements, Trap, elements
@@ -76,6 +76,7 @@ class Trial:
     scalars: Mapping[str, float]
     reads_c: bool
     epilogue: Expr
+    order: Order = "ascending"
 
 
 def same_meaning(
@@ -125,7 +126,8 @@ def _trials(problem: Problem, extents: Mapping[str, int], seed: int) -> Iterator
     epilogue, c = problem.epilogue, problem.c.name
     yield Trial(matrices, scalars, _reads(epilogue, c), epilogue)
     if _reads(epilogue, c) and not _reads_unscaled(epilogue, c):
-        yield Trial(matrices, scalars | {"beta": 0.0}, False, _without(epilogue, c))
+        without = _without(epilogue, c)
+        yield Trial(matrices, scalars | {"beta": 0.0}, False, without, "descending")
 
 
 def _in_order(matrix: Real, tensor: Tensor, rows: str) -> Real:
@@ -254,7 +256,7 @@ def _run(
     before = {name: memory.copy() for name, memory in memories.items()}
     arguments: dict[str, Argument] = {**memories, **extents, **pitches, **trial.scalars}
     try:
-        written = interpret(lowered, arguments, landing)
+        written = interpret(lowered, arguments, landing, trial.order)
     except Trap as trap:
         return Difference(str(trap))
     places = _places(trial.matrices[c].shape, pitches["ld" + c.lower()])

@@ -17,7 +17,7 @@ from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.evaluate import Bools, Ints
 
 F32 = npt.NDArray[np.float32]
-Elements = F32 | npt.NDArray[np.float64] | npt.NDArray[np.uint16]
+Elements = npt.NDArray[np.float32 | np.float64 | np.uint16]
 """What memories hold: numbers, or the raw bits of f16 and bf16."""
 Mask = Bools | None
 Index = int | Ints

@@ -13,6 +13,7 @@ from enum import Enum
 from math import prod
 from typing import Literal
 
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
@@ -22,6 +23,10 @@ FmaOrder = Literal["rows", "serpentine", "zigzag"]
 CopyMode = Literal["registers", "cp_async"]
 """How a tile travels into shared memory: ``registers`` loads it and stores it, ``cp_async`` copies
 it while the threads go on."""
+
+
+Reduce = Literal["ordered", "atomic"]
+"""How the parts of a split sum are added: in their order, or as they come."""
 
 
 class Space(Enum):
@@ -62,17 +67,22 @@ class AxisSpread:
 @dataclass(frozen=True)
 class Spread:
     """Which thread owns which element of a register tile; ``x`` is the letter that varies
-    fastest."""
+    fastest.
+
+    Where ``group`` is 32, what is dealt to a "thread" above is dealt to a whole warp: its lanes own
+    a piece of ``width`` x ``width`` together, in an order that only the hardware knows.
+    """
 
     axes: tuple[AxisSpread, ...]
     x: str
+    group: int = 1
 
     def axis(self, letter: str) -> AxisSpread:
         return next(a for a in self.axes if a.letter == letter)
 
     @property
     def threads(self) -> int:
-        return prod(a.threads for a in self.axes)
+        return prod(a.threads for a in self.axes) * self.group
 
     @property
     def warps(self) -> int:
@@ -81,7 +91,7 @@ class Spread:
     @property
     def registers(self) -> int:
         """Elements per thread."""
-        return prod(a.registers for a in self.axes)
+        return prod(a.registers for a in self.axes) // self.group
 
     def with_axes(self, *axes: AxisSpread) -> Spread:
         """The same spread with axes of these letters replaced."""
@@ -148,13 +158,21 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Work:
-    """Which block computes which tile: tile extents per letter of C, and the order of the blocks.
+    """Which block computes which tile and which terms: tile extents per letter of C, the order of
+    the blocks, and how many of them share a tile.
 
     ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
+    ``parts`` blocks share each tile; part p sums the p-th range of whole steps along k, and the
+    block that comes last adds the parts, as ``reduce`` says, and computes the epilogue.  With
+    ``groups`` of as many neighbouring parts each, the last one of each group adds its parts, and
+    the last of these adds the groups.
     """
 
     tile: tuple[tuple[str, int], ...]
     raster: int = 1
+    parts: int = 1
+    reduce: Reduce = "ordered"
+    groups: int = 1
     origins: Origins = ()
 
     def size(self, letter: str) -> int:
@@ -193,38 +211,44 @@ class Copy:
 
 @dataclass(frozen=True)
 class Contract:
-    """``acc += a * b`` for one k, by the ``fma`` atom; ``order`` is that of a thread's FMAs."""
+    """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs."""
 
     acc: str
     a: str
     b: str
     order: FmaOrder = "rows"
-    atom: Literal["fma"] = "fma"
+    atom: Atom = "fma"
     origins: Origins = ()
 
 
 @dataclass(frozen=True)
 class Map:
     """``dst = value`` elementwise over the block's tile; ``acc`` in ``value`` is the register
-    tile."""
+    tile.
+
+    ``through`` names the shared buffer that the sums pass through, slice by slice, where no thread
+    knows which of them it holds.
+    """
 
     dst: str
     value: Expr
     width: int = 1
     origins: Origins = ()
+    through: str | None = None
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Serial over one letter: the tile's extent inside a pipeline, the problem's elsewhere.
+    """Serial over one letter, ``step`` at a time; over the tile in a pipeline, else the problem.
 
-    ``unroll`` steps at a time; 0 where ``expand`` chooses.
+    ``unroll`` terms at a time; 0 where ``expand`` chooses.
     """
 
     letter: str
     body: tuple[Copy | Contract, ...]
     unroll: int = 0
     origins: Origins = ()
+    step: int = 1
 
 
 @dataclass(frozen=True)

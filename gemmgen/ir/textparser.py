@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeGuard, cast
+from typing import TypeGuard, cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.indenter import DedentError, PythonIndenter
 
 from gemmgen.errors import Mistakes
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import (
@@ -34,6 +35,7 @@ from gemmgen.ir.nodes import (
     Origins,
     Pipeline,
     Program,
+    Reduce,
     Space,
     Spread,
     Statement,
@@ -131,8 +133,11 @@ def _bounds(tree: Node) -> Bounds:
 def _work(tree: Node) -> Work:
     pairs = [_pair(pair) for pair in _trees(tree, "pair")]
     tile = tuple((letter, int(size)) for letter, size in pairs[:2])
-    raster = int(dict(pairs[2:]).get("raster", "1"))
-    return Work(tile, raster, _origins(tree))
+    options = dict(pairs[2:])
+    numbers = (int(options.get(name, "1")) for name in ("raster", "parts", "groups"))
+    raster, parts, groups = numbers
+    reduce = cast(Reduce, options.get("reduce", "ordered"))
+    return Work(tile, raster, parts, reduce, groups, _origins(tree))
 
 
 def _buffer(tree: Node) -> Buffer:
@@ -170,7 +175,8 @@ def _layout(order: tuple[str, ...], options: dict[str, int]) -> Layout:
 
 def _spread(tree: Node) -> Spread:
     axes = tuple(_axis(*_words(axis)) for axis in _trees(tree, "axis"))
-    return Spread(axes, _words(tree)[1])
+    groups = [int(_words(group)[0]) for group in _trees(tree, "group")]
+    return Spread(axes, _words(tree)[1], *groups)
 
 
 def _axis(letter: str, factors: str) -> AxisSpread:
@@ -203,13 +209,14 @@ def _copy(tree: Node) -> Copy:
 def _map(tree: Node) -> Map:
     options = dict(_pair(pair) for pair in _trees(tree, "pair"))
     value = _expression(_token(tree, "EXPRESSION"))
-    return Map(_words(tree)[0], value, int(options.get("width", "1")), _origins(tree))
+    width, through = int(options.get("width", "1")), options.get("through")
+    return Map(_words(tree)[0], value, width, _origins(tree), through)
 
 
 def _contract(tree: Node) -> Contract:
     options = dict(_pair(pair) for pair in _trees(tree, "pair"))
     order = cast(FmaOrder, options.get("order", "rows"))
-    atom = cast(Literal["fma"], options.get("atom", "fma"))
+    atom = cast(Atom, options.get("atom", "fma"))
     acc, a, b = _words(tree)[:3]
     return Contract(acc, a, b, order, atom, _origins(tree))
 
@@ -218,7 +225,8 @@ def _loop(tree: Node) -> Loop:
     statements = [t for t in _trees(tree) if t.data != "pair"]
     body = tuple(_copy(t) if t.data == "assign" else _contract(t) for t in statements)
     options = dict(_pair(pair) for pair in _trees(tree, "pair"))
-    return Loop(_token(tree, "NAME").value, body, int(options.get("unroll", "0")), _origins(tree))
+    unroll, step = int(options.get("unroll", "0")), int(options.get("step", "1"))
+    return Loop(_token(tree, "NAME").value, body, unroll, _origins(tree), step)
 
 
 def _pipeline(tree: Node) -> Pipeline:

@@ -39,6 +39,6 @@ def _valid(context: Context, row: str, column: str, width: int) -> Expr:
     )
     count: Expr = Int(width)
     if width > 1 and not (context.is_whole(column) or context.multiple(column, width)):
-        left = sub(context.extent(column), Var(column))
+        left = sub(context.stop(column), Var(column))
         count = Select(less(left, Int(width)), left, Int(width))
     return count if inside is None else Select(inside, count, Int(0))

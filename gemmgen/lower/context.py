@@ -19,6 +19,9 @@ from gemmgen.lower.swizzle import Known, swizzled
 
 THREADS = Var("THREADS")
 TID = Var("tid")
+PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
+WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
+"""Where blocks that share a tile leave their sums, and where they count themselves."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,12 @@ class Context:
     def leaves_early(self) -> bool:
         """May a thread outside C return at once?  It may where no barrier waits for it."""
         spaces = {b.space for b in self.kernel.buffers}
-        return Space.SHARED not in spaces and self.scalar_sums
+        return Space.SHARED not in spaces and self.scalar_sums and not self.is_split
+
+    @property
+    def is_split(self) -> bool:
+        """Do several blocks share a tile?"""
+        return self.kernel.work.parts > 1
 
     @cached_property
     def scalar_sums(self) -> bool:
@@ -54,8 +62,17 @@ class Context:
         return self.kernel.spread.registers == 1 and not has_fragments
 
     @property
+    def by_fragments(self) -> bool:
+        """Do the lanes of a warp own its tile together, as tensor cores have it?"""
+        return self.kernel.spread.group > 1
+
+    @property
     def has_warps(self) -> bool:
-        return self.kernel.spread.warps > 1 or any("warp_tile" in o for o in self._acc_origins)
+        return (
+            self.by_fragments
+            or self.kernel.spread.warps > 1
+            or any("warp_tile" in o for o in self._acc_origins)
+        )
 
     @property
     def _acc_origins(self) -> tuple[str, ...]:
@@ -72,6 +89,13 @@ class Context:
     def extent(self, letter: str) -> Var:
         """The problem's extent along ``letter``, under the name the kernel knows it by."""
         return Var(equal_to(self.program, names.extent(letter)))
+
+    def stop(self, letter: str) -> Var:
+        """The index behind the last one of ``letter`` that the block uses: its part's stop, or the
+        extent."""
+        if self.is_split and letter == self.problem.k:
+            return names.stop(letter)
+        return self.extent(letter)
 
     def step(self, letter: str) -> int:
         """The tile's extent along ``letter``."""
@@ -92,8 +116,8 @@ class Context:
         return divides(self.program, names.extent(letter), width)
 
     def inside(self, letter: str, index: Expr) -> Expr | None:
-        """``index < extent``; None where every tile is full."""
-        return None if self.is_whole(letter) else less(index, self.extent(letter))
+        """``index`` is before the end; None where every tile is full."""
+        return None if self.is_whole(letter) else less(index, self.stop(letter))
 
     # Addresses.
 
@@ -124,7 +148,9 @@ class Context:
         row, column = tile.layout.order
         place, swizzle = index[column], tile.layout.swizzle
         if swizzle is not None:
-            known = Known(self.sizes, steps or {}, below or {})
+            places = {names.place(x).name: self.axis(x).width for x in self.letters}
+            unrolled = frozenset((self.problem.k, *(f"reg_{x}" for x in self.letters)))
+            known = Known(self.sizes, places | dict(steps or {}), below or {}, unrolled)
             place = swizzled(swizzle, index[row], tile.extent(row), place, known)
         return Element(tile.name, (*_present(stage), index[row], place))
 

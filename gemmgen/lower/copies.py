@@ -55,7 +55,7 @@ def _tile_inside(context: Context, dealing: Dealing, origin: Expr) -> Expr | Non
         first = origin if letter == context.problem.k else names.tile_origin(letter)
         if not context.is_whole(letter):
             end = add(first, names.block(letter))
-            conditions.append(Binary("<=", end, context.extent(letter)))
+            conditions.append(Binary("<=", end, context.stop(letter)))
     return all_of(*conditions)
 
 
@@ -181,7 +181,7 @@ def _whole_piece(
     in_column = None
     if not context.is_whole(column):
         last = first if context.multiple(column, width) else after(first, width - 1)
-        in_column = less(last, context.extent(column))
+        in_column = less(last, context.stop(column))
     condition = all_of(in_row, in_column)
     assert condition is not None
     return condition
@@ -201,7 +201,7 @@ def _one(
     e = ELEMENT
     if context.is_whole(column) or context.multiple(column, width):
         return Assign(target(e), zero(dtype))
-    in_column = less(Binary("+", index[column], e), context.extent(column))
+    in_column = less(Binary("+", index[column], e), context.stop(column))
     return Assign(target(e), choose(all_of(in_row, in_column), source(e), zero(dtype)))
 
 

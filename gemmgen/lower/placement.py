@@ -9,8 +9,9 @@ from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.lowered import Block, Define, Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import TID, Context
+from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
-BLOCK, X, Y = Var("blockIdx.x"), Var("threadIdx.x"), Var("threadIdx.y")
+X, Y = Var("threadIdx.x"), Var("threadIdx.y")
 GROUP = Var("GROUP")
 
 
@@ -21,21 +22,42 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
         body = (*_blocks(context), *_single(context))
         origins = tuple(dict.fromkeys((*work.origins, *acc.origins)))
         return (Block("the thread's element of C", origins, body),) if origins else body
-    tiles = (*_blocks(context), *_tiles(context))
+    tiles = (*_blocks(context), *_parts(context), *_tiles(context))
+    note = "the block's tile of C"
+    if context.is_split:
+        tiles = (*tiles, *range_of_part(context))
+        note += " and its part of the terms"
     threads = tuple(_threads(context, needs_tid))
+    owner = "warp" if context.by_fragments else "thread"
     return (
-        Block("the block's tile of C", work.origins, tiles),
-        Block("the thread's place in it", acc.origins, threads),
+        Block(note, work.origins, tiles),
+        Block(f"the {owner}'s place in it", acc.origins, threads),
     )
 
 
 def _blocks(context: Context) -> Iterator[Node]:
     """How many tiles C has along each letter; a ragged edge is a tile too."""
     rows, columns = context.letters
-    needed = (rows, columns) if context.kernel.work.raster > 1 else (columns,)
+    both = context.kernel.work.raster > 1 or context.is_split
+    needed = (rows, columns) if both else (columns,)
     for letter in needed:
         last = div(sub(context.extent(letter), Int(1)), names.block(letter))
         yield Define(f"blocks_{letter}", add(last, Int(1)))
+
+
+def _parts(context: Context) -> Iterator[Node]:
+    """Tiles first, then parts: blocks that run together then read the same range of A and B, which
+    the L2 cache holds, as if the matrices were so short."""
+    if context.is_split:
+        rows, columns = context.letters
+        yield Define(TILES.name, mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}")))
+        yield Define(PART.name, div(BLOCK, TILES))
+        yield Define(TILE.name, mod(BLOCK, TILES))
+
+
+def _number(context: Context) -> Var:
+    """The number of the block's tile."""
+    return TILE if context.is_split else BLOCK
 
 
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
@@ -45,7 +67,7 @@ def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
             Var("within"), Var("height")
         )
     columns = Var(f"blocks_{context.letters[1]}")
-    return div(BLOCK, columns), mod(BLOCK, columns)
+    return div(_number(context), columns), mod(_number(context), columns)
 
 
 def _tiles(context: Context) -> Iterator[Node]:
@@ -62,10 +84,11 @@ def _bands(context: Context) -> Iterator[Node]:
     rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
     full, band = Var("band_rows"), Var("band")
     yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
-    yield Define(band.name, mul(div(BLOCK, Binary("*", full, columns)), full))
+    tile = _number(context)
+    yield Define(band.name, mul(div(tile, Binary("*", full, columns)), full))
     left = sub(rows, band)
     yield Define("height", Select(less(left, full), left, full))
-    yield Define("within", mod(BLOCK, Binary("*", full, columns)))
+    yield Define("within", mod(tile, Binary("*", full, columns)))
 
 
 def _single(context: Context) -> Iterator[Node]:
@@ -102,9 +125,12 @@ def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
     thread: Expr = TID
     yield Define(TID.name, X)
     warp, lane = Var("warp"), Var("lane")
-    lanes = spread.axis(x).lanes * spread.axis(y).lanes
+    lanes = spread.axis(x).lanes * spread.axis(y).lanes * spread.group
     yield Define(warp.name, div(thread, Int(lanes)))
     yield Define(lane.name, mod(thread, Int(lanes)))
+    if context.by_fragments:
+        yield from _warp_places(context, x, y)
+        return
     across = div(names.block(x), names.warp(x))
     lanes_x = names.lanes(x) if not context.scalar_sums else names.warp(x)
     numbers = {
@@ -115,6 +141,14 @@ def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
         of_warp, of_lane = numbers[letter]
         first = add(mul(of_warp, names.warp(letter)), mul(of_lane, _width(context, letter)))
         yield Define(names.place(letter).name, first)
+
+
+def _warp_places(context: Context, x: str, y: str) -> Iterator[Node]:
+    """Where the warp's tile begins; its lanes have no place of their own in it."""
+    across = div(names.block(x), names.warp(x))
+    numbers = {x: mod(Var("warp"), across), y: div(Var("warp"), across)}
+    for letter in context.letters:
+        yield Define(names.warp_place(letter).name, mul(numbers[letter], names.warp(letter)))
 
 
 def _width(context: Context, letter: str) -> Expr:

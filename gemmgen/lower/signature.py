@@ -8,6 +8,7 @@ as it names them.  A parameter that nothing reads is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from gemmgen.interface import (
     INT_MAX,
@@ -26,7 +27,8 @@ from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.facts import equal_to
 from gemmgen.ir.nodes import Map, Space
-from gemmgen.lower.context import Context
+from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
+from gemmgen.lower.split import piece_width
 
 MARGIN = 16
 """Indices may run this far past a tile: a wide access looks at its last element."""
@@ -47,6 +49,8 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         static_shared,
         tuple(_pitches(context, params)),
         tuple(_equal_extents(context)),
+        context.kernel.work.parts,
+        context.kernel.work.reduce == "ordered",
     )
 
 
@@ -98,6 +102,24 @@ def _params(context: Context) -> Iterator[Param]:
             yield from _leading(context, name)
     for name in scalars:
         yield Param(name, "scalar", dtype=numbers)
+    yield from _scratch(context)
+
+
+def _scratch(context: Context) -> Iterator[Param]:
+    """What blocks that share a tile leave their sums in, and count themselves with."""
+    work, sums = context.kernel.work, context.problem.accumulate
+    if context.is_split:
+        size, atomic = prod(size for _, size in work.tile), work.reduce == "atomic"
+        yield Param(
+            WORKSPACE.name,
+            "workspace",
+            dtype=sums,
+            per_tile=size if atomic else size * work.parts,
+            zeroed=atomic,
+            align=BYTES[sums] * (1 if atomic else piece_width(context)),
+        )
+        counters = 1 if work.groups == 1 else work.groups + 1
+        yield Param(ARRIVED.name, "counter", per_tile=counters, zeroed=True)
 
 
 def _letters(context: Context) -> list[str]:
@@ -164,7 +186,7 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     for letter in _all_letters(context):
         reach = context.step(letter)
         if pipeline is not None and letter == pipeline.letter:
-            reach *= max(stages, pipeline.unroll)
+            reach *= max(stages, pipeline.unroll) + context.kernel.work.parts - 1
         name = context.extent(letter).name
         reaches[name] = max(reach, reaches.get(name, 0))
     for name, reach in reaches.items():

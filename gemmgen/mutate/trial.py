@@ -21,7 +21,8 @@ from gemmgen.sim.process import LANDINGS
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.sim.toolchain import object_code
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
-from gemmgen.verify.shapes import Shape, alignment, solve, tile_of
+from gemmgen.verify.shapes import Shape, alignment, ring_of, solve, tile_of
+from gemmgen.verify.sums import Summation
 
 SECONDS = 2
 SPAN = 2**31
@@ -105,7 +106,8 @@ class Trials:
                 ]
                 drawing = np.random.default_rng([number, *sizes])
                 rows[param.name] = drawing.standard_normal(sizes).astype(np.float32)
-        want = wanted(problem, reference.sequential(drawn.a, drawn.b), rows, scalars)
+        acc = Summation.of(emitted.schedule).sums(drawn.a, drawn.b)
+        want = wanted(problem, acc, rows, scalars)
         stored = {p.name: _stored(problem, p, rows[p.name]) for p in params if p.kind == "tensor"}
         unreadable = (problem.c.name,) if unread else ()
         order, landing = _ORDERS[number % 3], LANDINGS[number % 2]
@@ -118,6 +120,8 @@ class Trials:
         arguments: dict[str, Argument] = {}
         matrices: dict[str, Matrix] = {}
         for param in interface.params:
+            if param.is_scratch:
+                continue
             if param.kind != "tensor":
                 arguments[param.name] = call.numbers[param.name]
                 continue
@@ -167,8 +171,8 @@ class Trials:
 
 def _shapes(emitted: Emitted) -> tuple[Shape, ...]:
     """Ragged ones first; whole tiles; more rows of blocks than a band of the raster has."""
-    m, n, k, stages = tile_of(emitted.schedule)
-    ring = k * (stages + 1)
+    m, n, k, _ = tile_of(emitted.schedule)
+    ring = ring_of(emitted.schedule)
     return (
         (3, 5, 7),
         (9, 5, 2 * k + 3),

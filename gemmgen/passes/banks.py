@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, wide_access
 from gemmgen.ir.nodes import Buffer, Copy, Kernel, Spread, Swizzle
 from gemmgen.target import WARP
 
-BANKS = 32
+BANKS, BANK_BYTES = 32, 4
 MOST_WARPS = 4
 """Warps that are looked at: the others do alike."""
 
@@ -24,11 +25,12 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Phase:
-    """Threads served together: the places where their accesses begin, ``width`` elements each, and
-    how often the like happens in a step."""
+    """Threads served together: the places where their accesses begin, ``width`` elements of
+    ``size`` bytes each, and how often the like happens in a step."""
 
     places: tuple[Place, ...]
     width: int
+    size: int
     times: int
 
 
@@ -49,6 +51,7 @@ def phases(kernel: Kernel, tile: Buffer) -> tuple[Phase, ...]:
 
 def _stores(kernel: Kernel, copy: Copy, tile: Buffer, threads: range) -> Iterator[Phase]:
     """Neighbouring threads have neighbouring pieces, in the order of global memory."""
+    size = BYTES[tile.dtype]
     outer, inner = kernel.buffer(copy.src).layout.order
     per_row = tile.extent(inner) // copy.width
     total, step = tile.extent(outer) * per_row, kernel.spread.threads
@@ -57,10 +60,10 @@ def _stores(kernel: Kernel, copy: Copy, tile: Buffer, threads: range) -> Iterato
         pieces = [first + thread for thread in threads if first + thread < total]
         starts = [(piece // per_row, piece % per_row * copy.width) for piece in pieces]
         if straight:
-            yield from _phases(starts, copy.width, 1)
+            yield from _phases(starts, copy.width, size, 1)
             continue
         for e in range(copy.width):
-            yield from _phases([(column + e, row) for row, column in starts], 1, 1)
+            yield from _phases([(column + e, row) for row, column in starts], 1, size, 1)
 
 
 def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
@@ -80,7 +83,7 @@ def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
             warp, lane = _position(spread, letter, thread)
             at = ((warp * axis.pieces + piece) * axis.lanes + lane) * axis.width + e
             starts.append((0, at) if tile.layout.order[-1] == letter else (at, 0))
-        yield from _phases(starts, width, tile.extent(k))
+        yield from _phases(starts, width, BYTES[tile.dtype], tile.extent(k))
 
 
 def _position(spread: Spread, letter: str, thread: int) -> Place:
@@ -93,11 +96,11 @@ def _position(spread: Spread, letter: str, thread: int) -> Place:
     return warp // x.warps, lane // x.lanes
 
 
-def _phases(starts: list[Place], width: int, times: int) -> Iterator[Phase]:
-    """Accesses of 4 bytes go all at once, of 8 by half warps, of 16 by quarters."""
-    size = WARP // width
-    for first in range(0, len(starts), size):
-        yield Phase(tuple(starts[first : first + size]), width, times)
+def _phases(starts: list[Place], width: int, size: int, times: int) -> Iterator[Phase]:
+    """Accesses of up to 4 bytes go all at once, of 8 by half warps, of 16 by quarters."""
+    together = WARP // max(1, width * size // BANK_BYTES)
+    for first in range(0, len(starts), together):
+        yield Phase(tuple(starts[first : first + together]), width, size, times)
 
 
 def conflicts(found: Iterable[Phase], row: int, swizzle: Swizzle | None) -> int:
@@ -109,7 +112,8 @@ def _wavefronts(phase: Phase, row: int, swizzle: Swizzle | None) -> int:
     banks: list[set[int]] = [set() for _ in range(BANKS)]
     for at, column in set(phase.places):
         first = at * row + (swizzle.column(at, column) if swizzle else column)
-        for word in range(first, first + phase.width):
+        start, end = first * phase.size, (first + phase.width) * phase.size
+        for word in range(start // BANK_BYTES, -(-end // BANK_BYTES)):
             banks[word % BANKS].add(word)
     return max(map(len, banks))
 
@@ -119,10 +123,11 @@ def candidates(kernel: Kernel, tile: Buffer) -> tuple[Swizzle, ...]:
     small patterns first."""
     outer, inner = tile.layout.order
     row, rows, widest = tile.extent(inner), tile.extent(outer), wide_access(kernel, tile)
+    most = BANKS * BANK_BYTES // BYTES[tile.dtype]
     found = [
         Swizzle(by, every, chunk)
         for by in _powers(2, BANKS)
-        for chunk in _powers(widest, BANKS // by)
+        for chunk in _powers(widest, most // by)
         if row % (by * chunk) == 0
         for every in _powers(1, max(1, rows // 2))
     ]

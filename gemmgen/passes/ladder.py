@@ -16,7 +16,9 @@ from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.split_k import SplitK
 from gemmgen.passes.swizzle import Swizzle
+from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.passes.tile import Tile
 from gemmgen.passes.unroll import Unroll
 from gemmgen.passes.vectorize import Vectorize
@@ -29,6 +31,7 @@ LADDER = (
     CacheShared,
     WarpTile,
     RegisterBlock,
+    TensorCore,
     Vectorize,
     Pad,
     Swizzle,
@@ -37,6 +40,7 @@ LADDER = (
     Unroll,
     LaunchBounds,
     Raster,
+    SplitK,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 

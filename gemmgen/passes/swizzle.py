@@ -56,7 +56,7 @@ class Swizzle:
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (
-        *("tile", "cache_shared", "warp_tile", "register_block", "vectorize", "pad"),
+        *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core", "vectorize", "pad"),
     )
 
     wishes: tuple[Wish, ...]
@@ -91,6 +91,13 @@ def _permute(kernel: Kernel, wish: Wish) -> Kernel:
             hint=f"add cache_shared {tensor}, or remove the line",
         )
     tile = kernel.buffer(name)
+    if kernel.spread.group > 1:
+        raise Refusal(
+            f"swizzle {tensor}: tensor_core loads lines that lie a fixed distance apart",
+            at=wish.operand.span,
+            notes=("a swizzle moves the chunks of some lines, and no address names them",),
+            hint=f"pad {tensor} by={wide_access(kernel, tile)} spreads the lines over the banks",
+        )
     if tile.layout.pad:
         raise Refusal(
             f"swizzle {tensor}: its rows are padded already",
@@ -123,6 +130,14 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
                 notes=("places are told from bits of a row's number",),
                 hint=f"{name}={below}, or {name}={2 * below}",
             )
+    every, rows = wish.given.get("every", 1), tile.extent(tile.layout.order[0])
+    if every > 1 and every >= rows:
+        raise Refusal(
+            f"swizzle {tensor} every={every} leaves all rows of {tile.name} alike",
+            at=wish.place("every"),
+            notes=(f"the tile has {rows} rows along {tile.layout.order[0]}",),
+            hint="leave every out, or a smaller one" if rows > 2 else "leave every out",
+        )
     chunk = wish.given.get("chunk", widest)
     if chunk < widest:
         raise Refusal(

@@ -62,17 +62,32 @@ _PATTERNS = (
 
 EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
-    unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream
+    unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream tiles own_tile
+    own_part own_group group_tile other_part other_group is_last is_last_of_group part_tile part_sum
+    part_at PARTS GROUPS workspace arrived
+    acc_shared sums spot shared_memory_32
     """)
 """Names that the emitted text uses whatever the schedule."""
 
 STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
-CONSTANTS = {"B": "block tile", "T": "micro-tile", "W": "warp tile", "P": "piece", "L": "lanes"}
+CONSTANTS = {
+    "B": "block tile",
+    "T": "micro-tile",
+    "W": "warp tile",
+    "P": "piece",
+    "L": "lanes",
+    "I": "extent of an instruction",
+    "F": "number of fragments",
+}
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 
-VARIABLES = ("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round")
+VARIABLES = (
+    *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round"),
+    *("steps", "chunk", "start", "stop"),
+    *("warp", "slice", "frag"),
+)
 """First words of the emitted text's variables along a letter: ``tile_k``."""
 
 

@@ -135,6 +135,10 @@ size_t shared_offset(const Issue &issue) {
 
 }  // namespace
 
+void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) {
+  check({static_cast<const unsigned char *>(word), bytes, true, pc, true}, true);
+}
+
 // Both addresses are multiples of the size, also where nothing is read.
 void check_issue(const Issue &issue) {
   const auto *source = reinterpret_cast<const unsigned char *>(issue.source);

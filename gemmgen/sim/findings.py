@@ -15,6 +15,7 @@ Kind = Literal[
     "arithmetic",
     "under way",
     "not waited for",
+    "divergent warp",
 ]
 
 
@@ -54,8 +55,9 @@ class Finding:
     ``name`` is the tensor's or the shared array's, ``index`` the element's (row, column; as many
     as the array has), outside the shape where the access is; both are empty where the mistake
     concerns none.  ``bytes`` is the size of the access.  ``other`` is the access that it conflicts
-    with, in a race, of two owners, at a divergent barrier, or the asynchronous copy that is under
-    way.  ``declared`` is what the comment over a shared array's declaration cites.
+    with, in a race, of two owners, at a divergent barrier, within a divergent warp, or the
+    asynchronous copy that is under way.  ``declared`` is what the comment over a shared array's
+    declaration cites.
     """
 
     kind: Kind
@@ -86,8 +88,8 @@ class Finding:
     def text(self) -> str:
         """A sentence for a person."""
         access, other = self.access, self.other
-        if self.kind == "divergent barrier" and other is not None:
-            return _divergence(access, other)
+        if self.kind in ("divergent barrier", "divergent warp") and other is not None:
+            return _divergence(self.kind, access, other)
         where = f"in block {access.block}, at {access.at()}"
         if not self.name:
             return f"{self.kind}: {self.detail}: {access.who()} {where}"
@@ -117,10 +119,12 @@ def summary(findings: tuple[Finding, ...]) -> str:
     return findings[0].text() + also
 
 
-def _divergence(waits: Access, other: Access) -> str:
+def _divergence(kind: Kind, waits: Access, other: Access) -> str:
+    warp = kind == "divergent warp"
+    for_what, of_what = (" for its warp", " of that warp") if warp else ("", "")
     does = f"waits at line {other.line}" if other.line else "has left the kernel"
     origin = f" ({waits.directive})" if waits.directive else ""
     return (
-        f"divergent barrier in block {waits.block}: {waits.who()} waits at line {waits.line}, "
-        f"but {other.who()} {does}{origin}"
+        f"{kind} in block {waits.block}: {waits.who()} waits{for_what} at line {waits.line}, "
+        f"but {other.who()}{of_what} {does}{origin}"
     )

@@ -43,7 +43,7 @@ class Matrix:
         pitch = cols if pitch is None else pitch
         assert pitch >= cols
         start = BAND + offset
-        memory = _aligned(start + rows * pitch + BAND, dtype)
+        memory = aligned(start + rows * pitch + BAND, dtype)
         memory[:] = poison(memory.size, dtype)
         rectangle = memory[start : start + rows * pitch].reshape(rows, pitch)
         return Matrix(rectangle[:, :cols], memory, start, pitch, dtype)
@@ -94,7 +94,8 @@ def sparse(values: Array, pitch: int) -> Array:
     return view
 
 
-def _aligned(count: int, dtype: DType) -> Array:
+def aligned(count: int, dtype: DType) -> Array:
+    """``count`` elements from an address that a GPU's allocation could have."""
     size = count * BYTES[dtype]
     raw = np.zeros(size + ALIGNMENT, np.uint8)
     skip = -raw.__array_interface__["data"][0] % ALIGNMENT

@@ -14,7 +14,7 @@ from gemmgen.interface import INT_MAX, Interface, Param
 from gemmgen.sim import process
 
 Array = npt.NDArray[np.generic]
-Argument = Stored | int | float
+Argument = Stored | npt.NDArray[np.uint32] | int | float
 
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
@@ -77,27 +77,27 @@ class _Packing:
 
     def __init__(self, interface: Interface, values: Mapping[str, int]):
         self._pitch, self._extent = dict(interface.pitch), interface.extent
-        self._values = values
+        self._interface, self._values = interface, values
         self._roots: list[Array] = []
         self._names: list[str] = []
         self._written: set[int] = set()
         self._tensors: list[tuple[Param, Array, process.Pointer]] = []
 
     def pack(self, param: Param, value: Argument) -> int | float | process.Real | process.Pointer:
-        if param.kind != "tensor":
+        if param.kind != "tensor" and not param.is_scratch:
             if isinstance(value, np.ndarray):
                 raise CallError(f"{param.name} must be a number, not an array")
             return _checked_scalar(param, value) if param.kind == "scalar" else int(value)
         if not isinstance(value, np.ndarray):
             raise CallError(f"{param.name} must be {_wanted(param)}, not {value!r}")
-        self._check_tensor(param, value)
+        self._check_scratch(param, value) if param.is_scratch else self._check_tensor(param, value)
         root = _root(value, param.name)
         same = [i for i, other in enumerate(self._roots) if other is root]
         index = same[0] if same else len(self._roots)
         if not same:
             self._roots.append(root)
             self._names.append(param.name)
-        if param.written:
+        if _is_written(param):
             self._written.add(index)
         pointer = process.Pointer(index, _address(value) - _address(root))
         self._check_overlap(param, value)
@@ -106,8 +106,9 @@ class _Packing:
 
     def _check_overlap(self, param: Param, array: Array) -> None:
         for other, before, _ in self._tensors:
-            if (param.written or other.written) and np.may_share_memory(array, before):
-                written, read = (param, other) if param.written else (other, param)
+            writes = _is_written(param) or _is_written(other)
+            if writes and np.may_share_memory(array, before):
+                written, read = (param, other) if _is_written(param) else (other, param)
                 raise CallError(f"{written.name} overlaps {read.name} in memory")
 
     def buffers(self) -> tuple[process.Buffer, ...]:
@@ -123,8 +124,9 @@ class _Packing:
                 pointer,
                 array.shape,
                 _strides(array),
-                param.read and param.name not in unreadable,
+                _is_readable(param) and param.name not in unreadable,
                 array.itemsize,
+                param.is_scratch,
             )
             for param, array, pointer in self._tensors
         )
@@ -144,10 +146,22 @@ class _Packing:
                 pieces.append((pointer.offset + sum(i * step for i, step in steps), row))
         return tuple(pieces)
 
+    def _check_scratch(self, param: Param, array: Array) -> None:
+        count = self._interface.scratch_elements(param, self._values)
+        if array.dtype != scratch_dtype(param) or array.shape != (count,):
+            wanted = f"{scratch_dtype(param)} of shape ({count},)"
+            told = f"{array.dtype} of shape {array.shape}"
+            raise CallError(f"{param.name} must be {wanted}, not {told}")
+        if not array.flags.writeable or not array.flags.c_contiguous:
+            raise CallError(f"{param.name} must be contiguous, and not read-only")
+        if _address(array) % param.align:
+            raise CallError(f"{param.name} must be aligned to {param.align} bytes")
+
     def _check_tensor(self, param: Param, array: Array) -> None:
         name = param.name
         # Libraries that have bfloat16 store the same bits as we do.
-        if array.dtype.name != NAMES[param.dtype] and array.dtype != STORAGE[param.dtype]:
+        same = param.dtype == "bf16" and array.dtype.name == NAMES["bf16"]
+        if array.dtype != STORAGE[param.dtype] and not same:
             raise CallError(f"{name} must be {_wanted(param)}, not {array.dtype}")
         if param.written and not array.flags.writeable:
             raise CallError(f"{name} is written, but the array is read-only")
@@ -165,6 +179,20 @@ class _Packing:
                 raise CallError(
                     f"{name} has rows {stride} elements apart, but {self._pitch[name]} is {pitch}"
                 )
+
+
+def scratch_dtype(param: Param) -> str:
+    """What the elements of memory for a launch alone are called."""
+    return "uint32" if param.kind == "counter" else NAMES[param.dtype]
+
+
+def _is_written(param: Param) -> bool:
+    return param.written or param.is_scratch
+
+
+def _is_readable(param: Param) -> bool:
+    """Does what the array holds before the launch mean anything?"""
+    return param.zeroed if param.is_scratch else param.read
 
 
 def _strides(array: Array) -> tuple[int, ...]:

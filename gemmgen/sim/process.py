@@ -22,7 +22,7 @@ _HEADER = struct.Struct("=IIQ10I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
-_TENSOR = struct.Struct(f"=4IQ{2 * _RANK}Q")
+_TENSOR = struct.Struct(f"=6IQ{2 * _RANK}Q")
 _SHARED = struct.Struct("=QQ")
 _ARGUMENT = struct.Struct("=IIQ")
 _ANSWER = struct.Struct("=IIQ")
@@ -71,6 +71,8 @@ class Tensor:
     readable: bool
     element: int = 4
     """Bytes."""
+    shared: bool = False
+    """May several blocks write an element, one after another?"""
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,8 @@ def _head(launch: Launch, seconds: float) -> bytes:
 
 def _tensor_head(tensor: Tensor) -> bytes:
     rank, fill = len(tensor.shape), (0,) * (_RANK - len(tensor.shape))
-    place = (tensor.pointer.buffer, rank, tensor.readable, tensor.element, tensor.pointer.offset)
+    flags = tensor.readable, tensor.shared
+    place = (tensor.pointer.buffer, rank, *flags, tensor.element, 0, tensor.pointer.offset)
     return _TENSOR.pack(*place, *tensor.shape, *fill, *tensor.strides, *fill)
 
 

@@ -23,6 +23,7 @@ _KINDS: tuple[Kind, ...] = (
     "arithmetic",
     "under way",
     "not waited for",
+    "divergent warp",
 )
 _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
@@ -114,7 +115,7 @@ def _unpack(packed: bytes) -> _Record:
 
 def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Finding:
     kind = _KINDS[record.kind]
-    conflict = kind in ("race", "two owners", "divergent barrier", "under way")
+    conflict = kind in ("race", "two owners", "divergent barrier", "under way", "divergent warp")
     name, detail = "", record.detail
     index: tuple[int, ...] = ()
     if record.target == _TENSOR and record.number < len(context.tensors):

@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from gemmgen.errors import CallError
-from gemmgen.interface import Interface
+from gemmgen.interface import INT_MAX, Interface
 from gemmgen.sim import process, toolchain
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
 from gemmgen.sim.layout import shared_arrays
 from gemmgen.sim.packing import Argument, pack_launch
 from gemmgen.sim.report import Context, TensorShape, read_findings
+from gemmgen.sim.scratch import not_left_zero, scratch_of
 
 CACHED_KERNELS = 64
 RUN_SECONDS = 60
@@ -63,15 +64,16 @@ class CompiledKernel:
         unreadable: Collection[str] = (),
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
+        Memory for the launch alone (``interface.scratch``) may be left out.
 
         A tensor is an array of its parameter's type (of bf16: the bits, in uint16) that has the
         shape of its indices; the whole memory that it is a view of goes with it, so that what a
         kernel writes beside the tensor is there to be seen.
-        ``order`` is that of a block's threads between two barriers: ``ascending``, ``descending``
-        or ``shuffled`` (by ``seed``, anew in each interval).  ``landing`` is when asynchronous
-        copies do: ``late``, as they are waited for, or ``early``, as they are issued.  A checked
-        kernel may not read the tensors named in ``unreadable`` where it has not written them: C,
-        where beta is 0.
+        ``order`` is that of the blocks, and of a block's threads between two barriers:
+        ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval).
+        ``landing`` is when asynchronous copies do: ``late``, as they are waited for, or ``early``,
+        as they are issued.  A checked kernel may not read the tensors named in ``unreadable`` where
+        it has not written them: C, where beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
@@ -81,7 +83,8 @@ class CompiledKernel:
             raise CallError(f"order is one of {', '.join(process.ORDERS)}, not {order!r}")
         if landing not in process.LANDINGS:
             raise CallError(f"landing is one of {', '.join(process.LANDINGS)}, not {landing!r}")
-        launch = pack_launch(self.interface, arguments, order, seed, frozenset(unreadable))
+        given = {**self._scratch(arguments), **arguments}
+        launch = pack_launch(self.interface, given, order, seed, frozenset(unreadable))
         if not launch.grid:
             return
         launch = replace(launch, landing=landing)
@@ -94,7 +97,18 @@ class CompiledKernel:
         if records:
             findings = read_findings(records, self._context(launch))
             raise KernelFault(summary(findings), findings)
+        left = not_left_zero(self.interface, given)
+        if left is not None:
+            raise KernelFault(left)
         self._check_shared()
+
+    def _scratch(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        """Memory for the launch; of extents that will be refused, as for an empty C."""
+        given = {name: arguments.get(name) for name, _ in self.interface.tiles}
+        extents = {n: v for n, v in given.items() if isinstance(v, int) and 0 <= v <= INT_MAX}
+        if len(extents) < len(given) or self.interface.grid(extents) > INT_MAX:
+            extents = dict.fromkeys(given, 0)
+        return scratch_of(self.interface, extents)
 
     def _check_shared(self) -> None:
         declared, used = self.interface.static_shared, sum(a.bytes for a in self._arrays)

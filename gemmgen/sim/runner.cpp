@@ -1,6 +1,7 @@
 #include "runner.h"
 
 #include <csignal>
+#include <cstring>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -15,6 +16,7 @@ namespace {
 
 unsigned order[MAX_THREADS];
 uint64_t random_state;
+int votes[2];  // of the running barrier interval and of the one before
 
 uint64_t next_random() {  // splitmix64
   random_state += 0x9e3779b97f4a7c15;
@@ -65,22 +67,67 @@ void check_barrier() {
   }
 }
 
+void run_on(unsigned thread) {
+  set_thread(thread);
+  state.running = true;
+  resume_fiber(thread);
+  state.running = false;
+}
+
+// Each thread until it waits at a barrier of the block, or leaves the kernel.
+void run_interval() {
+  ++state.interval;
+  votes[state.interval % 2] = 0;
+  memset(state.epoch, 0, sizeof state.epoch);
+  arrange_threads();
+  for (unsigned i = 0; i < state.threads; ++i) run_on(order[i]);
+  while (release_warps()) {
+    arrange_threads();
+    for (unsigned i = 0; i < state.threads; ++i) {
+      if (state.released[order[i]]) run_on(order[i]);
+    }
+  }
+}
+
 void run_block() {
   poison_shared();
   state.block_interval = state.interval + 1;
   for (unsigned thread = 0; thread < state.threads; ++thread) start_fiber(thread, run_thread);
   do {
-    ++state.interval;
-    arrange_threads();
-    for (unsigned i = 0; i < state.threads; ++i) {
-      set_thread(order[i]);
-      state.running = true;
-      resume_fiber(order[i]);
-      state.running = false;
-    }
+    run_interval();
     check_barrier();
   } while (state.line[0] != 0);
 }
+
+uint32_t greatest_common_divisor(uint32_t a, uint32_t b) {
+  while (b != 0) {
+    const uint32_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+// The block that runs as the i-th: blocks of one launch may come in any order.  A shuffled one is
+// start + i * stride, which needs no memory however large the grid is.
+class BlockOrder {
+ public:
+  explicit BlockOrder(const Header &header) : header_(header) {
+    if (header.order != 2 || header.grid < 3) return;
+    start_ = static_cast<uint32_t>(next_random() % header.grid);
+    do {
+      stride_ = 1 + static_cast<uint32_t>(next_random() % (header.grid - 1));
+    } while (greatest_common_divisor(stride_, header.grid) != 1);
+  }
+  uint32_t block(uint32_t i) const {
+    if (header_.order == 1) return header_.grid - 1 - i;
+    return static_cast<uint32_t>((start_ + uint64_t{i} * stride_) % header_.grid);
+  }
+
+ private:
+  const Header &header_;
+  uint32_t start_ = 0, stride_ = 1;
+};
 
 void launch() {
   const Header &header = state.header;
@@ -89,8 +136,9 @@ void launch() {
   random_state = header.seed;
   reserve_fibers(state.threads);
   state.launch_interval = state.interval + 1;
+  const BlockOrder blocks(header);
   for (unsigned i = 0; i < header.grid; ++i) {
-    blockIdx = {header.order == 1 ? header.grid - 1 - i : i, 0, 0};
+    blockIdx = {blocks.block(i), 0, 0};
     run_block();
   }
 }
@@ -109,6 +157,13 @@ void set_alarm(uint32_t milliseconds) {
 extern "C" void gg_barrier(int line) {
   gg::state.line[gg::state.thread] = line;
   gg::suspend_fiber();
+}
+
+extern "C" int gg_barrier_or(int predicate, int line) {
+  int &vote = gg::votes[gg::state.interval % 2];
+  vote |= predicate != 0;
+  gg_barrier(line);
+  return vote;
 }
 
 int main() {

@@ -3,6 +3,9 @@
 //   runner.cpp  launches: blocks one after another, threads in an order, barriers
 //   fibers.cpp  one fiber for each thread of a block
 //   copies.cpp  asynchronous copies
+//   warp.cpp    where the lanes of a warp meet
+//   tensor.cpp  what a warp's tensor core multiplies
+//   blocks.cpp  what several blocks count and add to
 //   memory.cpp  buffers between guard pages, shared memory
 //   request.cpp what is asked on standard input and answered on standard output
 //   faults.cpp  what is found wrong, and what ends a run
@@ -12,6 +15,7 @@
 //
 //   accesses.cpp    each load and store: bounds and alignment
 //   shadow.cpp      and who touched the words before: races, what was never written
+//   order.cpp       what one block did before another, by the counters of both
 //   arithmetic.cpp  each index of an array and each operation on integers
 #pragma once
 
@@ -65,7 +69,9 @@ constexpr unsigned MAX_RANK = 6;
 struct Tensor {
   uint32_t buffer, rank;
   uint32_t readable;  // 0: what it holds before the launch means nothing
+  uint32_t shared;    // 1: several blocks may write an element, one after another
   uint32_t element;   // bytes
+  uint32_t unused;
   uint64_t offset;    // bytes into the buffer
   uint64_t shape[MAX_RANK], strides[MAX_RANK];
 };
@@ -83,7 +89,8 @@ enum Kind : uint32_t {
   DIVERGENT,
   ARITHMETIC,
   UNDER_WAY,  // touched between the issue of an asynchronous copy and the wait for it
-  NOT_AWAITED
+  NOT_AWAITED,
+  DIVERGENT_WARP
 };
 enum Target : uint32_t { NOTHING, TENSOR, SHARED };
 
@@ -107,6 +114,7 @@ struct Finding {
 
 constexpr uint32_t MAGIC = 0x67676d32;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
+constexpr unsigned WARP = 32;
 constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
 
 // [mapping, data) and [data + bytes, mapping_end) are poisoned; at either end are GUARD_BYTES that
@@ -129,6 +137,9 @@ struct State {
   unsigned threads;       // of a block
   unsigned thread;        // that runs now: x + y * block_x
   int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 when it left the kernel
+  int warp_line[MAX_THREADS];   // at which a thread waits for its warp, or 0
+  bool released[MAX_THREADS];   // it waited, and its warp has met
+  uint16_t epoch[MAX_THREADS];  // barriers of its warp that a thread has passed in this interval
   bool running;           // the kernel's code, not the runner's
   unsigned char *stack;   // of that thread
   unsigned char *shared;  // the segment of shared memory
@@ -178,6 +189,13 @@ void start_fiber(unsigned index, void (*entry)());
 void resume_fiber(unsigned index);  // until the fiber suspends, or its entry returns
 void suspend_fiber();
 bool is_fiber_guard(const unsigned char *address);
+
+// warp.cpp
+bool release_warps();  // those that have met; no thread runs on by itself when it is called
+
+// accesses.cpp and order.cpp, which are not there where the kernel is no checked build
+void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) __attribute__((weak));
+void note_count(const unsigned *counter) __attribute__((weak));
 
 // faults.cpp
 void install_fault_handlers();

@@ -16,6 +16,12 @@ struct Cell {
   uint32_t write_pc, read_pc;
   uint32_t under_way;  // the first interval of the block whose asynchronous copy has not landed
   uint16_t writer, reader, second_reader;
+  bool atomic;  // the write was
+  // The one before it, of another block, where both were atomic; 0 is never.
+  uint32_t added, add_block, add_pc;
+  uint16_t adder;
+  // Barriers of their warps that these threads had passed in that interval.
+  uint16_t write_epoch, read_epoch, second_epoch;
 };
 
 Cell *shared_cells;
@@ -65,6 +71,40 @@ bool holds_pattern(const Touch &touch) {
   return false;
 }
 
+bool of_my_warp(uint16_t thread) { return thread / WARP == state.thread / WARP; }
+
+// A barrier of the warp lies between what `thread` did in `epoch` of this interval and now.
+bool precedes(uint16_t thread, uint16_t epoch) {
+  return of_my_warp(thread) && epoch < state.epoch[state.thread];
+}
+
+// Of the threads that read a word in an interval two are kept: the first, and another, of another
+// warp where there is one.  One that a barrier of the warp has passed is forgotten for its own.
+void keep_reader(Cell &cell) {
+  const auto me = static_cast<uint16_t>(state.thread);
+  const uint16_t epoch = state.epoch[me];
+  if (cell.read != state.interval || precedes(cell.reader, cell.read_epoch)) {
+    if (cell.read != state.interval) cell.second_reader = NOBODY;
+    cell.read = state.interval;
+    cell.reader = me;
+    cell.read_epoch = epoch;
+  } else if (cell.reader != me && (cell.second_reader == NOBODY ||
+                                   cell.second_reader / WARP == cell.reader / WARP ||
+                                   precedes(cell.second_reader, cell.second_epoch))) {
+    cell.second_reader = me;
+    cell.second_epoch = epoch;
+  }
+}
+
+// A thread that read the word in this interval and that nothing orders before a write of it now.
+uint16_t conflicting_reader(const Cell &cell) {
+  const auto me = static_cast<uint16_t>(state.thread);
+  if (cell.read != state.interval) return NOBODY;
+  if (cell.reader != me && !precedes(cell.reader, cell.read_epoch)) return cell.reader;
+  if (cell.second_reader == me || cell.second_reader == NOBODY) return NOBODY;
+  return precedes(cell.second_reader, cell.second_epoch) ? NOBODY : cell.second_reader;
+}
+
 // Shared memory is the block's: only its running interval matters.
 void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   const auto me = static_cast<uint16_t>(state.thread);
@@ -73,35 +113,29 @@ void touch_word(Cell &cell, const Touch &touch, const Where &where) {
     report(found(UNDER_WAY, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
     return;
   }
-  if (cell.written == now && cell.writer != me) {
+  if (cell.written == now && cell.writer != me && !precedes(cell.writer, cell.write_epoch)) {
     report(found(RACE, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
   }
   if (!touch.write) {
     if (cell.written < state.block_interval) report(found(UNWRITTEN, touch, where));
-    if (cell.read != now) {
-      cell.read = now;
-      cell.reader = me;
-      cell.second_reader = NOBODY;
-    } else if (cell.reader != me) {
-      cell.second_reader = me;
-    }
+    keep_reader(cell);
     cell.read_pc = touch.pc;
     return;
   }
-  if (cell.read == now) {
-    const uint16_t reader = cell.reader != me ? cell.reader : cell.second_reader;
-    if (reader != me && reader != NOBODY) {
-      report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, reader, 0}));
-    }
+  const uint16_t reader = conflicting_reader(cell);
+  if (reader != NOBODY) {
+    report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, reader, 0}));
   }
   cell.written = now;
   cell.writer = me;
+  cell.write_epoch = state.epoch[me];
   cell.write_pc = touch.pc;
 }
 
-// An element of a tensor has one writer in the whole launch.  Of its readers the first block's are
-// remembered: blocks are ordered by nothing.
-void touch_element(Cell &cell, const Touch &touch, const Where &where, bool readable) {
+// An element of a tensor has one writer in the whole launch; where it is shared, writers come one
+// after another, or are atomic.  Of its readers the first block's are remembered: blocks are ordered
+// by nothing but counters.
+void touch_element(Cell &cell, const Touch &touch, const Where &where, const Tensor &tensor) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval, block = blockIdx.x;
   const bool was_written = cell.written >= state.launch_interval;
@@ -109,14 +143,20 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, bool read
   const bool same_writer = cell.writer == me && cell.write_block == block;
   if (was_written && !same_writer) {
     const Access writer = {cell.write_pc, 0, cell.write_block, cell.writer, 1};
-    if (touch.write) {
+    if (touch.write && !tensor.shared) {
       report(found(TWO_OWNERS, touch, where, writer));
-    } else if (cell.write_block != block || cell.written == now) {
+    } else if (!(touch.atomic && cell.atomic) &&
+               !precedes_now(cell.write_block, cell.written, cell.writer)) {
       report(found(RACE, touch, where, writer));
     }
   }
+  if (!touch.atomic && was_written && cell.atomic && cell.added >= state.launch_interval &&
+      !precedes_now(cell.add_block, cell.added, cell.adder)) {
+    report(found(RACE, touch, where, {cell.add_pc, 0, cell.add_block, cell.adder, 1}));
+  }
+  const bool reads = !touch.write || touch.atomic;
+  if (reads && !was_written && !tensor.readable) report(found(UNWRITTEN, touch, where));
   if (!touch.write) {
-    if (!was_written && !readable) report(found(UNWRITTEN, touch, where));
     if (was_read && cell.read_block != block) return;
     cell.read = now;
     cell.read_block = block;
@@ -124,13 +164,22 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, bool read
     cell.read_pc = touch.pc;
     return;
   }
-  if (was_read && (cell.read_block != block || (cell.read == now && cell.reader != me))) {
+  if (was_read && !precedes_now(cell.read_block, cell.read, cell.reader)) {
     report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader, 0}));
+  }
+  if (!touch.atomic || !was_written) {
+    cell.added = 0;
+  } else if (cell.atomic && cell.write_block != block) {
+    cell.added = cell.written;
+    cell.add_block = cell.write_block;
+    cell.adder = cell.writer;
+    cell.add_pc = cell.write_pc;
   }
   cell.written = now;
   cell.write_block = block;
   cell.writer = me;
   cell.write_pc = touch.pc;
+  cell.atomic = touch.atomic;
 }
 
 }  // namespace
@@ -166,6 +215,7 @@ void end_copy(size_t offset, size_t bytes) {
     Cell &cell = shared_cells[(offset + word) / word_bytes];
     cell.under_way = 0;
     cell.written = state.interval;
+    cell.write_epoch = state.epoch[state.thread];
   }
 }
 
@@ -174,7 +224,7 @@ void touch_tensor(const Touch &touch, const Where &where, size_t element) {
   const Tensor &tensor = state.tensors[where.index];
   Cell *cells = tensor_cells[where.index] + element * (tensor.element / word_bytes);
   for (size_t word = 0; word < touch.bytes / word_bytes; ++word) {
-    touch_element(cells[word], touch, where, tensor.readable != 0);
+    touch_element(cells[word], touch, where, tensor);
   }
 }
 

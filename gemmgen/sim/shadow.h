@@ -10,6 +10,7 @@ struct Touch {
   uint32_t bytes;
   bool write;
   uint32_t pc;  // the program is linked below 4 GiB
+  bool atomic = false;
 };
 
 // Which array is touched, and how far into it.
@@ -18,6 +19,9 @@ struct Where {
   unsigned index;
   int64_t offset;  // bytes
 };
+
+// Does what `thread` of `block` did in `interval` come before what the running thread does now?
+bool precedes_now(uint32_t block, uint32_t interval, uint16_t thread);
 
 Finding found(Kind kind, const Touch &touch, const Where &where, const Access &other = {});
 

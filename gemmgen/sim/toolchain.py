@@ -24,8 +24,8 @@ END = "// ---- end of kernel ----"
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
-_RUNNER = ("runner", "fibers", "copies", "memory", "faults", "request")
-_CHECKS = ("accesses", "shadow", "arithmetic")
+_RUNNER = ("runner", "fibers", "warp", "tensor", "blocks", "copies", "memory", "faults", "request")
+_CHECKS = ("accesses", "shadow", "order", "arithmetic")
 _RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
 _KERNEL_FLAGS = (
@@ -147,12 +147,18 @@ def _between_lines(text: str) -> tuple[str, int]:
 def _c_type(param: Param) -> str:
     if param.kind == "tensor":
         return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
+    if param.is_scratch:
+        return f"{_stored(param)} *"
     return STORED[param.dtype] if param.kind == "scalar" else "int"
 
 
+def _stored(param: Param) -> str:
+    return "unsigned" if param.kind == "counter" else STORED[param.dtype]
+
+
 def _c_value(param: Param, index: int) -> str:
-    if param.kind == "tensor":
-        return f"static_cast<{STORED[param.dtype]} *>(arguments[{index}].pointer)"
+    if param.kind == "tensor" or param.is_scratch:
+        return f"static_cast<{_stored(param)} *>(arguments[{index}].pointer)"
     real = "precise" if param.dtype == "f64" else "real"
     return f"arguments[{index}].{real if param.kind == 'scalar' else 'integer'}"
 

@@ -25,6 +25,7 @@ from gemmgen.sim.run import CompiledKernel
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
 from gemmgen.verify.outcome import Shape
 from gemmgen.verify.shapes import alignment, solve
+from gemmgen.verify.sums import Summation
 
 Data = Literal["integers", "normal", "permutation", "NaN in A", "infinity in B"]
 Order = Literal["ascending", "descending", "shuffled"]
@@ -69,7 +70,8 @@ class Caller:
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
         self.problem = problem_of(emitted.schedule)
-        self._sums: dict[tuple[Shape, Data], tuple[Inputs, Real]] = {}
+        self._summation = Summation.of(emitted.schedule)
+        self._sums: dict[tuple[Shape, Data, Order], tuple[Inputs, Real]] = {}
 
     def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
         """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
@@ -93,7 +95,7 @@ class Caller:
         arguments: dict[str, Argument] = {**values, **scalars}
         arguments |= {p.name: _shaped(p, placed[p.name]) for p in params if p.kind == "tensor"}
         kernel.run(
-            {p.name: arguments[p.name] for p in params},
+            {p.name: arguments[p.name] for p in params if not p.is_scratch},
             order=case.order,
             landing=case.landing,
             seed=sum(case.shape),
@@ -107,16 +109,21 @@ class Caller:
 
     def _inputs(self, case: Case) -> tuple[Inputs, Real]:
         """A (M, K), B (K, N), C (M, N), and the product of the first two."""
-        key = case.shape, case.data
+        order = case.order if self._summation.follows_blocks else "ascending"
+        key = case.shape, case.data, order
         if key not in self._sums:
             m, n, k = case.shape
-            make = _MAKERS.get(case.data, reference.normal)
+            usual = reference.normal
+            if order == "shuffled":
+                usual = reference.integers  # whose sums are the same in any order
+            make = _MAKERS.get(case.data, usual)
             made = make(m, n, k, m + n + k, self.problem.types)
             if case.data == "NaN in A":
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
             if case.data == "infinity in B":
                 made = Inputs(made.a, _marked(made.b, np.inf), made.c)
-            self._sums[key] = made, reference.sequential(made.a, made.b)
+            acc = self._summation.sums(made.a, made.b, backwards=order == "descending")
+            self._sums[key] = made, acc
         return self._sums[key]
 
     def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, Real]:

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmgen import reference
 from gemmgen.errors import CannotCheck
+from gemmgen.formats import Real, computing
 from gemmgen.gpu import device
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import Case, Reference, cases, verify
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.pipeline import Emitted
-from gemmgen.reference import F32
 from gemmgen.schedule.roles import extent, roles
 from gemmgen.verify.epilogue import is_continuous, is_exact, wanted
 from gemmgen.verify.outcome import Outcome, Shape, Subject, failed, passed, skipped
 from gemmgen.verify.shapes import default_shapes, fit
+from gemmgen.verify.sums import Summation
 
 LAYER = "G2"
 LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
@@ -76,31 +76,33 @@ def reference_of(emitted: Emitted) -> Reference | None:
     """What an epilogue of its own should give; None for the default one, which cuBLAS has too."""
     if emitted.schedule.epilogue is None:
         return None
-    problem = problem_of(emitted.schedule)
+    problem, summation = problem_of(emitted.schedule), Summation.of(emitted.schedule)
+    number = computing(problem.accumulate)
 
     def compute(given: Mapping[str, np.ndarray | float]) -> np.ndarray:
         tensors = {
-            name: _in_roles(problem, emitted, name, value.astype(np.float32))
+            name: _in_roles(problem, emitted, name, value.astype(number))
             for name, value in given.items()
             if isinstance(value, np.ndarray)
         }
         scalars = {name: v for name, v in given.items() if not isinstance(v, np.ndarray)}
         a, b = tensors.pop(problem.a.name), tensors.pop(problem.b.name)
-        result = wanted(problem, _sums(a, b), tensors, scalars).value
+        result = wanted(problem, _sums(a, b, summation), tensors, scalars).value
         return result if problem.c.letters[0] == problem.m else result.T
 
     return compute
 
 
-def _sums(a: F32, b: F32) -> F32:
+def _sums(a: Real, b: Real, summation: Summation) -> Real:
     """A (M, K) times B (K, N); large ones through float64, on the GPU."""
     if a.shape[0] * a.shape[1] * b.shape[1] <= SEQUENTIAL:
-        return reference.sequential(a, b)
+        return summation.sums(a, b)
     on_gpu = device.cupy().asarray
-    return (on_gpu(a).astype("float64") @ on_gpu(b).astype("float64")).get().astype(np.float32)
+    found = (on_gpu(a).astype("float64") @ on_gpu(b).astype("float64")).get()
+    return found.astype(a.dtype)
 
 
-def _in_roles(problem: Problem, emitted: Emitted, name: str, values: F32) -> F32:
+def _in_roles(problem: Problem, emitted: Emitted, name: str, values: Real) -> Real:
     """A stored tensor as A (M, K), B (K, N), or broadcasting to C (M, N)."""
     known = {t.name: t for t in (problem.a, problem.b, problem.c)}
     params = {p.name: p.indices for p in emitted.interface.params}

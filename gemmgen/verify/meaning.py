@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.ir.meaning import same_meaning
 from gemmgen.pipeline import Step, make_concrete, rewrite
 from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed
-from gemmgen.verify.shapes import fit, tile_of
+from gemmgen.verify.shapes import fit, ring_of, tile_of
 
 LAYER = "C1"
 MOST = 1 << 16
@@ -39,7 +39,7 @@ def shapes_of(subject: Subject) -> tuple[Shape, ...]:
     given = tuple(s for s in subject.shapes if s[0] * s[1] <= MOST)
     if given:
         return given
-    m, n, k, stages = tile_of(subject.emitted.schedule)
-    ring = k * (stages + 1)
+    m, n, _, _ = tile_of(subject.emitted.schedule)
+    ring = ring_of(subject.emitted.schedule)
     wanted: tuple[Shape, ...] = ((2, 3, 5), (m + 1, 5, ring + 1), (3, n + 1, max(ring - 1, 1)))
     return tuple(dict.fromkeys(fit(subject.emitted, shape) for shape in wanted))

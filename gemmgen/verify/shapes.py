@@ -14,14 +14,16 @@ from gemmgen.schedule.roles import extent, ld_name, roles, tensors
 from gemmgen.verify.outcome import Shape
 
 _ROUNDS = 64
+_MOST_TERMS = 1024
+"""Beyond which the last parts of a split sum stay empty."""
 _K_STEP = 8
 """Stands for the k tile of a kernel that has none."""
 
 
 def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     """Small, ragged, one beside each tile, past the ring of stages, several tiles, and K = 0."""
-    m, n, k, stages = tile_of(emitted.schedule)
-    ring = k * (stages + 1)
+    m, n, k, _ = tile_of(emitted.schedule)
+    ring = ring_of(emitted.schedule)
     wanted: tuple[Shape, ...] = (
         (1, 1, 1),
         (2, 3, 5),
@@ -42,6 +44,13 @@ def tile_of(schedule: Schedule) -> tuple[int, int, int, int]:
     pipeline = pipeline_of(kernel)
     stages = max(buffer.layout.stages for buffer in kernel.buffers)
     return sizes[problem.m], sizes[problem.n], pipeline.step if pipeline else _K_STEP, stages
+
+
+def ring_of(schedule: Schedule) -> int:
+    """Terms that bring every stage of every part into use."""
+    _, _, k, stages = tile_of(schedule)
+    parts = rewrite(schedule)[-1].program.main.work.parts
+    return min(k * (stages + 1) * parts, max(k * (stages + 1), _MOST_TERMS))
 
 
 def fit(emitted: Emitted, wanted: Shape) -> Shape:

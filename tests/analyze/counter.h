@@ -7,8 +7,8 @@ struct Index { int x, y; };
 extern Index threadIdx, blockIdx;
 
 // Memory that is watched; an access anywhere else is not counted.
-void watch(const char *name, const void *base, std::size_t bytes, bool shared);
-void see(const void *address, int width, bool write, const void *statement);
+void watch(const char *name, const void *base, std::size_t bytes, int element, bool shared);
+void see(const void *address, int bytes, bool write, const void *statement);
 
 // The trip of a loop: with its statement it tells which access of another thread is the same one.
 struct Trip {
@@ -19,48 +19,57 @@ struct Trip {
 #define NOINLINE __attribute__((noinline))
 #define STATEMENT __builtin_return_address(0)
 
-struct Watched {
-    float value;
-    NOINLINE operator float() const { see(this, 1, false, STATEMENT); return value; }
-    NOINLINE Watched &operator=(float other) {
-        see(this, 1, true, STATEMENT);
+template <typename T> struct Watched {
+    T value;
+    NOINLINE operator T() const { see(this, sizeof(T), false, STATEMENT); return value; }
+    NOINLINE Watched &operator=(T other) {
+        see(this, sizeof(T), true, STATEMENT);
         value = other;
         return *this;
     }
     NOINLINE Watched &operator=(const Watched &other) {
-        see(&other, 1, false, STATEMENT);
-        see(this, 1, true, STATEMENT);
+        see(&other, sizeof(T), false, STATEMENT);
+        see(this, sizeof(T), true, STATEMENT);
         value = other.value;
         return *this;
     }
 };
 
-template <int WIDTH> struct Wide {
-    float values[WIDTH];
+template <int BYTES> struct Wide {
+    char values[BYTES];
     NOINLINE Wide &operator=(const Wide &other) {
-        see(&other, WIDTH, false, STATEMENT);
-        see(this, WIDTH, true, STATEMENT);
-        for (int e = 0; e < WIDTH; ++e) values[e] = other.values[e];
+        see(&other, BYTES, false, STATEMENT);
+        see(this, BYTES, true, STATEMENT);
+        for (int e = 0; e < BYTES; ++e) values[e] = other.values[e];
         return *this;
     }
 };
-using float2 = Wide<2>;
-using float4 = Wide<4>;
+using float2 = Wide<8>;
+using float4 = Wide<16>;
+using double2 = Wide<16>;
+using uint2 = Wide<8>;
+using uint4 = Wide<16>;
+using Word = Wide<4>;  // what moves two halves
+
+// What the numbers are is no matter.
+inline float gg_from_f16(unsigned short bits) { return bits; }
+inline float gg_from_bf16(unsigned short bits) { return bits; }
+inline unsigned short gg_to_f16(float number) { return static_cast<unsigned short>(number != 0); }
+inline unsigned short gg_to_bf16(float number) { return static_cast<unsigned short>(number != 0); }
 
 // Asynchronous copies; a piece of which something exists is counted whole.
-inline void copy(Watched *target, const Watched *source, int width, int valid, const void *at) {
-    if (valid > 0) see(source, width, false, at);
-    see(target, width, true, at);
-    for (int e = 0; e < width; ++e) target[e].value = 4 * e < valid ? source[e].value : 0.0f;
+inline void copy(void *target, const void *source, int bytes, int valid, const void *statement) {
+    if (valid > 0) see(source, bytes, false, statement);
+    see(target, bytes, true, statement);
 }
-NOINLINE inline void gg_copy_async_4(Watched *target, const Watched *source, int valid) {
-    copy(target, source, 1, valid, STATEMENT);
-}
-NOINLINE inline void gg_copy_async_8(Watched *target, const Watched *source, int valid) {
-    copy(target, source, 2, valid, STATEMENT);
-}
-NOINLINE inline void gg_copy_async_16(Watched *target, const Watched *source, int valid) {
+NOINLINE inline void gg_copy_async_4(void *target, const void *source, int valid) {
     copy(target, source, 4, valid, STATEMENT);
+}
+NOINLINE inline void gg_copy_async_8(void *target, const void *source, int valid) {
+    copy(target, source, 8, valid, STATEMENT);
+}
+NOINLINE inline void gg_copy_async_16(void *target, const void *source, int valid) {
+    copy(target, source, 16, valid, STATEMENT);
 }
 inline void gg_commit_group() {}
 template <int> void gg_wait_group() {}

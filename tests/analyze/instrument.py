@@ -10,9 +10,12 @@ import re
 import subprocess
 from pathlib import Path
 
+from gemmgen.emit.ctypes import STORED as TYPES
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.pipeline import Emitted
 
 HERE = Path(__file__).parent
+STORED = "float|double|unsigned short"
 FLAGS = ("-std=c++17", "-O0", "-w", "-I", str(HERE))
 
 Counted = tuple[int, ...]
@@ -66,10 +69,13 @@ def counts(
 
 def _watched(text: str) -> str:
     kernel = text.split("// ---- kernel ----")[1].split("// ---- end of kernel ----")[0]
-    kernel = re.sub(r"\bfloat \*__restrict__ ", "Watched *__restrict__ ", kernel)
+    kernel = re.sub(rf"\b({STORED}) \*__restrict__ ", r"Watched<\1> *__restrict__ ", kernel)
+    kernel = re.sub(
+        r"reinterpret_cast<(const )?unsigned \*>", r"reinterpret_cast<\1Word *>", kernel
+    )
     kernel, shared = re.subn(
-        r"__shared__ alignas\(16\) float (\w+)(\[.*\]);",
-        r'alignas(128) static Watched \1\2; watch("\1", \1, sizeof(\1), true);',
+        rf"__shared__ alignas\(16\) ({STORED}) (\w+)(\[.*\]);",
+        r'alignas(128) static Watched<\1> \2\3; watch("\2", \2, sizeof(\2), sizeof(\1), true);',
         kernel,
     )
     assert shared == kernel.count("static Watched") and "__shared__" not in kernel
@@ -86,12 +92,13 @@ def _driver(emitted: Emitted) -> str:
     passed: list[str] = []
     for at, param in enumerate(emitted.interface.params):
         if param.kind == "tensor":
-            size = f"std::atol(g[{at}])"
+            each = BYTES[param.dtype]
+            size, watched = f"std::atol(g[{at}]) * {each}", f"Watched<{TYPES[param.dtype]}> *"
             lines.append(
-                f"    static Watched *{param.name} = static_cast<Watched *>("
-                f"std::aligned_alloc(256, ({size} * 4 / 256 + 1) * 256));"
+                f"    static {watched}{param.name} = static_cast<{watched}>("
+                f"std::aligned_alloc(256, ({size} / 256 + 1) * 256));"
             )
-            lines.append(f'    watch("{param.name}", {param.name}, {size} * 4, false);')
+            lines.append(f'    watch("{param.name}", {param.name}, {size}, {each}, false);')
             passed.append(param.name)
         else:
             read = "atof" if param.kind == "scalar" else "atoi"

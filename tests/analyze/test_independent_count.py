@@ -37,11 +37,22 @@ SCHEDULES = {
     "warp_tiled": "tile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nwarp_tile m=32 n=32\n"
     "register_block m=4 n=8\nvectorize A B C width=4\npad A by=4\n"
     "double_buffer A B A.register B.register\nraster group=2",
+    "f16, eight at a time": "dtype A=f16 B=f16 C=f16\ntile m=64 n=64 k=8\n"
+    "cache_shared A[k, m] B\nregister_block m=8 n=8\nvectorize A B C width=8",
+    "f16 by two, bf16 one by one": "dtype A=f16 B=bf16 C=bf16\n" + BLOCKED + "vectorize A width=2\n"
+    "pad A by=2\ndouble_buffer A B",
+    "f16 beside f32": "dtype A=f16\n" + BLOCKED + "vectorize A B C width=4\npad A by=4",
+    "bf16, naive": "dtype A=bf16 B=bf16 C=f16\nfuse_epilogue acc + bias[n]",
+    "f64": "dtype A=f64 B=f64 C=f64 acc=f64\n" + BLOCKED + "vectorize A B C width=2\npad A by=2\n"
+    "double_buffer A B",
 }
 SCHEDULES |= {
     "async_copy": "gemm C[m, n] = A[k, m] * B[k, n]\ntile m=64 n=64 k=16\ncache_shared A B\n"
     "register_block m=4 n=8\nvectorize A B C width=4\ndouble_buffer A B stages=4\n"
     "double_buffer A.register B.register\nasync_copy A B via=cp_async",
+    "async_copy of f16": "dtype A=f16 B=f16\ntile m=32 n=64 k=16\ncache_shared A B\n"
+    "register_block m=2 n=4\nvectorize A.global width=8\nvectorize B.global width=4\n"
+    "double_buffer A B\nasync_copy A B via=cp_async",
     "async_copy by two and one": "tile m=32 n=32 k=8\ncache_shared A[k, m] B\n"
     "register_block m=2 n=2\nvectorize B.global width=2\ndouble_buffer A B stages=3\n"
     "async_copy A B via=cp_async",

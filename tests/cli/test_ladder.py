@@ -39,10 +39,62 @@ def measured(monkeypatch: pytest.MonkeyPatch):
 
 def test_without_a_gpu_nothing_is_timed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(device, "missing", lambda: "there is no GPU here")
-    for command in (["bench", *FILES], ["ladder"], ["ladder", "--json"]):
+    for command in (["bench", *FILES], ["ladder", *FILES, "--markdown"]):
         result = gemmgen(*command)
         assert (result.exit_code, result.stdout) == (3, "")
         assert result.stderr == "gemmgen: there is no GPU here\n"
+
+
+def test_without_a_gpu_the_ladder_shows_what_is_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(device, "missing", lambda: "there is no GPU here")
+    result = gemmgen("ladder", *FILES, "--size", "64", "--size", "256")
+    assert (result.exit_code, result.stderr) == (3, "gemmgen: there is no GPU here\n")
+    title, heading, *lines = result.stdout.splitlines()
+    assert title == "counted at 256 x 256 x 256 for the H200; nothing is timed"
+    assert heading.split("  ")[0] == "kernel" and "limited by" in heading
+    assert [line.split()[0] for line in lines] == ["naive", "tiled"]
+    assert "MNK(1/32 + 1/32)" in lines[1] and "shared memory and L1" in lines[1]
+    assert lines[1].endswith("32-way")
+
+
+def test_counts_are_asked_for_without_a_complaint():
+    result = gemmgen("ladder", *FILES, "--counts", "--size", "256", "--gpu", "A100", "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    naive, tiled = json.loads(result.stdout)
+    assert (naive["reads"], naive["counted"]["gpu"]) == ("2MNK", "A100")
+    assert tiled["counted"]["traffic"][0]["buffer"] == "A" and not tiled["note"]
+
+
+def test_a_kernel_that_does_not_fit_a_gpu_is_a_line_without_figures(tmp_path: Path):
+    wide = tmp_path / "wide.sched"
+    wide.write_text(
+        "target sm_90\ntile m=256 n=128 k=64\ncache_shared A B\nregister_block m=8 n=16\n"
+    )
+    result = gemmgen("ladder", wide, FILES[0], "--counts", "--size", "256", "--gpu", "A100")
+    assert result.exit_code == 0 and result.stderr.startswith("wide: the schedule needs sm_90")
+    assert result.stdout.splitlines()[2].split()[-6:] == ["-"] * 6
+
+
+def test_counts_are_no_table_for_a_readme():
+    assert gemmgen("ladder", "--counts", "--markdown").exit_code == 2
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize("flag", [(), ("--prefixes",)])
+def test_one_schedule_is_walked_directive_by_directive(flag: tuple[str, ...]):
+    result = gemmgen("ladder", *flag, EXAMPLES / "vectorized.sched", "--size", "64")
+    names = [line.split("  ")[0] for line in result.stdout.splitlines()[2:]]
+    assert names[:2] == ["naive", "+ register_block m=8 n=8"]
+    assert names[-2:] == ["+ fuse_epilogue", "cuBLAS"]
+    first, *_ = result.stderr.splitlines()
+    assert first == "no kernel yet: + tile m=128 n=128 k=8 (the tile needs too many threads)"
+
+
+def test_prefixes_of_a_mistake_are_refused(tmp_path: Path):
+    wrong = tmp_path / "wrong.sched"
+    wrong.write_text("tile m=64 n=64\n")
+    result = gemmgen("ladder", wrong)
+    assert result.exit_code == 2 and "wrong.sched:1:1: error: the tile needs" in result.stderr
 
 
 @pytest.mark.usefixtures("measured")
@@ -99,10 +151,12 @@ def test_json_has_reads_and_percentages():
 
 
 def test_prefixes_add_one_directive_each_time():
-    found = {rung.name: rung.reads for rung in rungs.prefixes(str(EXAMPLES / "vectorized.sched"))}
+    whole = rungs.prefixes(str(EXAMPLES / "vectorized.sched"))
+    found = {rung.name: rung.reads for rung in whole.rungs}
     assert next(iter(found)) == "naive" and list(found)[-1] == "+ fuse_epilogue"
     assert found["+ register_block m=8 n=8"] == "MNK(1/128 + 1/128)"
     assert not any(name.startswith("+ tile") for name in found)  # 16,384 threads
+    assert ("+ tile m=128 n=128 k=8", "the tile needs too many threads") in whole.left_out
 
 
 def test_reads_are_counted_by_formula():
@@ -123,7 +177,7 @@ def test_bench_prints_a_table_and_json():
 def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
     monkeypatch.setattr(measure, "measure", lambda k, s: (row("naive", shape, note="C[0, 0] = 1"),))
-    result = gemmgen("ladder", FILES[0], "--size", "64")
+    result = gemmgen("ladder", *FILES, "--size", "64")
     assert result.exit_code == 1 and " wrong " in result.stdout
     assert result.stderr == "naive, 64: C[0, 0] = 1\n"
 
@@ -131,7 +185,7 @@ def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
 def test_a_shape_that_is_refused_is_a_wrong_input(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
     monkeypatch.setattr(measure, "measure", lambda k, s: (row("naive", shape, None, "M % 128"),))
-    assert gemmgen("ladder", FILES[0], "--size", "64").exit_code == 2
+    assert gemmgen("ladder", *FILES, "--size", "64").exit_code == 2
 
 
 def test_files_of_one_name_are_told_apart():

@@ -49,7 +49,7 @@ USAGE = [
     (["fmt", "missing.sched"], "no such file"),
     (["fmt", str(EXAMPLES)], "is a folder"),
     (["help", "cache_read"], "did you mean `cache_shared`?"),
-    (["help", "tensor_core"], "fused multiply-adds for now"),
+    (["help", "cluster"], "blocks run one by one"),
     (["help", "xyzzy"], "there are bind, tile"),
     (["example", "vectorised"], "did you mean vectorized?"),
     (["example", "../../etc/passwd"], "there is no example"),

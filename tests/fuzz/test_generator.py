@@ -13,7 +13,7 @@ from gemmgen.fuzz.rules import broken
 from gemmgen.fuzz.trial import compile_text
 from gemmgen.passes.specs import SPECS
 from gemmgen.schedule.parse import parse_schedule
-from gemmgen.schedule.roles import letters, tensors
+from gemmgen.schedule.roles import letters, spelt, tensors
 from gemmgen.source import Source
 
 SOME = range(300)
@@ -28,7 +28,9 @@ def said() -> set[tuple[str, ...]]:
             continue
         schedule = emitted.schedule
         role_of = {tensor: role for role, tensor in tensors(schedule.gemm).items()}
-        name_of = {letter: role for role, letter in letters(schedule.gemm).items()}
+        spelt_as = letters(schedule.gemm)
+        name_of = {letter: role for role, letter in spelt_as.items()}
+        name_of |= {spelt(a.name, spelt_as): a.name for spec in SPECS for a in spec.arguments}
         for directive in schedule.directives:
             found.add((directive.name,))
             for a in directive.arguments:

@@ -8,15 +8,18 @@ from collections.abc import Callable
 
 import pytest
 
-from gemmgen.expand import registers
+from gemmgen.expand import registers, ring
 from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Trial, trial_at
 from gemmgen.fuzz.shrink import shrink
-from gemmgen.ir.expanded import Await, Sync, Timed
-from gemmgen.lower import epilogue
+from gemmgen.ir.expanded import Await, Quit, Sync, Timed
+from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
+from gemmgen.ir.nodes import Swizzle
+from gemmgen.lower import context, epilogue
 from gemmgen.lower.context import Context
+from gemmgen.lower.swizzle import Known
 from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.pad import Pad
 
@@ -54,6 +57,29 @@ def pad_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Pad, "read", staticmethod(longer))
     patch.setattr("gemmgen.passes.pad.wide_access", lambda kernel, tile: 1)
+
+
+def swizzle_forgotten_by_reads(patch: pytest.MonkeyPatch) -> None:
+    """Fragments are read where they would be in rows that are not permuted."""
+    swizzled = context.swizzled
+
+    def forgetful(pattern: Swizzle, row: Expr, rows: int, column: Expr, known: Known) -> Expr:
+        names = (e.name for side in (row, column) for e in walk(side) if isinstance(e, Var))
+        if any(name.startswith("thread_") for name in names):
+            return column
+        return swizzled(pattern, row, rows, column, known)
+
+    patch.setattr(context, "swizzled", forgetful)
+
+
+def rounds_end_a_tile_early(patch: pytest.MonkeyPatch) -> None:
+    """A round of tiles is left before its last one."""
+    node = ring.Quit
+
+    def early(condition: Binary) -> Quit:
+        return node(dataclasses.replace(condition, right=Binary("-", condition.right, Int(1))))
+
+    patch.setattr(ring, "Quit", early)
 
 
 def guard_dropped(patch: pytest.MonkeyPatch) -> None:
@@ -96,6 +122,8 @@ BUGS: dict[Plant, set[str]] = {
     barrier_dropped: {"race"},
     stage_off_by_one: {"race", "meaning", "wrong result", "never written"},
     pad_off_by_one: {"misaligned", "IRError"},
+    swizzle_forgotten_by_reads: {"meaning", "wrong result"},
+    rounds_end_a_tile_early: {"meaning", "wrong result"},
     guard_dropped: {"out of bounds", "meaning", "wrong result", "fault", "two owners"},
     old_c_always_read: {"wrong result", "meaning", "never written", "out of bounds"},
     one_group_too_few: {"meaning", "under way"},

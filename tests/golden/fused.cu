@@ -119,6 +119,12 @@ gemm(int M, int N, int K,
     }
 
     // the epilogue (fuse_epilogue relu(acc + bias[n]))
+    float bias_frag[TN];
+    #pragma unroll
+    for (int reg_n = 0; reg_n < TN; ++reg_n) {
+        const int n = tile_n + thread_n + reg_n;
+        bias_frag[reg_n] = n < N ? bias[n] : 0.0f;
+    }
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m;
@@ -127,7 +133,7 @@ gemm(int M, int N, int K,
             for (int reg_n = 0; reg_n < TN; ++reg_n) {
                 const int n = tile_n + thread_n + reg_n;
                 if (n < N) {
-                    const float value = acc[reg_m][reg_n] + bias[n];
+                    const float value = acc[reg_m][reg_n] + bias_frag[reg_n];
                     C[(long long)m * ldc + n] = value < 0.0f ? 0.0f : value;
                 }
             }

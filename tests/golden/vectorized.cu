@@ -150,6 +150,12 @@ gemm(int M, int N, int K,
     }
 
     // the epilogue (vectorize A B C width=4; fuse_epilogue relu(acc + bias[n]))
+    float bias_frag[TN];
+    #pragma unroll
+    for (int reg_n = 0; reg_n < TN; ++reg_n) {
+        const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
+        bias_frag[reg_n] = n < N ? bias[n] : 0.0f;
+    }
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
@@ -160,7 +166,7 @@ gemm(int M, int N, int K,
                 alignas(16) float out[4];
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
-                    const float value = acc[reg_m][reg_n + e] + (n + e < N ? bias[n + e] : 0.0f);
+                    const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
                     out[e] = value < 0.0f ? 0.0f : value;
                 }
                 if (n + 3 < N) {

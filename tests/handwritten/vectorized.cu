@@ -76,6 +76,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncthreads();
   }
 
+  float my_bias[TN];  // the same for each row
+#pragma unroll
+  for (int j = 0; j < TN; ++j) {
+    const int n = block_n + j / 4 * 4 * (BN / TN) + threadIdx.x * 4 + j % 4;
+    my_bias[j] = n < N ? bias[n] : 0.0f;
+  }
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
     const int m = block_m + i / 4 * 4 * (BM / TM) + threadIdx.y * 4 + i % 4;
@@ -86,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       alignas(16) float values[4];
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const float x = acc[i][j + v] + (n + v < N ? bias[n + v] : 0.0f);
+        const float x = acc[i][j + v] + my_bias[j + v];
         values[v] = x < 0.0f ? 0.0f : x;
       }
       float *c = &C[static_cast<long long>(m) * ldc + n];

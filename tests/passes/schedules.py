@@ -177,6 +177,64 @@ OWN = {
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
     "bands of the naive kernel": _lines("raster group=2"),
+    "asynchronous, two stages": _lines(
+        *BLOCKED, "double_buffer A B", "async_copy A B via=cp_async"
+    ),
+    "asynchronous, fragments ahead": _lines(
+        "gemm C[m, n] = A[k, m] * B[k, n]",
+        *BLOCKED,
+        "vectorize A B width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "vectorize B width=4",
+        "double_buffer A B stages=4",
+        "async_copy A B via=cp_async",
+    ),
+    "asynchronous, one operand in rounds": _lines(
+        "tile m=32 n=32 k=8",
+        "cache_shared B",
+        "vectorize B.global width=2",
+        "pad B by=2",
+        "double_buffer B stages=3",
+        "async_copy B via=cp_async",
+        "unroll tile_k=3",
+    ),
+    "permuted rows, stored down a column": _lines(
+        "tile m=32 n=64 k=16",
+        *BLOCKED[1:],
+        "vectorize A B C width=4",
+        "swizzle A",
+        "double_buffer A B",
+    ),
+    "permuted rows, read down a column": _lines(
+        "tile m=64 n=64 k=8",
+        "cache_shared A[m, k] B[n, k]",
+        "register_block m=4 n=4",
+        "vectorize A.global width=4",
+        "swizzle A",
+        "swizzle B by=8 every=4",
+    ),
+    "permuted rows, wide and in pieces": _lines(
+        *BLOCKED[:2],
+        "register_block m=4 n=8 interleave=2",
+        "vectorize A.shared B width=2",
+        "swizzle A by=2 every=2 chunk=4",
+        "swizzle B by=8 chunk=8",
+        "double_buffer A B A.register B.register",
+    ),
+    "permuted rows, an element a thread": _lines(
+        "tile m=32 n=32 k=32", "cache_shared A[k, m] B[n, k]", "swizzle A B"
+    ),
+    "permuted rows, copied while threads go on": _lines(
+        *BLOCKED, "swizzle A by=4", "double_buffer A B stages=3", "async_copy A B via=cp_async"
+    ),
     "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
     "all of k in threes": _lines("unroll k=3"),
     "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),
@@ -236,9 +294,84 @@ OWN = {
     "a triangle": _fused("where(n > m, s, acc)", lower_triangle, *BLOCKED, "vectorize C width=4"),
 }
 
+SPLIT = {
+    "parts": _lines(*BLOCKED, "double_buffer A B", "split_k parts=3"),
+    "parts, wide and read ahead": _lines(
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "split_k parts=5",
+    ),
+    "parts, read ahead": _lines(
+        *BLOCKED, "double_buffer A B A.register B.register", "split_k parts=2"
+    ),
+    "parts of whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        "assume K % 8 == 0",
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "split_k parts=4",
+    ),
+    "parts of whole tiles, two stages": _lines(
+        "assume K % 8 == 0", *BLOCKED, "double_buffer A B", "split_k parts=3"
+    ),
+    "parts by asynchronous copies": _lines(
+        "gemm C[m, n] = A[k, m] * B[k, n]",
+        "tile m=32 n=64 k=8",
+        "cache_shared A B",
+        "register_block m=4 n=8",
+        "vectorize A B C width=4",
+        "double_buffer A B stages=3",
+        "async_copy A B via=cp_async",
+        "split_k parts=3",
+    ),
+    "parts by asynchronous copies, read ahead, whole": _lines(
+        "gemm C[m, n] = A[k, m] * B[k, n]",
+        "assume K % 8 == 0",
+        "tile m=32 n=64 k=8",
+        "cache_shared A B",
+        "register_block m=4 n=8",
+        "double_buffer A B stages=4",
+        "double_buffer A.register B.register",
+        "async_copy A B via=cp_async",
+        "split_k parts=3",
+    ),
+    "groups of parts": _lines(*BLOCKED, "double_buffer A B", "split_k parts=6 groups=3"),
+    "groups of parts of single elements": _lines(
+        "tile m=16 n=16 k=2", "cache_shared A B", "split_k parts=4 groups=2"
+    ),
+    "parts, two tiles at a time": _lines(
+        *BLOCKED, "double_buffer A B stages=2", "unroll tile_k=2", "split_k parts=3"
+    ),
+    "parts as they come": _lines(*BLOCKED, "split_k parts=2 reduce=atomic"),
+    "parts of single elements": _lines(
+        "tile m=16 n=16 k=8", "cache_shared A B", "split_k parts=3", "raster group=2"
+    ),
+    "parts of single elements, nothing staged": _lines("tile m=8 n=32 k=4", "split_k parts=2"),
+    "parts of odd micro-tiles": _lines(
+        "tile m=40 n=24 k=7", "cache_shared A[k, m] B", "register_block m=5 n=3", "split_k parts=3"
+    ),
+    "parts of pairs, in warps": _lines(
+        "tile m=32 n=48 k=4",
+        "cache_shared A[k, m] B",
+        "warp_tile m=16 n=24",
+        "register_block m=2 n=6 interleave=2",
+        "split_k parts=3",
+    ),
+    "parts straight from global memory": _lines(
+        "tile m=32 n=64 k=8", "register_block m=4 n=8", "vectorize B C width=4", "split_k parts=3"
+    ),
+    "parts and a bias": _fused("relu(acc + bias[n])", relu_bias, *BLOCKED, "split_k parts=3"),
+}
+"""Several blocks for each tile."""
+
 STORED = {
     f"{c}, {a}, {b}": _lines(gemm_line((a, b, c)), *BLOCKED, "double_buffer A B")
     for a, b, c in ORDERS
 }
 
-CASES = EXAMPLES | OWN | STORED
+CASES = EXAMPLES | OWN | SPLIT | STORED

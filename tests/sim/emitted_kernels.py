@@ -11,7 +11,7 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.run import CompiledKernel
 
-NAMES = (*examples.LADDER, "async_copy")
+NAMES = (*examples.LADDER, "async_copy", "swizzled")
 
 
 @functools.cache

@@ -24,7 +24,10 @@ _BLOCKS = {  # threads (x, y), tile (m, n), greatest stride through k
     "double_buffered": ((32, 32), (32, 32), 64),
     "register_blocked": ((16, 16), (128, 128), 16),
     "vectorized": ((16, 16), (128, 128), 16),
+    "split_k": ((16, 16), (64, 64), 96),
 }
+PARTS, STEP = 4, 16
+"""Of split_k."""
 NAMES = tuple(_BLOCKS)
 
 
@@ -43,13 +46,18 @@ def interface(name: str) -> Interface:
     needs = [AtLeast("lda", "K"), AtLeast("ldb", "N"), AtLeast("ldc", "N")]
     for extent, step in (("M", tile_m), ("N", tile_n), ("K", stride)):
         needs.append(AtMost(extent, 2**31 - 1 - step))
+    if name == "split_k":
+        workspace = Param("workspace", "workspace", per_tile=PARTS * tile_m * tile_n, align=16)
+        params = (*params, workspace, Param("arrived", "counter", per_tile=1, zeroed=True))
     if name == "vectorized":
         params = (*extents, *a, *b, Param("bias", "tensor", ("n",)), *c)
+    if name in ("vectorized", "split_k"):
         needs += [Aligned(tensor, 16) for tensor in "ABC"]
         needs += [MultipleOf(f"ld{tensor}", 4) for tensor in "abc"]
     pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))
     tiles = (("M", tile_m), ("N", tile_n))
-    return Interface("gemm", params, block, tiles, tuple(needs), 0, 0, pitch)
+    parts = PARTS if name == "split_k" else 1
+    return Interface("gemm", params, block, tiles, tuple(needs), 0, 0, pitch, parts=parts)
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,10 @@ class Case:
 
 
 @functools.lru_cache(maxsize=64)
-def inputs(m: int, n: int, k: int) -> tuple[reference.Inputs, reference.F32]:
-    """Zero-mean inputs, and the product of A and B summed in the order of k."""
+def inputs(m: int, n: int, k: int, parts: int = 1) -> tuple[reference.Inputs, reference.F32]:
+    """Zero-mean inputs, and the product of A and B summed in the order of k, part by part."""
     drawn = reference.normal(m, n, k, seed=0)
-    return drawn, reference.sequential(drawn.a, drawn.b)
+    return drawn, reference.split(drawn.a, drawn.b, parts, STEP)
 
 
 def check(name: str, case: Case, changed: str | None = None) -> Comparison:
@@ -80,7 +88,7 @@ def check(name: str, case: Case, changed: str | None = None) -> Comparison:
 
 
 def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Comparison:
-    drawn, acc = inputs(case.m, case.n, case.k)
+    drawn, acc = inputs(case.m, case.n, case.k, kernel.interface.parts)
     values = {"M": case.m, "N": case.n, "K": case.k, "alpha": case.alpha, "beta": case.beta}
     bias = np.linspace(-2, 2, case.n, dtype=np.float32)
     if with_bias:

@@ -287,6 +287,13 @@ PLANTS |= {
 WRONG_VALUES = {
     "the tail of K dropped": ("tiled", "tile_k < K;", "tile_k + BK <= K;", RAGGED),
     "a tile read transposed": ("tiled", "A_shared[k][thread_m]", "A_shared[thread_m][k]", RAGGED),
+    "a swizzled tile read plain": (
+        "swizzled",
+        "(thread_m ^ (((k + 1) / 4) * 16))",
+        "thread_m",
+        WIDE,
+    ),
+    "a swizzled tile stored plain": ("swizzled", "A_m ^ ((A_k / 4) * 16)", "A_m", WIDE),
     "alpha dropped": ("tiled", "alpha * acc", "acc", RAGGED),
     "beta dropped": ("naive", "fmaf(beta, old", "fmaf(1.0f, old", RAGGED),
     "the sum rounded twice": (

@@ -92,7 +92,9 @@ def stage_overwritten(patch: Patch) -> None:
             return self.stage
 
     def overwriting(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
-        return tuple(Overwriting(r.copies, r.stages, r.prefix) for r in rings(kernel, pipeline))
+        return tuple(
+            Overwriting(r.copies, r.stages, r.prefix, r.unrolled) for r in rings(kernel, pipeline)
+        )
 
     patch.setattr(asynchronous, "rings", overwriting)
 

@@ -1,0 +1,70 @@
+"""The main loop in machine code: what of it computes, and how often registers are read again.
+
+An operand marked ``.reuse`` stays in a small cache in front of the register file, where the next
+instruction finds it: two operands of one bank then cost no second turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from gemmgen.gpu import sass
+
+INSTRUCTION = 16
+"""Bytes, since sm_70."""
+SOURCES = 3
+"""Operands that a multiply-add reads."""
+
+
+@dataclass(frozen=True)
+class LoopCode:
+    """One turn of the loop over k tiles: ``count`` instructions ``arithmetic`` (FFMA, HMMA) and
+    ``others``.
+
+    ``reuse`` is the share of the former with an operand marked ``.reuse``, ``operands`` the share
+    of the marks among all that they read.
+    """
+
+    arithmetic: str
+    count: int
+    others: int
+    reuse: float
+    operands: float
+
+    @property
+    def code(self) -> int:
+        """Bytes of instructions; an H200 keeps 128 KiB at hand, and waits for more."""
+        return INSTRUCTION * (self.count + self.others)
+
+    @property
+    def overhead(self) -> float:
+        """The share of instructions that do not compute."""
+        return self.others / (self.count + self.others)
+
+
+def loop_code(cubin: bytes) -> LoopCode | None:
+    """Of a cubin's only kernel; None where it has no loop that computes.
+
+    Raises ``CannotCheck`` where nothing here reads machine code.
+    """
+    return measured(sass.disassemble(cubin))
+
+
+def measured(code: sass.Code) -> LoopCode | None:
+    """The figures of ``code``'s main loop."""
+    body = sass.main_loop(code)
+    if body is None:
+        return None
+    kinds = Counter(i.opcode.split(".")[0] for i in body if i.is_a(*sass.ARITHMETIC))
+    (name, _), *_ = kinds.most_common()
+    count = sum(kinds.values())
+    marks = sum(len(re.findall(r"\.reuse\b", i.operands)) for i in body if i.is_a(name))
+    return LoopCode(
+        name,
+        count,
+        len(body) - count,
+        sass.reuse_share(body, name),
+        marks / (SOURCES * kinds[name]),
+    )

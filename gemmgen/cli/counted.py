@@ -1,0 +1,89 @@
+"""A ladder without a GPU: what is counted of each rung, and what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gemmgen.cli.progress import progress
+from gemmgen.cli.rungs import Rung
+from gemmgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmgen.analyze.explain import Explanation
+    from gemmgen.analyze.figures import Json
+
+HEADING = (
+    *("kernel", "global reads", "limited by", "at most TFLOP/s"),
+    *("registers", "spills", "occupancy", "bank conflicts"),
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A rung, and what ``explain`` says of it; None with the reason where it can't."""
+
+    rung: Rung
+    explanation: Explanation | None
+    note: str = ""
+
+
+def count(rungs: Sequence[Rung], size: int, gpu: str) -> tuple[Counted, ...]:
+    """Every rung at ``size`` cubed on ``gpu``."""
+    from gemmgen.analyze.explain import explain
+    from gemmgen.analyze.gpus import GPUS
+
+    found: list[Counted] = []
+    with progress("counting") as tick:
+        for rung in rungs:
+            try:
+                told = explain(rung.kernel.schedule, (size, size, size), GPUS[gpu])
+                found.append(Counted(rung, told))
+            except UsageError as refused:
+                found.append(Counted(rung, None, str(refused)))
+            tick(len(found), len(rungs))
+    return tuple(found)
+
+
+def cells(counted: Sequence[Counted]) -> list[list[str]]:
+    """The heading, and a line per rung."""
+    return [list(HEADING), *(_line(each) for each in counted)]
+
+
+def _line(counted: Counted) -> list[str]:
+    head, e = [counted.rung.name, counted.rung.reads], counted.explanation
+    if e is None:
+        return [*head, *("-" for _ in HEADING[2:])]
+    used = e.resources
+    known = used.registers is not None
+    ways = max((t.counts.ways for t in e.traffic if t.counts.conflicts), default=1)
+    return [
+        *head,
+        e.roofline.binding.name,
+        f"{e.attainable / 1e12:.1f}",
+        str(used.registers) if known else "-",
+        f"{used.spills} B" if known else "-",
+        f"{e.occupancy.share:.0%}",
+        f"{ways}-way" if ways > 1 else "none",
+    ]
+
+
+def as_json(counted: Sequence[Counted]) -> list[dict[str, Json]]:
+    """The figures of ``explain --json`` by rung; null where there are none."""
+    from gemmgen.analyze.figures import as_json as figures
+
+    return [
+        {
+            "name": each.rung.name,
+            "reads": each.rung.reads,
+            "documents": each.rung.documents,
+            "counted": figures(each.explanation) if each.explanation else None,
+            "note": each.note,
+        }
+        for each in counted
+    ]
+
+
+def title(size: int, gpu: str) -> str:
+    return f"counted at {size} x {size} x {size} for the {gpu}; nothing is timed"

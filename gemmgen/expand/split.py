@@ -1,0 +1,43 @@
+"""Blocks that share a tile: each hands its part of the sums over, and the last one adds them.
+
+No block waits for another.  A block writes its part to the workspace and counts itself in; the one
+that finds all others counted reads the parts back and goes on to the epilogue, the others leave.
+Whichever comes last, it adds the parts in the order of their numbers, its own among them, so that
+every run gives the same bits.  Groups do the same twice: among the parts of each group, then among
+the groups.
+"""
+
+from __future__ import annotations
+
+from gemmgen.ir.expanded import CountIn, Gather, HandOver, Phase, Sharers, Sync, Timed
+from gemmgen.ir.nodes import Kernel, Origins
+
+LEAVE = "only the block that comes last goes on"
+
+
+def reduction(kernel: Kernel) -> tuple[Timed, ...]:
+    """From each part's sums to the tile's, in the block that comes last; nothing for one part."""
+    work = kernel.work
+    if work.parts == 1:
+        return ()
+    origins = tuple(o for o in work.origins if o.split()[0] == "split_k")
+    if work.reduce == "atomic":
+        return (
+            Phase("add the part's sums to the tile's", origins, (HandOver("parts", atomic=True),)),
+            Phase(LEAVE, (), (Sync(), CountIn("parts"))),
+            Phase("the sums of all parts", origins, (Gather("parts", atomic=True),)),
+        )
+    if work.groups == 1:
+        return _meeting("parts", "part", "parts", origins)
+    return (
+        *_meeting("group", "part", "group's parts", origins),
+        *_meeting("groups", "group", "groups", origins),
+    )
+
+
+def _meeting(sharers: Sharers, one: str, many: str, origins: Origins) -> tuple[Timed, ...]:
+    return (
+        Phase(f"hand the {one}'s sums over", origins, (HandOver(sharers),)),
+        Phase(LEAVE, (), (Sync(), CountIn(sharers))),
+        Phase(f"add the {many} in order", origins, (Gather(sharers),)),
+    )

@@ -1,0 +1,51 @@
+"""Elements on a GPU: numbers rounded to a type and back, and their bits.
+
+CuPy has no bfloat16; its bits stand in uint16, as they do in a kernel's memory.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from gemmgen.formats import STORAGE
+from gemmgen.gpu.device import Array
+from gemmgen.ir.dtypes import DType
+
+_UNSIGNED = {2: "uint16", 4: "uint32", 8: "uint64"}
+NAN_BF16 = 0x7FC0
+
+
+def storage(dtype: DType) -> str:
+    """What CuPy calls an array of such elements."""
+    return STORAGE[dtype].name
+
+
+def elements(numbers: Array, dtype: DType) -> Array:
+    """``numbers`` rounded to ``dtype``, to the nearest, ties to even."""
+    if dtype != "bf16":
+        return numbers.astype(storage(dtype))
+    bits = numbers.astype("float32").view("uint32")
+    rounded = (bits + ((bits >> 16 & 1) + 0x7FFF)) >> 16
+    return rounded.astype("uint16")
+
+
+def numbers(found: Array, dtype: DType) -> Array:
+    """Elements as numbers to compute with: float64 where they are, else float32."""
+    if dtype == "bf16":
+        return (found.astype("uint32") << 16).view("float32")
+    return found.astype("float64" if dtype == "f64" else "float32")
+
+
+def held(values: Array, dtype: DType) -> Array:
+    """``values`` rounded to what ``dtype`` holds."""
+    return numbers(elements(values, dtype), dtype)
+
+
+def nan(dtype: DType) -> float:
+    """What fills an array of elements with NaN."""
+    return NAN_BF16 if dtype == "bf16" else float("nan")
+
+
+def bits(found: Array) -> Array:
+    """The bits of an array's elements."""
+    return cast(Array, found.view(_UNSIGNED[found.dtype.itemsize]))

@@ -1,0 +1,226 @@
+"""The parts of a split sum, as one thread sees them: its range of k, its place in the workspace.
+
+The workspace has a tile of the block's size for each part (one for all parts, where they are added
+atomically).  Its layout is the kernel's own: a thread's sums in pieces of ``width``, the pieces of
+neighbouring threads side by side, so that every access of a warp is whole lines.  Parts of a tile
+lie as far apart as there are tiles: the block's number, which has the tiles fastest, is its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gemmgen.ir import names
+from gemmgen.ir.atoms import WMMA
+from gemmgen.ir.dtypes import DType, widths
+from gemmgen.ir.expanded import CountIn, Gather, HandOver, Sharers
+from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
+from gemmgen.ir.lowered import (
+    Assign,
+    AtomicAdd,
+    Define,
+    For,
+    Leave,
+    Move,
+    Node,
+    RegisterArray,
+)
+from gemmgen.ir.lowered import CountIn as Counted
+from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
+from gemmgen.lower.context import (
+    ARRIVED,
+    GROUPS,
+    PARTS,
+    THREADS,
+    TID,
+    WORKSPACE,
+    Context,
+)
+from gemmgen.target import WARP
+
+BLOCK = Var("blockIdx.x")
+TILES, TILE = Var("tiles"), Var("own_tile")
+PART, OWN_GROUP, GROUP = Var("own_part"), Var("own_group"), Var("group_tile")
+LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
+PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
+PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
+ELEMENT = Var("e")
+REGISTERS = WMMA.m * WMMA.n // WARP
+"""A lane's sums of one fragment."""
+IN_FLIGHT = 16
+"""Loads that a thread has under way while it adds parts: more of them take registers, fewer leave
+the memory idle."""
+
+Body = Callable[[Element | Var, Expr], tuple[Node, ...]]
+"""What is done with a piece of the sums, at an offset in the block's share of the workspace."""
+
+
+def chunk(letter: str) -> Var:
+    """Terms of a part, whole steps: ``chunk_k``."""
+    return Var(f"chunk_{letter}")
+
+
+def range_of_part(context: Context) -> Iterator[Define]:
+    """From where to where the block's part sums; the last ones may be short, or empty."""
+    if context.kernel.work.groups > 1:
+        yield Define(OWN_GROUP.name, div(PART, PARTS_OF_GROUP))
+    k = context.problem.k
+    size, step = context.extent(k), names.block(k)
+    steps = Var(f"steps_{k}")
+    yield Define(steps.name, div(sub(add(size, step), Int(1)), step))
+    yield Define(chunk(k).name, mul(div(sub(add(steps, PARTS), Int(1)), PARTS), step))
+    yield Define(names.start(k).name, mul(PART, chunk(k)))
+    end = add(names.start(k), chunk(k))
+    yield Define(names.stop(k).name, Select(less(end, size), end, size))
+
+
+def hand_over(context: Context, node: HandOver) -> tuple[Node, ...]:
+    """The thread's sums to the workspace; a group's take the place of its first part's, which the
+    same thread has read."""
+    if node.atomic:
+        return _over_pieces(
+            context,
+            1,
+            lambda total, at: (AtomicAdd(_at(context, TILE, at), total, _dtype(context)),),
+        )
+    place = GROUP if node.sharers == "groups" else BLOCK
+    width = piece_width(context)
+    return _over_pieces(
+        context, width, lambda total, at: (_move(context, _at(context, place, at), total),)
+    )
+
+
+def count_in(context: Context, node: CountIn) -> tuple[Node, ...]:
+    """All sharers but the last one to come leave.  A tile's groups have a counter each, and one
+    together."""
+    first, name = Binary("==", TID, Int(0)), LAST
+    counters = mul(TILE, add(GROUPS, Int(1)))
+    place: dict[Sharers, tuple[Expr, Expr]] = {
+        "parts": (TILE, PARTS),
+        "group": (add(counters, OWN_GROUP), PARTS_OF_GROUP),
+        "groups": (add(counters, GROUPS), GROUPS),
+    }
+    at, count = place[node.sharers]
+    if node.sharers == "group":
+        name = LAST_OF_GROUP
+    counter = Element(ARRIVED.name, (at,))
+    return (Counted(name.name, first, counter, sub(count, Int(1))), Leave(Unary("!", name)))
+
+
+def gather(context: Context, node: Gather) -> tuple[Node, ...]:
+    """The sums of all sharers, in the thread's registers."""
+    if node.atomic:
+        return _over_pieces(context, 1, lambda total, at: _take(context, total, at))
+    work, width, sharers = context.kernel.work, piece_width(context), node.sharers
+    number = Var("other_group" if sharers == "groups" else "other_part")
+    lead: tuple[Node, ...] = ()
+    start, step, count, others = TILE, TILES, PARTS, work.parts - 1
+    if sharers == "groups":
+        step, count, others = mul(PARTS_OF_GROUP, TILES), GROUPS, work.groups - 1
+    elif sharers == "group":
+        start, count, others = GROUP, PARTS_OF_GROUP, work.parts // work.groups - 1
+        lead = (Define(GROUP.name, add(mul(OWN_GROUP, mul(PARTS_OF_GROUP, TILES)), TILE)),)
+    first = _over_pieces(
+        context, width, lambda total, at: (_move(context, total, _at(context, start, at)),)
+    )
+    rest = _over_pieces(
+        context, width, lambda total, at: _add(context, total, _at(context, PLACE, at))
+    )
+    place = Define(PLACE.name, add(start, mul(number, step)))
+    unroll = _at_once(context, others)
+    return (*lead, *first, For(number.name, Int(1), count, Int(1), (place, *rest), unroll=unroll))
+
+
+def piece_width(context: Context) -> int:
+    """Sums that move at once: as many as a row of the micro-tile has neighbours for."""
+    registers = context.axis(context.letters[1]).registers
+    registers = REGISTERS if context.by_fragments else registers
+    return max(w for w in (1, *widths(_dtype(context))) if registers % w == 0)
+
+
+def _dtype(context: Context) -> DType:
+    """What sums are kept in."""
+    return context.problem.accumulate
+
+
+def _at_once(context: Context, others: int) -> bool | int:
+    """Of ``others`` so many whose loads are under way together."""
+    pieces = context.kernel.spread.registers // piece_width(context)
+    return min(IN_FLIGHT // pieces, others) if pieces < IN_FLIGHT and others else False
+
+
+def _take(context: Context, total: Element | Var, offset: Expr) -> tuple[Node, ...]:
+    place = _at(context, TILE, offset)
+    return (Assign(_target(total), place), Assign(place, Float(0.0)))
+
+
+def _add(context: Context, total: Element | Var, place: Element) -> tuple[Node, ...]:
+    """The piece at ``place`` on top of the sums from ``total`` on."""
+    width = piece_width(context)
+    if width == 1:
+        return (Assign(_target(total), Binary("+", total, place)),)
+    assert isinstance(total, Element)
+    one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], ELEMENT)))
+    each = Assign(one, Binary("+", one, Element(SUM, (ELEMENT,))))
+    return (
+        RegisterArray(SUM, _dtype(context), (Int(width),), (width,), wide=True),
+        Move(Element(SUM, (Int(0),)), place, width, _dtype(context)),
+        For(ELEMENT.name, Int(0), Int(width), Int(1), (each,), unroll=True),
+    )
+
+
+def _move(context: Context, target: Element | Var, source: Element | Var) -> Node:
+    width = piece_width(context)
+    if width == 1:
+        return Assign(_target(target), source)
+    assert isinstance(target, Element) and isinstance(source, Element)
+    return Move(target, source, width, _dtype(context))
+
+
+def _target(total: Element | Var) -> Element | str:
+    return total.name if isinstance(total, Var) else total
+
+
+def _at(context: Context, tile: Expr, offset: Expr) -> Element:
+    """An element of the workspace: ``offset`` in the ``tile``-th tile of it."""
+    m, n = context.letters
+    size = mul(names.block(m), names.block(n))
+    return Element(WORKSPACE.name, (add(wide_product(tile, size), offset),))
+
+
+def _over_pieces(context: Context, width: int, body: Body) -> tuple[Node, ...]:
+    """``body`` for each piece of the thread's sums."""
+    mine = mul(TID, Int(width))
+    if context.scalar_sums:
+        return body(Var("acc"), mine)
+    if context.by_fragments:
+        return _over_fragments(context, width, body, mine)
+    m, n = context.letters
+    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
+    number = add(mul(row, names.registers(n)), column)
+    place = Define(OFFSET.name, add(mul(number, THREADS), mine))
+    inner = (place, *body(Element("acc", (row, column)), OFFSET))
+    columns = For(column.name, Int(0), names.registers(n), Int(width), inner, unroll=True)
+    return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)
+
+
+def _over_fragments(context: Context, width: int, body: Body, mine: Expr) -> tuple[Node, ...]:
+    """The same for a lane's registers of its warp's fragments: which sums these are does not matter,
+    since a lane of another block has the same ones."""
+    m, n = context.letters
+    row, column, register = Var(f"frag_{m}"), Var(f"frag_{n}"), Var("reg")
+    fragment = add(mul(row, names.fragments(n)), column)
+    number = add(mul(fragment, Int(REGISTERS)), register)
+    place = Define(OFFSET.name, add(mul(number, THREADS), mine))
+    node: Node = For(
+        register.name,
+        Int(0),
+        Int(REGISTERS),
+        Int(width),
+        (place, *body(Element("acc", (row, column, register)), OFFSET)),
+        unroll=True,
+    )
+    for variable, letter in ((column, n), (row, m)):
+        stop = names.fragments(letter)
+        node = For(variable.name, Int(0), stop, Int(1), (node,), unroll=True)
+    return (node,)

@@ -1,0 +1,104 @@
+"""split_k: several blocks share a tile of C, each sums a part of k.
+
+Where C has few tiles and k is long, one block a tile leaves most of the GPU idle.  ``parts=N``
+gives each tile N blocks; part p takes the p-th range of whole steps.  Every block leaves its sums
+in a workspace and counts itself in; the last one to come adds the parts and computes the epilogue,
+so that no block waits for another.  ``reduce=ordered`` (the default) adds them in the order of
+their numbers, with the same bits in every run; ``reduce=atomic`` keeps one tile of sums, to which
+the blocks add as they come: less memory, bits that may differ from run to run.  One block reads its
+tile's parts no faster than a multiprocessor can; ``groups=G`` adds the parts of G groups first, in
+the last block of each, and then the groups.  The launcher takes the workspace and the counters;
+from Python they are kept for you.
+
+    work m=16 n=16
+==> split_k parts=4
+    work m=16 n=16 parts=4   # split_k parts=4
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import edit_main, pipeline_of
+from gemmgen.ir.nodes import Kernel, Program, Reduce
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+
+MOST = 65535
+"""Parts of a tile: more than any GPU has blocks at once."""
+REDUCE: tuple[Reduce, ...] = ("ordered", "atomic")
+
+
+@dataclass(frozen=True)
+class SplitK:
+    SPEC: ClassVar = DirectiveSpec(
+        "split_k",
+        arguments=(
+            ArgumentSpec("parts", maximum=MOST, required=True, identity=1),
+            ArgumentSpec("reduce", "word", choices=REDUCE, default="ordered", identity="ordered"),
+            ArgumentSpec("groups", maximum=MOST, default=1, identity=1),
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile",)
+
+    parts: int
+    reduce: Reduce
+    groups: int
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> SplitK:
+        word = said.word("reduce")
+        reduce: Reduce = "atomic" if word == "atomic" else "ordered"
+        return SplitK(said.integer("parts") or 1, reduce, said.integer("groups") or 1, said)
+
+    def apply(self, program: Program) -> Program:
+        if self.parts == 1:
+            return program
+        if pipeline_of(program.main) is None:
+            raise self._unstepped(program)
+        self._check_groups()
+        return edit_main(program, self._split)
+
+    def _split(self, kernel: Kernel) -> Kernel:
+        work = kernel.work
+        origins = (*work.origins, self.said.origin)
+        split = replace(
+            work, parts=self.parts, reduce=self.reduce, groups=self.groups, origins=origins
+        )
+        return replace(kernel, work=split)
+
+    def _check_groups(self) -> None:
+        if self.groups > 1 and self.reduce == "atomic":
+            raise Refusal(
+                "groups of parts are added in order, and reduce=atomic adds parts as they come",
+                at=self.said.place("groups"),
+                hint="leave groups or reduce out",
+            )
+        if self.parts % self.groups:
+            fitting = " or ".join(str(d) for d in _divisors_near(self.parts))
+            raise Refusal(
+                f"groups={self.groups} does not divide the {self.parts} parts",
+                at=self.said.place("groups"),
+                notes=(f"{self.parts} % {self.groups} = {self.parts % self.groups}",),
+                hint=f"groups={fitting}",
+            )
+
+    def _unstepped(self, program: Program) -> Refusal:
+        problem, work = program.problem, program.main.work
+        sizes = " ".join(f"{letter}={size}" for letter, size in work.tile)
+        return Refusal(
+            f"split_k shares out steps along {problem.k}, and {problem.k} has none",
+            at=self.said.span,
+            hint=f"tile {sizes} {problem.k}=8",
+        )
+
+
+def _divisors_near(parts: int) -> list[int]:
+    """The divisors on both sides of the square root, where the least is read one after another."""
+    divisors = [d for d in range(1, parts + 1) if parts % d == 0]
+    below = max(d for d in divisors if d * d <= parts)
+    return sorted({below, parts // below})

@@ -1,0 +1,34 @@
+// What several blocks count and add to.  Blocks run one after another, so nothing can come between.
+
+#include "runner.h"
+
+namespace {
+
+#define GG_CALLER static_cast<uint32_t>(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))
+
+unsigned increment(unsigned *counter, unsigned last, uint32_t pc) {
+  if (gg::touch_atomic) gg::touch_atomic(counter, sizeof *counter, pc);
+  const unsigned before = *counter;
+  *counter = before >= last ? 0 : before + 1;
+  return before;
+}
+
+template <typename T>
+void add(T *target, T value, uint32_t pc) {
+  if (gg::touch_atomic) gg::touch_atomic(target, sizeof *target, pc);
+  *target += value;
+}
+
+}  // namespace
+
+extern "C" unsigned gg_count_in(unsigned *counter, unsigned last) {
+  if (gg::note_count) gg::note_count(counter);
+  return increment(counter, last, GG_CALLER);
+}
+
+extern "C" unsigned atomicInc(unsigned *counter, unsigned last) {
+  return increment(counter, last, GG_CALLER);
+}
+
+void gg_add(float *target, float value) { add(target, value, GG_CALLER); }
+void gg_add(double *target, double value) { add(target, value, GG_CALLER); }

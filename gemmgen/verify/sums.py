@@ -1,0 +1,43 @@
+"""The order in which a schedule's kernel adds the terms of a sum: bits follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen import reference
+from gemmgen.formats import Real
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.pipeline import rewrite
+from gemmgen.schedule.model import Schedule
+
+
+@dataclass(frozen=True)
+class Summation:
+    """``parts`` ranges of whole steps of ``step`` terms, each summed term by term.
+
+    ``ordered``: the parts are added in the order of their numbers, by ``groups`` of neighbours;
+    else in that of the blocks.
+    """
+
+    parts: int = 1
+    step: int = 1
+    ordered: bool = True
+    groups: int = 1
+
+    @staticmethod
+    def of(schedule: Schedule) -> Summation:
+        kernel = rewrite(schedule)[-1].program.main
+        pipeline, work = pipeline_of(kernel), kernel.work
+        step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
+        return Summation(work.parts, step, ordered, work.groups)
+
+    @property
+    def follows_blocks(self) -> bool:
+        """Do its bits depend on which block comes first?"""
+        return not self.ordered and self.parts > 2
+
+    def sums(self, a: Real, b: Real, *, backwards: bool = False) -> Real:
+        """A (M, K) times B (K, N) in the kernel's very bits, where blocks come in ascending order,
+        or ``backwards``."""
+        reverse = backwards and self.follows_blocks
+        return reference.split(a, b, self.parts, self.step, groups=self.groups, backwards=reverse)

@@ -1,0 +1,275 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     tile            m=64 n=64 k=16
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=4 n=4
+//     vectorize       A B C width=4
+//     pad             A by=4
+//     double_buffer   A B
+//     split_k         parts=4
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived, stream)
+// launch:
+//     ceil(M / 64) * ceil(N / 64) * 4 blocks of 16 x 16 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483567, N <= 2147483567, K <= 2147483551
+//     lda % 4 == 0, ldb % 4 == 0, ldc % 4 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B
+//     workspace: ceil(M / 64) * ceil(N / 64) * 65536 bytes, aligned to 16 bytes
+//     arrived: ceil(M / 64) * ceil(N / 64) * 4 bytes, zeros; each launch leaves zeros
+//     workspace and arrived of its own for each of several launches at a time
+
+// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
+// last barrier is seen behind the next one by every block that counts later.
+__device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
+{
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;"
+                 : "=r"(before) : "l"(counter), "r"(last) : "memory");
+    return before;
+}
+
+// ---- kernel ----
+
+constexpr int BM = 64, BN = 64, BK = 16;  // the block's tile of C, in steps of BK
+constexpr int TM = 4, TN = 4;  // a thread's share
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int PARTS = 4;  // blocks that share a tile
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc, float *workspace, unsigned *arrived)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
+    // double_buffer A B)
+    __shared__ alignas(16) float A_shared[2][BK][BM + 4];
+    __shared__ alignas(16) float B_shared[2][BK][BN];
+
+    // the block's tile of C and its part of the terms (tile m=64 n=64 k=16;
+    // split_k parts=4)
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int tiles = blocks_m * blocks_n;
+    const int own_part = blockIdx.x / tiles, own_tile = blockIdx.x % tiles;
+    const int tile_m = (own_tile / blocks_n) * BM;
+    const int tile_n = (own_tile % blocks_n) * BN;
+    const int steps_k = (K + BK - 1) / BK;
+    const int chunk_k = ((steps_k + PARTS - 1) / PARTS) * BK;
+    const int start_k = own_part * chunk_k;
+    const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
+
+    // the thread's place in it (tile m=64 n=64 k=16; register_block m=4 n=4)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
+    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+
+    // what it keeps in registers
+    alignas(16) float A_frag[TM], B_frag[TN];
+    alignas(16) float acc[TM][TN] = {};
+    alignas(16) float A_next[4], B_next[4];
+
+    // the first tile (cache_shared A[k, m] B[k, n])
+    {
+        const int m = tile_m + A_m, k = start_k + A_k;
+        if (m < M && k + 3 < stop_k) {
+            *reinterpret_cast<float4 *>(&A_next[0]) =
+                *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                A_next[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
+            }
+        }
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
+    }
+    {
+        const int k = start_k + B_k, n = tile_n + B_n;
+        if (k < stop_k && n + 3 < N) {
+            *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
+                *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                B_shared[0][B_k][B_n + e] =
+                    k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+            }
+        }
+    }
+    int stage = 0;
+    __syncthreads();
+    for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
+        const int next_k = tile_k + BK;
+        const int fill = 1 - stage;
+
+        // load the next tile early (double_buffer A B)
+        {
+            const int m = tile_m + A_m, k = next_k + A_k;
+            if (m < M && k + 3 < stop_k) {
+                *reinterpret_cast<float4 *>(&A_next[0]) =
+                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    A_next[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
+                }
+            }
+        }
+        {
+            const int k = next_k + B_k, n = tile_n + B_n;
+            if (k < stop_k && n + 3 < N) {
+                *reinterpret_cast<float4 *>(&B_next[0]) =
+                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    B_next[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+                }
+            }
+        }
+
+        // multiply the tile (register_block m=4 n=4)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            *reinterpret_cast<float4 *>(&A_frag[0]) =
+                *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m]);
+            *reinterpret_cast<float4 *>(&B_frag[0]) =
+                *reinterpret_cast<const float4 *>(&B_shared[stage][k][thread_n]);
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+
+        // store it late (double_buffer A B)
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) A_shared[fill][A_k + e][A_m] = A_next[e];
+        *reinterpret_cast<float4 *>(&B_shared[fill][B_k][B_n]) =
+            *reinterpret_cast<const float4 *>(&B_next[0]);
+        __syncthreads();
+        stage = fill;
+    }
+
+    // hand the part's sums over (split_k parts=4)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        #pragma unroll
+        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+            *reinterpret_cast<float4 *>(&workspace[(long long)blockIdx.x * (BM * BN) + part_at]) =
+                *reinterpret_cast<const float4 *>(&acc[reg_m][reg_n]);
+        }
+    }
+
+    // only the block that comes last goes on
+    __syncthreads();
+    const bool is_last =
+        __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
+    if (!is_last) return;
+
+    // add the parts in order (split_k parts=4)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        #pragma unroll
+        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+            *reinterpret_cast<float4 *>(&acc[reg_m][reg_n]) =
+                *reinterpret_cast<const float4 *>(
+                    &workspace[(long long)own_tile * (BM * BN) + part_at]);
+        }
+    }
+    #pragma unroll 3
+    for (int other_part = 1; other_part < PARTS; ++other_part) {
+        const int part_tile = own_tile + other_part * tiles;
+        #pragma unroll
+        for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+                alignas(16) float part_sum[4];
+                *reinterpret_cast<float4 *>(&part_sum[0]) =
+                    *reinterpret_cast<const float4 *>(
+                        &workspace[(long long)part_tile * (BM * BN) + part_at]);
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
+                }
+            }
+        }
+    }
+
+    // the epilogue (vectorize A B C width=4)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                const int n = tile_n + thread_n + reg_n;
+                alignas(16) float out[4];
+                alignas(16) float old[4] = {};
+                if (beta != 0.0f) {
+                    if (n + 3 < N) {
+                        *reinterpret_cast<float4 *>(&old[0]) =
+                            *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 4; ++e) {
+                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
+                        }
+                    }
+                }
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
+                }
+                if (n + 3 < N) {
+                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
+                        *reinterpret_cast<const float4 *>(&out[0]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, float *workspace, unsigned *arrived, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483567 || K > 2147483551 ||
+        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0 ||
+        reinterpret_cast<size_t>(workspace) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 64 + 1LL) * ((N - 1) / 64 + 1LL) * 4;
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived);
+    return cudaGetLastError();
+}
+#endif
