@@ -90,12 +90,20 @@ class Kernel:
     Raises ``CannotCheck`` where there is no CuPy, driver or GPU, or the GPU can't run ``target``.
     """
 
-    def __init__(self, text: str, interface: Interface, target: str = "sm_80"):
+    def __init__(
+        self,
+        text: str,
+        interface: Interface,
+        target: str = "sm_80",
+        *,
+        files: store.Stored | None = None,
+    ):
+        """``files``: the text compiled for this GPU already; else the cache has or gets it."""
         cp = device.cupy()
         self.interface = interface
         self.device = cp.cuda.runtime.getDevice()
         self.arch = device.arch_for(target, *device.capability(self.device))
-        self.files = store.stored(text, self.arch)
+        self.files = files or store.stored(text, self.arch)
         self._function = cp.RawModule(path=str(self.files.cubin)).get_function(interface.name)
         self._reserve_shared()
         self._runtime = cp.cuda.runtime
