@@ -118,10 +118,11 @@ def fold(line: str) -> str:
 
 def _fold_comment(line: str) -> str:
     """A comment goes on behind another ``//``."""
-    ends = [m.end() for m in CITATIONS.finditer(line) if m.end() <= WIDTH]
+    indent = " " * (len(line) - len(line.lstrip()))
+    first = len(indent) + len("// ")
+    ends = [m.end() for m in CITATIONS.finditer(line, first) if first < m.end() <= WIDTH]
     if not ends:
         return line
-    indent = " " * (len(line) - len(line.lstrip()))
     return line[: ends[-1]].rstrip() + "\n" + fold(f"{indent}// {line[ends[-1] :]}")
 
 
