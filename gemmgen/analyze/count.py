@@ -8,7 +8,8 @@ tile and of the k tile; guards compare them with extents.
   (row * ld + column) their addresses differ by a multiple of 128 bytes, for all threads alike: the
   same sectors and lines a request.  Shared addresses do not depend on the block.  So one block of
   each such class is walked and counts for all; a tile at a ragged edge is in a class of its own
-  along that letter.
+  along that letter.  Blocks that share a tile are of a class where their parts of k are as long and
+  begin alike, and where they do the same behind their sums.
 - The same holds for two trips of a loop that pass the same guards and lie a multiple of so many
   elements and of the number of shared stages apart: a *period*.  Guards are comparisons with a
   loop's variable, so each changes at most once; the first and the last trips are walked, and where the
@@ -18,7 +19,7 @@ tile and of the k tile; guards compare them with extents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from math import gcd, lcm
 
@@ -96,21 +97,35 @@ def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) 
 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
     """One block of each class, and how many blocks it stands for."""
-    found: dict[int, tuple[int, int]] = {}
-    period = period_of(kernel)
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
     for blocks, origins in origins_of(kernel, values):
-        key = np.zeros(blocks.size, np.int64)
-        for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
-            whole = origin + size <= int(values[name])
-            key = (key * 2 + whole) * period + origin % period
-        counts = np.bincount(key)
-        first = np.zeros(counts.size, np.int64)
-        first[key[::-1]] = blocks[::-1]  # of equal keys the last assignment stays
-        for at in np.flatnonzero(counts).tolist():
-            block, before = found.get(at, (int(first[at]), 0))
-            found[at] = (block, before + int(counts[at]))
+        keys = _keys(kernel, values, blocks, origins)
+        kinds, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+        for kind, at, count in zip(map(tuple, kinds.tolist()), first, counts, strict=True):
+            block, before = found.get(kind, (int(blocks[at]), 0))
+            found[kind] = (block, before + int(count))
     pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
+
+
+def _keys(
+    kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints, origins: Sequence[Ints]
+) -> Ints:
+    """A row of numbers for each block, equal for those of one class."""
+    interface, period = kernel.interface, period_of(kernel)
+    key = np.zeros(blocks.size, np.int64)
+    for (name, size), origin in zip(interface.tiles, origins, strict=False):
+        whole = origin + size <= int(values[name])
+        key = (key * 2 + whole) * period + origin % period
+    if interface.parts == 1:
+        return key[:, None]
+    start, stop = origins[len(interface.tiles) :]
+    tiles = interface.tile_count({name: int(values[name]) for name, _ in interface.tiles})
+    part = blocks // tiles
+    # What a block does behind its own sums follows from its number within a group, and the group's.
+    size = interface.parts // interface.groups
+    rest = (part % size == size - 1) + 2 * (part == interface.parts - 1)
+    return np.stack((key, start % period, np.maximum(stop - start, 0), rest), axis=1)
 
 
 def period_of(kernel: LoweredKernel) -> int:
@@ -127,7 +142,7 @@ def _total(
     abridged: bool,
 ) -> Launch:
     launch: Launch = {}
-    for blocks, weights in _chunks(*classes, kernel.threads):
+    for blocks, weights in _chunks(kernel, values, *classes):
         x, y = kernel.interface.block
         tally = Tally(Lanes(0, len(blocks), x, y), period_of(kernel))
         Walk(kernel, blocks, values, tally.see, tally.trips if abridged else every_trip).run()
@@ -136,10 +151,18 @@ def _total(
     return launch
 
 
-def _chunks(blocks: Ints, weights: Ints, threads: int) -> Iterator[tuple[Ints, Ints]]:
-    at_once = max(1, MOST_LANES // threads)
-    for at in range(0, len(blocks), at_once):
-        yield blocks[at : at + at_once], weights[at : at + at_once]
+def _chunks(
+    kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints, weights: Ints
+) -> Iterator[tuple[Ints, Ints]]:
+    """Blocks that are walked side by side: their loops have the same bounds."""
+    interface = kernel.interface
+    tiles = interface.tile_count({name: int(values[name]) for name, _ in interface.tiles})
+    at_once = max(1, MOST_LANES // kernel.threads)
+    for part in np.unique(blocks // tiles):
+        own = np.flatnonzero(blocks // tiles == part)
+        for at in range(0, len(own), at_once):
+            some = own[at : at + at_once]
+            yield blocks[some], weights[some]
 
 
 class Tally:

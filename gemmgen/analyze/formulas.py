@@ -15,6 +15,7 @@ from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.count import Counts, Launch
 from gemmgen.ir import names
 from gemmgen.ir.nodes import Program
+from gemmgen.lower.context import WORKSPACE
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,27 @@ def formulas_of(program: Program, launch: Launch, shape: Shape) -> tuple[Formula
         counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
         sharing = [_sharing(program, name, shared=False) for name in tiles]
         found.append(_formula("shared reads", counted, f"{m}{n}{k}", products, sharing))
+    found += _parts(program, launch, shape)
     writes = total(launch, (problem.c.name,), write=True).elements
     return (*found, Formula("global writes of C", writes, f"{m}{n}", float(shape[0] * shape[1])))
+
+
+def _parts(program: Program, launch: Launch, shape: Shape) -> Iterable[Formula]:
+    """Of the sums that blocks hand over which share a tile: each part's, and each group's."""
+    work = program.main.work
+    if work.parts == 1:
+        return
+    m, n = (letter.upper() for letter in (program.problem.m, program.problem.n))
+    results = float(shape[0] * shape[1])
+    times = work.parts if work.groups == 1 else work.parts + work.groups
+    text = f"{m}{n} * {work.parts}" if work.groups == 1 else f"{m}{n}({work.parts} + {work.groups})"
+    for write in (True, False):
+        counted = total(launch, (WORKSPACE.name,), write=write).elements
+        if work.reduce == "atomic":
+            times = work.parts + 1 if write else 1  # zeros are put back
+            text = f"{m}{n}({work.parts} + 1)" if write else f"{m}{n}"
+        name = f"workspace {'writes' if write else 'reads'}"
+        yield Formula(name, counted, text, results * times)
 
 
 def total(launch: Launch, buffers: Iterable[str], *, write: bool) -> Counts:

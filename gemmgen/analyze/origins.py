@@ -1,4 +1,5 @@
-"""Which tile of C each block computes: asked of the kernel's own first lines."""
+"""Which tile of C each block computes, and its range of k: asked of the kernel's own first
+lines."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ AT_ONCE = 1 << 18
 def origins_of(
     kernel: LoweredKernel, values: Mapping[str, int | float]
 ) -> Iterator[tuple[Ints, tuple[Ints, ...]]]:
-    """Numbers of blocks, and for each of ``interface.tiles`` the first index of their tiles."""
+    """Numbers of blocks, and for each of ``interface.tiles`` the first index of their tiles; of
+    blocks that share a tile also where their part of k starts and stops."""
     interface = kernel.interface
     grid = interface.grid({name: int(values[name]) for name, _ in interface.tiles})
     for first in range(0, grid, AT_ONCE):
@@ -42,11 +44,18 @@ def _origins(
         found[define.name] = compile_expression(define.value, scope).run(None)
         scope.bind(define.name, known(found[define.name], "int"))
         names = tuple(_origin_name(kernel, name, found) for name in wanted)
+        if kernel.interface.parts > 1:
+            names += (_range_name(found, "start_"), _range_name(found, "stop_"))
         if all(name in found for name in names):
             return tuple(
                 np.broadcast_to(np.asarray(found[n], np.int64), blocks.size) for n in names
             )
     raise AssertionError(f"{kernel.interface.name} does not say which tile a block computes")
+
+
+def _range_name(found: Mapping[str, Value], stem: str) -> str:
+    """``start_k`` or ``stop_k``; "" before it is there."""
+    return next((name for name in found if name.startswith(stem)), "")
 
 
 def _first_lines(body: tuple[Node, ...]) -> Iterator[Define]:

@@ -50,6 +50,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         tuple(_pitches(context, params)),
         tuple(_equal_extents(context)),
         context.kernel.work.parts,
+        context.kernel.work.groups,
         context.kernel.work.reduce == "ordered",
     )
 
