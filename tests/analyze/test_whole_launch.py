@@ -29,6 +29,9 @@ SCHEDULES = [
     "tile m=16 n=12 k=6\ncache_shared A B\ndouble_buffer A B stages=3",
     TILE.format(k=4) + "vectorize A B C width=4\ndouble_buffer A B A.register B.register",
     TILE.format(k=4) + "double_buffer A B\nunroll tile_k=2",
+    TILE.format(k=8) + "double_buffer A B\nsplit_k parts=5",
+    TILE.format(k=4) + "split_k parts=12 groups=4",
+    TILE.format(k=8) + "split_k parts=3 reduce=atomic\nraster group=2",
     TILE.format(k=8) + "assume lda == K\nassume N % 4 == 0\nvectorize A.global width=2",
 ]
 SHAPES: tuple[Shape, ...] = ((64, 64, 320), (35, 132, 334))
