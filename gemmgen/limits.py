@@ -59,7 +59,10 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     count = f"{' x '.join(str(a.threads) for a in axes)} = {kernel.threads} threads"
     if any(a.registers > 1 for a in axes):
         shares = (f"{a.extent} / {a.registers}" for a in axes)
-        count = f"({') x ('.join(shares)}) = {count}"
+        whole = f"({') x ('.join(shares)})"
+        count = f"{whole} = {count}"
+        if program.main.spread.group > 1:
+            count = f"{whole} = {kernel.threads // WARP} warps = {kernel.threads} threads"
     notes = [f"{count}; a block has at most {MAX_THREADS}"]
     message = "the tile needs too many threads"
     if kernel.threads <= MAX_THREADS:
@@ -91,8 +94,10 @@ def _nearest_tile(schedule: Schedule, program: Program) -> str:
     """The ``tile`` nearest to the one there is whose threads fill whole warps of one block."""
     by_warp = _place(schedule, "warp_tile") is not None
     first, second = program.main.spread.axes
+    group = program.main.spread.group
+    by_warp = by_warp or group > 1
     steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
-    lanes = first.lanes * second.lanes if by_warp else 1
+    lanes = first.lanes * second.lanes * group if by_warp else 1
     most = MAX_THREADS // lanes
     found = (
         (a * steps[0], b * steps[1], a * b * lanes)
@@ -135,7 +140,8 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
     """The ``tile`` with the longest step along the contracted letter that fits."""
     m, n, k = roles(schedule.gemm)
     sizes = dict(program.main.work.tile)
-    for step in (1 << power for power in range(11, 1, -1)):
+    least = 16 if program.main.spread.group > 1 else 4
+    for step in (1 << power for power in range(11, 1, -1) if 1 << power >= least):
         used = sum(_total(tile, {k: step}) for tile in tiles)
         if step < tiles[0].extent(k) and used <= TARGETS[schedule.target].shared:
             return f"tile {m}={sizes[m]} {n}={sizes[n]} {k}={step} needs {used:,} bytes"
@@ -161,17 +167,35 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     tiles = [b for b in program.main.buffers if b.space is Space.REGISTER and b.spread]
     counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
+    by_fragments = program.main.spread.group > 1
+    share = _share(program.main.spread.axes) or "a smaller register_block, such as 8 x 8"
     if total + OVERHEAD > MAX_REGISTERS:
         yield Mistake(
-            "a thread's micro-tile does not fit in its registers",
-            _place(schedule, "register_block", "tile"),
-            _share(program.main.spread.axes) or "a smaller register_block, such as 8 x 8",
+            f"a thread's {'fragments do' if by_fragments else 'micro-tile does'} not fit in its "
+            "registers",
+            _place(schedule, *(("warp_tile",) if by_fragments else ()), "register_block", "tile"),
+            _smaller_warp(program) if by_fragments else share,
             (
                 " + ".join(f"{count} ({name})" for name, count in counts)
                 + f" + {OVERHEAD} for addresses = {total + OVERHEAD}; "
                 f"a thread has {MAX_REGISTERS}",
             ),
         )
+
+
+def _smaller_warp(program: Program) -> str:
+    """The ``warp_tile`` with the greater side halved until the sums leave room for fragments."""
+    axes = {a.letter: a.registers for a in program.main.spread.axes}
+    sizes = dict(axes)
+    while prod(sizes.values()) > 64 * 64:
+        letter = max(sizes, key=lambda x: sizes[x])
+        sizes[letter] = max(side for side in _sides(axes[letter]) if side < sizes[letter])
+    return "warp_tile " + " ".join(f"{letter}={size}" for letter, size in sizes.items())
+
+
+def _sides(size: int) -> Iterator[int]:
+    """The multiples of 16 that divide ``size``."""
+    return (side for side in range(16, size + 1, 16) if size % side == 0)
 
 
 def registers_of(tile: Buffer) -> int:

@@ -8,13 +8,14 @@ tile and of the k tile; guards compare them with extents.
   (row * ld + column) their addresses differ by a multiple of 128 bytes, for all threads alike: the
   same sectors and lines a request.  Shared addresses do not depend on the block.  So one block of
   each such class is walked and counts for all; a tile at a ragged edge is in a class of its own
-  along that letter.  Blocks that share a tile are of a class where their parts of k are as long and
-  begin alike, and where they do the same behind their sums.
+  along that letter.  Of a tensor with batches the place where the block's matrix begins counts too,
+  modulo as many elements.  Blocks that share a tile are of a class where their parts of k are as
+  long and begin alike, and where they do the same behind their sums.
 - The same holds for two trips of a loop that pass the same guards and lie a multiple of so many
   elements and of the number of shared stages apart: a *period*.  Guards are comparisons with a
-  loop's variable, so each changes at most once; the first and the last trips are walked, and where the
-  periods behind the first and before the last ones count alike, so do all between them.  Where they
-  do not, every trip is walked.
+  loop's variable, so each changes at most once; the first and the last trips are walked, and where
+  the periods behind the first and before the last ones count alike, so do all between them.  Where
+  they do not, every trip is walked.
 """
 
 from __future__ import annotations
@@ -91,47 +92,57 @@ def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> La
 
 def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
     """The same with every block and every trip walked: what ``count_launch`` is tested against."""
-    grid = kernel.interface.grid({n: int(values[n]) for n, _ in kernel.interface.tiles})
+    grid = kernel.interface.grid({n: int(values[n]) for n in kernel.interface.shaping()})
     return _total(kernel, values, (np.arange(grid), np.ones(grid, np.int64)), abridged=False)
 
 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
     """One block of each class, and how many blocks it stands for."""
     found: dict[tuple[int, ...], tuple[int, int]] = {}
-    for blocks, origins in origins_of(kernel, values):
-        keys = _keys(kernel, values, blocks, origins)
-        kinds, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
-        for kind, at, count in zip(map(tuple, kinds.tolist()), first, counts, strict=True):
-            block, before = found.get(kind, (int(blocks[at]), 0))
-            found[kind] = (block, before + int(count))
+    period = period_of(kernel)
+    for blocks, origins, matrices, ranges in origins_of(kernel, values):
+        parts = [place % period for place in (*origins, *matrices)]
+        for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
+            parts.append((origin + size <= int(values[name])).astype(np.int64))
+        if ranges:
+            start, stop = ranges
+            parts += [start % period, np.maximum(stop - start, 0)]
+            parts.append(_behind(kernel, values, blocks))
+        for at, count in _alike(parts):
+            key = tuple(int(part[at]) for part in parts)
+            block, before = found.get(key, (int(blocks[at]), 0))
+            found[key] = (block, before + count)
     pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
 
-def _keys(
-    kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints, origins: Sequence[Ints]
-) -> Ints:
-    """A row of numbers for each block, equal for those of one class."""
-    interface, period = kernel.interface, period_of(kernel)
-    key = np.zeros(blocks.size, np.int64)
-    for (name, size), origin in zip(interface.tiles, origins, strict=False):
-        whole = origin + size <= int(values[name])
-        key = (key * 2 + whole) * period + origin % period
-    if interface.parts == 1:
-        return key[:, None]
-    start, stop = origins[len(interface.tiles) :]
-    tiles = interface.tile_count({name: int(values[name]) for name, _ in interface.tiles})
-    part = blocks // tiles
-    # What a block does behind its own sums follows from its number within a group, and the group's.
-    size = interface.parts // interface.groups
-    rest = (part % size == size - 1) + 2 * (part == interface.parts - 1)
-    return np.stack((key, start % period, np.maximum(stop - start, 0), rest), axis=1)
+def _behind(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints) -> Ints:
+    """What each block does behind its own sums, as a number: it follows from its part's number
+    within a group, and the group's."""
+    interface = kernel.interface
+    part, size = blocks // _tiles(kernel, values), interface.parts // interface.groups
+    is_last = part == interface.parts - 1
+    return (part % size == size - 1) + 2 * is_last.astype(np.int64)
+
+
+def _tiles(kernel: LoweredKernel, values: Mapping[str, int | float]) -> int:
+    interface = kernel.interface
+    return interface.tile_count({name: int(values[name]) for name in interface.shaping()})
 
 
 def period_of(kernel: LoweredKernel) -> int:
     """Elements after which addresses of every matrix begin a line again, at the least 32."""
     sizes = (BYTES[p.dtype] for p in kernel.interface.params if p.kind == "tensor")
     return measure.LINE // min(measure.WORD, *sizes)
+
+
+def _alike(parts: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+    """The place of the first of each kind of rows of ``parts``, and how many are of that kind."""
+    kinds = np.zeros(parts[0].size, np.int64)
+    for part in parts:
+        _, kinds = np.unique(kinds * (part.max(initial=0) + 1) + part, return_inverse=True)
+    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+    yield from zip(first.tolist(), counts.tolist(), strict=True)
 
 
 def _total(
@@ -155,8 +166,7 @@ def _chunks(
     kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints, weights: Ints
 ) -> Iterator[tuple[Ints, Ints]]:
     """Blocks that are walked side by side: their loops have the same bounds."""
-    interface = kernel.interface
-    tiles = interface.tile_count({name: int(values[name]) for name, _ in interface.tiles})
+    tiles = _tiles(kernel, values)
     at_once = max(1, MOST_LANES // kernel.threads)
     for part in np.unique(blocks // tiles):
         own = np.flatnonzero(blocks // tiles == part)

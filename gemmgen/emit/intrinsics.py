@@ -11,9 +11,19 @@ from dataclasses import fields, is_dataclass
 from typing import Literal, cast
 
 from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.wmma import load_function, multiply_function, store_function, wmma_texts
 from gemmgen.ir.dtypes import ACCESS, BYTES
 from gemmgen.ir.expr import Call
-from gemmgen.ir.lowered import AtomicAdd, Commit, CopyAsync, CountIn, Wait
+from gemmgen.ir.lowered import (
+    AtomicAdd,
+    Commit,
+    CopyAsync,
+    CountIn,
+    LoadFragment,
+    MultiplyFragments,
+    StoreFragment,
+    Wait,
+)
 
 COPY = """\
 // Copies `valid` bytes of {bytes} to shared memory, zeros behind them; asynchronous.
@@ -170,6 +180,7 @@ _ALL: dict[tuple[str, str], str] = {
     (ADD, "float"): ADD_TEXT.format(type="float", suffix="f32", register="f"),
     (ADD, "double"): ADD_TEXT.format(type="double", suffix="f64", register="d"),
     (COUNT_IN, ""): COUNT_IN_TEXT,
+    **{(name, ""): text for name, text in wmma_texts().items()},
 }
 """By name and, of overloads, the type that they take."""
 INTRINSICS = tuple(_ALL.values())
@@ -191,6 +202,12 @@ def _used(node: object) -> Iterator[tuple[str, str]]:
             yield COUNT_IN, ""
         case AtomicAdd():
             yield ADD, STORED[node.dtype]
+        case LoadFragment():
+            yield load_function(node), ""
+        case MultiplyFragments():
+            yield multiply_function(node), ""
+        case StoreFragment():
+            yield store_function(node), ""
         case _ if isinstance(node, tuple):
             for part in cast("tuple[object, ...]", node):
                 yield from _used(part)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import KINDS, STORED, vector_type
 from gemmgen.emit.intrinsics import ADD, COUNT_IN, copy_function
+from gemmgen.emit.wmma import REGISTERS, load_function, multiply_function, store_function
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
+    Advance,
     Assign,
     AtomicAdd,
     Barrier,
@@ -27,13 +29,18 @@ from gemmgen.ir.lowered import (
     CountIn,
     Define,
     For,
+    FragmentArray,
     If,
     Leave,
+    LoadFragment,
     Move,
+    MultiplyFragments,
     Node,
     RegisterArray,
     SharedArray,
+    StoreFragment,
     Wait,
+    WarpBarrier,
 )
 
 WIDTH = 100
@@ -91,6 +98,8 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_move(node))
         case Leave(condition):
             return LineView(f"if ({c_text(condition)}) return;")
+        case Advance(tensor, by):
+            return LineView(f"{tensor} += {c_text(by)};")
         case Break(condition):
             return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
@@ -105,6 +114,19 @@ def view_of(node: Node, render: Render) -> View:
             return LineView("gg_commit_group();")
         case Wait(pending):
             return LineView(f"gg_wait_group<{pending}>();")
+        case FragmentArray():
+            return LineView(_fragment_array(node))
+        case LoadFragment():
+            arguments = f"{c_text(node.target)}, &{c_text(node.source)}, {c_text(node.pitch)}"
+            return LineView(_call(load_function(node), arguments))
+        case MultiplyFragments():
+            arguments = ", ".join(c_text(e) for e in (node.sum, node.a, node.b))
+            return LineView(_call(multiply_function(node), arguments))
+        case StoreFragment():
+            arguments = f"&{c_text(node.target)}, {c_text(node.source)}, {c_text(node.pitch)}"
+            return LineView(_call(store_function(node), arguments))
+        case WarpBarrier():
+            return LineView("__syncwarp();")
         case For():
             return _for(node, render)
         case If(condition, body, otherwise):
@@ -180,6 +202,18 @@ def _register_array(node: RegisterArray) -> str:
     aligned = "alignas(16) " if node.wide else ""
     zero = " = {}" if node.zero else ""
     return f"{aligned}{STORED[node.dtype]} {node.name}{shape}{zero};"
+
+
+def _fragment_array(node: FragmentArray) -> str:
+    shape = "".join(f"[{c_text(extent)}]" for extent in node.shape)
+    held = "float" if node.dtype == "f32" else "unsigned"
+    zero = " = {}" if node.zero else ""
+    aligned = "alignas(16) " if node.wide else ""
+    return f"{aligned}{held} {node.name}{shape}[{REGISTERS[node.dtype]}]{zero};"
+
+
+def _call(function: str, arguments: str) -> str:
+    return f"{function}({arguments});"
 
 
 def shared_text(array: SharedArray) -> str:

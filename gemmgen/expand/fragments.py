@@ -10,6 +10,7 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Fetch, Multiply, Repeat, Set, Stage, Timed, When
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Space
+from gemmgen.ir.simplify import div
 
 StageOf = Callable[[str], Stage]
 """The stage that a shared tile is read from, by the tile's name."""
@@ -29,12 +30,27 @@ def below(left: Expr, right: Expr) -> Expr:
     return Binary("<", left, right)
 
 
-def slot(kernel: Kernel, fragment: str, k: Expr) -> Stage:
+def step_of(loop: Loop) -> Expr:
+    """How far ``k`` goes in one step: one term, or what an instruction multiplies."""
+    return Int(1) if loop.step == 1 else names.instruction(loop.letter)
+
+
+def slot(kernel: Kernel, loop: Loop, fragment: str, k: Expr) -> Stage:
     """The slot of a fragment that holds step ``k``."""
     buffer = kernel.buffer(fragment)
     if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
-        return Stage(Int(k.value % 2) if isinstance(k, Int) else Binary("%", k, Int(2)))
+        if isinstance(k, Int):
+            return Stage(Int(k.value // loop.step % 2))
+        return Stage(Binary("%", _number(loop, k), Int(2)))
     return NO_STAGE
+
+
+def _number(loop: Loop, k: Expr) -> Expr:
+    """Which step begins at ``k``, or at the step behind it."""
+    step = step_of(loop)
+    if isinstance(k, Binary) and k.right == step != Int(1):
+        return plus(div(k.left, step), Int(1))
+    return div(k, step)
 
 
 def fetches(kernel: Kernel, loop: Loop) -> tuple[Copy, ...]:
@@ -46,8 +62,10 @@ def reads_ahead(kernel: Kernel, copy: Copy) -> bool:
     return kernel.buffer(copy.dst).layout.stages > 1
 
 
-def fetch(kernel: Kernel, copy: Copy, k: Expr, origin: Expr | None, stage: StageOf) -> Fetch:
-    return Fetch(copy, k, origin, stage(copy.src), slot(kernel, copy.dst, k))
+def fetch(
+    kernel: Kernel, loop: Loop, copy: Copy, k: Expr, origin: Expr | None, stage: StageOf
+) -> Fetch:
+    return Fetch(copy, k, origin, stage(copy.src), slot(kernel, loop, copy.dst, k))
 
 
 def multiply(kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: StageOf) -> Multiply:
@@ -56,7 +74,7 @@ def multiply(kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: St
 
     def where(name: str) -> Stage:
         is_tile = kernel.buffer(name).space is not Space.REGISTER
-        return stage(name) if is_tile else slot(kernel, name, k)
+        return stage(name) if is_tile else slot(kernel, loop, name, k)
 
     return Multiply(contract, k, origin, where(contract.a), where(contract.b))
 
@@ -65,7 +83,8 @@ def unroll_of(kernel: Kernel, loop: Loop, usual: bool | int) -> bool | int:
     """How a loop over the steps of a tile is unrolled: as ``unroll`` says, else as usual."""
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
-    return (loop.unroll == pipeline.step or loop.unroll) if loop.unroll else usual
+    whole = loop.unroll == pipeline.step
+    return (whole or loop.unroll // loop.step) if loop.unroll else usual
 
 
 def steps_over_problem(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
@@ -88,7 +107,7 @@ def steps_between(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
 def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> Repeat:
     k = Var(loop.letter)
     body: list[Timed] = [
-        fetch(kernel, copy, k, None, lambda _: NO_STAGE) for copy in fetches(kernel, loop)
+        fetch(kernel, loop, copy, k, None, lambda _: NO_STAGE) for copy in fetches(kernel, loop)
     ]
     body.append(multiply(kernel, loop, k, None, lambda _: NO_STAGE))
     return Repeat(loop.letter, start, stop, Int(1), tuple(body), unroll=loop.unroll)
@@ -100,13 +119,13 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     origin = names.tile_origin(loop.letter)
     ahead = [c for c in fetches(kernel, loop) if reads_ahead(kernel, c)]
     present = [c for c in fetches(kernel, loop) if not reads_ahead(kernel, c)]
-    first = tuple(fetch(kernel, c, Int(0), origin, stage) for c in ahead)
+    first = tuple(fetch(kernel, loop, c, Int(0), origin, stage) for c in ahead)
     body: list[Timed] = []
-    following = plus(k, Int(1))
+    following = plus(k, step_of(loop))
     if ahead:
-        then = tuple(fetch(kernel, c, following, origin, stage) for c in ahead)
+        then = tuple(fetch(kernel, loop, c, following, origin, stage) for c in ahead)
         body.append(When(below(following, size), then))
-    body.extend(fetch(kernel, c, k, origin, stage) for c in present)
+    body.extend(fetch(kernel, loop, c, k, origin, stage) for c in present)
     body.append(multiply(kernel, loop, k, origin, stage))
     unroll = unroll_of(kernel, loop, True if fetches(kernel, loop) else SINGLE_UNROLL)
-    return (*first, Repeat(loop.letter, Int(0), size, Int(1), tuple(body), unroll=unroll))
+    return (*first, Repeat(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll))

@@ -12,6 +12,7 @@ from gemmgen.expand.fragments import (
     multiply,
     plus,
     reads_ahead,
+    step_of,
     unroll_of,
 )
 from gemmgen.expand.terms import Terms, terms_of
@@ -191,14 +192,15 @@ def crosses_tiles(kernel: Kernel, pipeline: Pipeline) -> bool:
         len(found) == 1
         and len(found[0].copies) == len(copies) == 2
         and all(reads_ahead(kernel, c) for c in copies)
-        and pipeline.step % 2 == 0
+        and pipeline.step // loop.step % 2 == 0
     )
 
 
 def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Timed:
     """The fragments of the very first step, read before the loop."""
-    copies = fetches(kernel, pipeline.consume[0])
-    first = tuple(fetch(kernel, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
+    (loop,) = pipeline.consume
+    copies = fetches(kernel, loop)
+    first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
     start = terms_of(program.main, pipeline.letter).start
     body = if_in_range(program, pipeline, start, first)
     return Phase("the first fragments", cited(kernel, copies, "double_buffer"), body)
@@ -211,10 +213,10 @@ def steps_reading_ahead(
     fragments are read."""
     (loop,) = pipeline.consume
     k, size = Var(loop.letter), names.block(loop.letter)
-    following, copies = plus(k, Int(1)), fetches(kernel, loop)
+    following, copies = plus(k, step_of(loop)), fetches(kernel, loop)
 
     def read(step: Expr, stage: Stage) -> tuple[Fetch, ...]:
-        slots = (fetch(kernel, c, following, None, lambda _: stage) for c in copies)
+        slots = (fetch(kernel, loop, c, following, None, lambda _: stage) for c in copies)
         return tuple(replace(f, k=step) for f in slots)
 
     within = read(following, Stage(ring.stage))
@@ -225,7 +227,7 @@ def steps_reading_ahead(
         multiply(kernel, loop, k, None, lambda _: Stage(ring.stage)),
     )
     unroll = unroll_of(kernel, loop, True)
-    return Repeat(loop.letter, Int(0), size, Int(1), step, unroll=unroll)
+    return Repeat(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
 
 
 def steps_origins(kernel: Kernel, pipeline: Pipeline) -> Origins:

@@ -7,7 +7,7 @@ from math import lcm
 
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
-from gemmgen.fuzz.factors import NONE, Plan
+from gemmgen.fuzz.factors import NONE, SIZES, Plan
 from gemmgen.fuzz.grids import NAIVE, Grid, grids, wish
 from gemmgen.fuzz.plans import plan_at
 from gemmgen.fuzz.rules import last_shared, widest
@@ -22,6 +22,7 @@ PARTS = {
 PADS = {"odd": (1, 3, 5, 33), "even": (2, 6, 10), "fours": (4, 8, 16)}
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
 _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores"), ("P", "Q", "L"))
+_BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
 _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_80", "sm_80", "sm_80", "sm_75", "sm_86", "sm_90", "sm_120")
 _OLD = ("sm_75",)
@@ -56,6 +57,8 @@ class Draw:
         self.letters = Letters(*(("m", "n", "k") if usual else dice.pick(_LETTERS)))
         tensors = ("A", "B", "C") if usual else dice.pick(_TENSORS)
         self.tensors = dict(zip("ABC", tensors, strict=True))
+        self.batches = self._batches(usual)
+        self.indices = {name: self._indices(name) for name in "CAB"}
         self.grid = self._grid()
         self.step = self._step()
 
@@ -67,6 +70,29 @@ class Draw:
         if self.dice.chance(0.25):
             lines = self.dice.shuffled(lines)
         return "".join(f"{line}\n" for line in (*head, *lines))
+
+    def _batches(self, usual: bool) -> dict[str, str]:
+        """The letters that number matrices, and the inputs that have each: ``A``, ``B``, ``AB``."""
+        kind = self.plan["batch"]
+        one, other = ("b", "h") if usual else self.dice.pick(_BATCHES)
+        found = {NONE: {}, "both": {one: "AB"}, "A": {one: "A"}, "B": {one: "B"}}.get(kind)
+        if found is None:
+            found = {one: "AB", other: self.dice.pick(("AB", "A", "B"))}
+        return found
+
+    def _indices(self, name: str) -> list[str]:
+        """A tensor's letters.  Batches stand anywhere but last; in C a row's or a column's stands
+        before the one that is tiled."""
+        found = self.letters.order(self.plan[f"order {name}"])
+        for letter, inputs in reversed(self.batches.items()):
+            if name != "C" and name not in inputs:
+                continue
+            last = len(found) - 1
+            if name == "C" and inputs != "AB":
+                last = found.index(self.letters.m if inputs == "A" else self.letters.n)
+            at = self.dice.below(last + 1) if self.dice.chance(0.4) else 0
+            found.insert(at, letter)
+        return found
 
     def _grid(self) -> Grid:
         """Sizes that the plan allows; any, where it allows none."""
@@ -81,18 +107,25 @@ class Draw:
         m, n = self.grid.tile
         threads = self.grid.threads[0] * self.grid.threads[1]
         stages = max(int(self.plan["stages A"]), int(self.plan["stages B"]))
+        size = max(SIZES[self.plan["types"]][:2])
+        along = [
+            int(self.plan[f"{name}.global"])
+            for name in "AB"
+            if self.plan[f"order {name}"][1] == "k" and self.plan[f"cache {name}"] != NONE
+        ]
         fitting = [
             step
             for step in steps
             if step * (m + n) <= _MOST_STAGED * threads
-            and 4 * stages * step * (m + n) + 64 * stages * step <= _MOST_SHARED
+            and size * stages * (step * (m + n) + 16 * step) <= _MOST_SHARED
+            and all(step % width == 0 for width in along)
         ]
-        if not fitting or self.dice.chance(0.03):
+        if not fitting or (self.dice.chance(0.03) and max(along, default=1) < 8):
             return steps[0] if not fitting else steps[-1]
         return self.dice.pick(fitting)
 
     def _access(self, name: str) -> str:
-        return f"{self.tensors[name]}[{', '.join(self.letters.order(self.plan[f'order {name}']))}]"
+        return f"{self.tensors[name]}[{', '.join(self.indices[name])}]"
 
     def _gemm(self) -> str:
         return f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
@@ -100,19 +133,37 @@ class Draw:
     def _says_gemm(self) -> bool:
         plan = self.plan
         orders = plan["order A"], plan["order B"], plan["order C"], plan["names"]
-        return orders != ("mk", "kn", "mn", "usual") or self.dice.chance(0.7)
+        unusual = orders != ("mk", "kn", "mn", "usual") or bool(self.batches)
+        return unusual or self.dice.chance(0.7)
 
     def _heads(self) -> list[str]:
         kernel, target = self.dice.pick(_KERNELS), self.dice.pick(_TARGETS)
         if target in _OLD and self.plan["copies"] != NONE and not self.dice.chance(0.1):
             target = "sm_80"
+        types = self._types()
+        if target in _OLD and "bf16" in types and not self.dice.chance(0.1):
+            target = "sm_80"
         if target in _SMALL and self.plan["blocks"] == "more":
             target = "sm_80"
         lines = [f"kernel {kernel}"] if kernel != "gemm" else []
         lines += [f"target {target}"] if target != "sm_80" else []
+        lines += [f"dtype {types}"] if types else []
         if self.dice.chance(0.1):
             lines.append(self.dice.pick(("require threads <= 1024", "require shared <= 160KiB")))
         return lines
+
+    def _types(self) -> str:
+        """What a ``dtype`` line says; nothing but f32 is said now and then."""
+        plan, names = self.plan["types"], [self.tensors[name] for name in "ABC"]
+        halves = ("f16", "bf16")
+        if plan == "halves to f32":
+            return " ".join(f"{name}={self.dice.pick(halves)}" for name in names[:2])
+        if plan == "f32 to halves":
+            return f"{names[2]}={self.dice.pick(halves)}"
+        if plan == "f32":
+            return f"{self.dice.pick(names)}=f32" if self.dice.chance(0.1) else ""
+        said = [f"{name}={plan}" for name in names]
+        return " ".join([*said, "acc=f64"] if plan == "f64" else said)
 
     def _assumes(self) -> list[str]:
         letters, (m, n) = self.letters, self.grid.tile
@@ -220,7 +271,8 @@ class Draw:
     def _pad(self, name: str) -> int:
         pads = PADS[self.plan[f"pad {name}"]]
         small = last_shared(self.plan, name) != "k" or self.step > 8
-        return self.dice.pick(pads if small else pads[:3])
+        fitting = [pad for pad in pads if pad % widest(self.plan, name) == 0] or pads
+        return self.dice.pick(fitting if small else fitting[:3])
 
     def _swizzle(self, name: str) -> str:
         """The rows of the pattern; the rest now and then, where it is right in any case."""
@@ -259,7 +311,8 @@ class Draw:
         if plan["epilogue"] != NONE:
             kept = ", ".join(letters.order(plan["order C"]))
             turned = ", ".join(letters.order(plan["order C"][::-1]))
-            names = Names(letters.m, letters.n, self._access("C"), turned, kept)
+            batches = tuple(x for x in self.indices["C"] if x in self.batches)
+            names = Names(letters.m, letters.n, self._access("C"), turned, kept, batches)
             told = epilogue(self.dice, plan["epilogue"], plan["reads"], names)
             lines.append(f"fuse_epilogue {told}")
         return lines

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from gemmgen.fuzz.factors import FACTORS, NONE, Plan
+from gemmgen.fuzz.factors import FACTORS, NONE, SIZES, Plan
 from gemmgen.fuzz.grids import grids, last_shared, permuted, widest, wish
 
 Chosen = Mapping[str, str]
@@ -47,10 +47,31 @@ def _implies(says: str, first: str, second: str, allowed: Callable[[str, str], b
     return Rule(says, frozenset((first, second)), lambda p: allowed(p[first], p[second]))
 
 
-_STEP_WIDTHS = {"1": "1", "odd": "1", "even": "12", "fours": "124"}
+_STEP_WIDTHS = {"1": "1", "odd": "1", "even": "12", "fours": "1248"}
 _STEPS_OF = {"even": 2, "fours": 4}
 """What all steps of a class are multiples of."""
-_PADS = {1: (NONE, "odd", "even", "fours"), 2: (NONE, "even", "fours"), 4: (NONE, "fours")}
+_PADS = {
+    1: (NONE, "odd", "even", "fours"),
+    2: (NONE, "even", "fours"),
+    4: (NONE, "fours"),
+    8: (NONE, "fours"),
+}
+_ACCESS, _COPY = 16, 4
+"""Bytes of the widest access, and of the smallest asynchronous copy."""
+
+
+def _size(types: str, name: str) -> int:
+    return SIZES[types]["ABC".index(name)]
+
+
+def _accesses(name: str, hops: tuple[str, ...]) -> Iterator[Rule]:
+    for hop in hops:
+        yield _implies(
+            "an access has sixteen bytes at the most",
+            "types",
+            f"{name}.{hop}",
+            lambda types, width: int(width) * _size(types, name) <= _ACCESS,
+        )
 
 
 def _of_operand(name: str) -> Iterator[Rule]:
@@ -124,6 +145,12 @@ def _of_operand(name: str) -> Iterator[Rule]:
 def _copied(name: str) -> Iterator[Rule]:
     """Tiles of one operand that ``cp.async`` copies."""
     cache_, loads = f"cache {name}", f"{name}.global"
+    yield Rule(
+        "an asynchronous copy has four bytes at the least",
+        frozenset(("copies", cache_, loads, "types")),
+        lambda p: NONE in (p["copies"], p[cache_])
+        or int(p[loads]) * _size(p["types"], name) >= _COPY,
+    )
     yield Rule(
         "asynchronous copies are under way while another stage is used",
         frozenset(("copies", cache_, f"stages {name}")),
@@ -236,6 +263,9 @@ RULES: tuple[Rule, ...] = (
     ),
     *_copied("A"),
     *_copied("B"),
+    *_accesses("A", ("global", "shared")),
+    *_accesses("B", ("global", "shared")),
+    *_accesses("C", ("global",)),
     Rule(
         "there are sizes for this block",
         frozenset(factor for group in _GRID for factor in group),

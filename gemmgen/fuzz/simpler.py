@@ -12,11 +12,12 @@ from gemmgen.schedule.model import (
     Argument,
     Assume,
     Directive,
+    Dtypes,
     Gemm,
     Operand,
     Schedule,
 )
-from gemmgen.schedule.roles import extent, ld_name, roles
+from gemmgen.schedule.roles import batches, extent, ld_name, roles
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ def simpler(schedule: Schedule) -> Iterator[Schedule]:
     yield from _scaled(schedule)
     yield from _smaller_values(schedule)
     yield from _plainer_epilogue(schedule)
+    yield from _fewer_batches(schedule)
     yield from _usual_names(schedule)
     yield from _usual_orders(schedule)
 
@@ -46,6 +48,10 @@ def _without_statements(schedule: Schedule) -> Iterator[Schedule]:
             yield replace(schedule, directives=kept)
     for at in range(len(schedule.assumes)):
         yield replace(schedule, assumes=_but(schedule.assumes, at))
+    names = [access.tensor for access in (schedule.gemm.a, schedule.gemm.b, schedule.gemm.c)]
+    single: Dtypes = tuple((name, "f32") for name in (*names, "acc"))
+    if schedule.dtypes != single:
+        yield replace(schedule, dtypes=single)
     if schedule.target != plain.target:
         yield replace(schedule, target=plain.target)
     if schedule.kernel != plain.kernel:
@@ -158,6 +164,19 @@ def _inside(expr: Expr) -> Iterator[Expr]:
             return
 
 
+def _fewer_batches(schedule: Schedule) -> Iterator[Schedule]:
+    """One batch letter less, where the epilogue names none."""
+    gemm = schedule.gemm
+    if schedule.epilogue:
+        return
+    for letter in batches(gemm):
+        c, a, b = (
+            replace(x, indices=tuple(i for i in x.indices if i != letter))
+            for x in (gemm.c, gemm.a, gemm.b)
+        )
+        yield replace(schedule, gemm=replace(gemm, c=c, a=a, b=b))
+
+
 def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
     """The same schedule with the usual letters and tensors, where its epilogue names none."""
     gemm, usual = schedule.gemm, DEFAULT_GEMM
@@ -166,6 +185,7 @@ def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
     if schedule.epilogue or all(old == new for old, new in names.items()):
         return
     names |= {extent(old): extent(names[old]) for old in roles(gemm)}
+    names |= {old: old for old in batches(gemm)}
     accesses = (gemm.a, gemm.b, gemm.c)
     names |= {ld_name(a.tensor): ld_name(names[a.tensor]) for a in accesses}
 
@@ -195,7 +215,7 @@ def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
         for d in schedule.directives
     )
     assumes = tuple(map(assume, schedule.assumes))
-    dtypes = Schedule().dtypes
+    dtypes = tuple((names.get(name, name), dtype) for name, dtype in schedule.dtypes)
     yield replace(
         schedule, gemm=Gemm(c, a, b), directives=directives, assumes=assumes, dtypes=dtypes
     )
@@ -207,6 +227,7 @@ def _usual_orders(schedule: Schedule) -> Iterator[Schedule]:
     gemm = schedule.gemm
     for role, usual in (("a", (m, k)), ("b", (k, n)), ("c", (m, n))):
         access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
-        if access.indices != usual:
-            turned = replace(access, indices=usual)
+        outer = tuple(letter for letter in access.indices if letter in batches(gemm))
+        if access.indices != (*outer, *usual):
+            turned = replace(access, indices=(*outer, *usual))
             yield replace(schedule, gemm=replace(gemm, **{role: turned}))

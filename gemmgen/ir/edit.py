@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gemmgen.ir.atoms import TENSOR_ATOMS
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Loop, Pipeline, Program, Statement
 
 Rule = Callable[[Copy | Contract], Copy | Contract]
@@ -60,8 +62,9 @@ def copy_into(kernel: Kernel, dst: str) -> Copy | None:
 
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
     """The widest access to a shared tile: a store is wide where both sides share their last
-    letter."""
-    widths = [1]
+    letter; tensor cores load lines of a width of their own."""
+    atom = TENSOR_ATOMS.get(contraction(kernel).atom)
+    widths = [atom.line // BYTES[tile.dtype] if atom else 1]
     for copy in copies(kernel):
         same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
         if copy.src == tile.name or (copy.dst == tile.name and same):

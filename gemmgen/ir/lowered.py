@@ -41,7 +41,8 @@ class Check:
 class SharedArray:
     """An array in shared memory; the last of ``shape`` is contiguous, pads included.
 
-    ``sizes`` are the extents as numbers, ``shape`` the same as expressions of named constants.
+    ``sizes`` are the extents as numbers, ``shape`` the same as expressions of named constants;
+    ``aligned`` are the bytes to which it begins.
     """
 
     name: str
@@ -49,6 +50,7 @@ class SharedArray:
     shape: tuple[Expr, ...]
     sizes: tuple[int, ...]
     origins: Origins = ()
+    aligned: int = 16
 
     @property
     def bytes(self) -> int:
@@ -136,6 +138,14 @@ class Leave:
 
 
 @dataclass(frozen=True)
+class Advance:
+    """``tensor += by;``: the tensor's name means the elements from there on."""
+
+    tensor: str
+    by: Expr
+
+
+@dataclass(frozen=True)
 class Break:
     """``if (condition) break;`` out of the loop that it stands in, all threads of the block
     together."""
@@ -199,6 +209,70 @@ class Wait:
     pending: int
 
 
+Line = Literal["row", "col"]
+"""What is contiguous in a fragment's memory: its rows or its columns."""
+
+
+@dataclass(frozen=True)
+class FragmentArray:
+    """A lane's share of fragments of 16 x 16, ``sizes`` of them; opaque, as which lane keeps which
+    element is the hardware's.
+
+    ``dtype`` is the elements'.  A last index, the register's, may be given for sums alone, which
+    are ``wide`` where they are moved 16 bytes at a time.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    sizes: tuple[int, ...]
+    zero: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class LoadFragment:
+    """A warp reads 16 x 16 elements of shared memory from ``source`` on, in lines ``pitch`` apart,
+    into the fragment ``target``: one of operand ``side``.
+
+    All lanes of a warp come to it with the same addresses; so it is with the next two.
+    """
+
+    target: Element
+    source: Element
+    pitch: Expr
+    side: Literal["a", "b"]
+    line: Line
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class MultiplyFragments:
+    """``sum += a * b`` of a warp's fragments, which were loaded by these lines."""
+
+    sum: Element
+    a: Element
+    b: Element
+    a_line: Line
+    b_line: Line
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class StoreFragment:
+    """A warp writes a fragment of sums to shared memory, in lines ``pitch`` apart."""
+
+    target: Element
+    source: Element
+    pitch: Expr
+    line: Line
+
+
+@dataclass(frozen=True)
+class WarpBarrier:
+    """``__syncwarp();``"""
+
+
 @dataclass(frozen=True)
 class Block:
     """Statements under one comment, which cites the directives that they come from.
@@ -220,6 +294,7 @@ Node = (
     | For
     | If
     | Leave
+    | Advance
     | Break
     | Barrier
     | CountIn
@@ -227,6 +302,11 @@ Node = (
     | CopyAsync
     | Commit
     | Wait
+    | FragmentArray
+    | LoadFragment
+    | MultiplyFragments
+    | StoreFragment
+    | WarpBarrier
     | Block
 )
 
@@ -268,7 +348,7 @@ class LoweredKernel:
 
 @dataclass(frozen=True)
 class LoweredProgram:
-    """The kernels of a program, in launch order; ``temporaries`` are matrices between them."""
+    """The kernels of a program, in launch order; ``temporaries`` are tensors between them."""
 
     kernels: tuple[LoweredKernel, ...]
-    temporaries: tuple[tuple[str, tuple[str, str]], ...] = ()
+    temporaries: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from gemmgen.ir.closures import (
     Compiled,
     Run,
     Scope,
+    advance,
     compile_element,
     compile_expression,
     converted,
@@ -28,9 +29,10 @@ from gemmgen.ir.closures import (
     where,
 )
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
-from gemmgen.ir.expr import Element
+from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
+    Advance,
     Assign,
     AtomicAdd,
     Barrier,
@@ -41,13 +43,18 @@ from gemmgen.ir.lowered import (
     CountIn,
     Define,
     For,
+    FragmentArray,
     If,
     Leave,
+    LoadFragment,
     LoweredKernel,
     Move,
+    MultiplyFragments,
     Node,
     RegisterArray,
+    StoreFragment,
     Wait,
+    WarpBarrier,
     contains,
 )
 from gemmgen.ir.memory import (
@@ -62,6 +69,7 @@ from gemmgen.ir.memory import (
     poisoned,
 )
 from gemmgen.ir.sharing import Counters, Sharing, Workspace
+from gemmgen.ir.warps import Warps
 
 Argument = Elements | int | float
 Step = Callable[[Mask], None]
@@ -84,6 +92,7 @@ class Machine:
         self.lanes, self.scope = lanes, Scope()
         self.alive: Mask = None
         self.copies = Copies(landing)
+        self.warps = Warps(lanes, self.scope)
         scope = self.scope
         for name, value in lanes.builtins().items():
             scope.bind(name, known(value, "int"))
@@ -154,6 +163,8 @@ class Machine:
                 return self.branch(node)
             case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
+            case Advance(tensor, by):
+                return self.advance(tensor, by)
             case Barrier():
                 return self.barrier
             case CountIn():
@@ -166,6 +177,16 @@ class Machine:
                 return self.copies.commit
             case Wait(pending):
                 return partial(self.copies.wait, pending)
+            case FragmentArray():
+                return self.warps.array(node)
+            case LoadFragment():
+                return self.warps.load(node)
+            case MultiplyFragments():
+                return self.warps.multiply(node)
+            case StoreFragment():
+                return self.warps.store(node)
+            case WarpBarrier():
+                return self.warps.meet
 
     def register_array(self, node: RegisterArray) -> Step:
         size = int(np.prod(node.sizes))
@@ -178,6 +199,15 @@ class Machine:
         value = compile_expression(node.value, self.scope)
         run = converted(value, node.kind).run
         frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
+
+        def step(mask: Mask) -> None:
+            frame[place] = _own(run(mask))
+
+        return step
+
+    def advance(self, tensor: str, by: Expr) -> Step:
+        slot, run = advance(tensor, by, self.scope)
+        frame, place = self.scope.frame, slot.place
 
         def step(mask: Mask) -> None:
             frame[place] = _own(run(mask))

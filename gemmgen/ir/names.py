@@ -1,7 +1,8 @@
 """The names that emitted text uses: one letter in front says what a constant sizes.
 
 ``BM`` is the block's tile along m, ``WM`` a warp's, ``TM`` a thread's (the micro-tile), ``PM`` the
-neighbours in one piece of it, ``LM`` the threads (lanes) along m.
+neighbours in one piece of it, ``LM`` the threads (lanes) along m.  On tensor cores ``IM`` is what
+one instruction multiplies, and ``FM`` counts a warp's fragments.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from gemmgen.schedule.roles import extent, ld_name
 __all__ = [
     "block",
     "extent",
+    "fragments",
+    "instruction",
     "lanes",
     "ld_name",
     "piece",
@@ -22,6 +25,7 @@ __all__ = [
     "stop",
     "tile_origin",
     "warp",
+    "warp_place",
 ]
 
 
@@ -50,6 +54,16 @@ def lanes(letter: str) -> Var:
     return Var("L" + extent(letter))
 
 
+def instruction(letter: str) -> Var:
+    """Extent of what one tensor-core instruction multiplies: ``IM``."""
+    return Var("I" + extent(letter))
+
+
+def fragments(letter: str) -> Var:
+    """A warp's fragments along the letter: ``FM``."""
+    return Var("F" + extent(letter))
+
+
 def tile_origin(letter: str) -> Var:
     """First index of the current tile: ``block_m``, ``tile_k``."""
     return Var(f"tile_{letter}")
@@ -74,3 +88,8 @@ def stop(letter: str) -> Var:
 def place(letter: str) -> Var:
     """A thread's first element within the block's tile: ``thread_m``."""
     return Var(f"thread_{letter}")
+
+
+def warp_place(letter: str) -> Var:
+    """A warp's first element within the block's tile: ``warp_m``."""
+    return Var(f"warp_{letter}")

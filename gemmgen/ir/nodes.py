@@ -13,6 +13,7 @@ from enum import Enum
 from math import prod
 from typing import Literal
 
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
@@ -66,17 +67,22 @@ class AxisSpread:
 @dataclass(frozen=True)
 class Spread:
     """Which thread owns which element of a register tile; ``x`` is the letter that varies
-    fastest."""
+    fastest.
+
+    Where ``group`` is 32, what is dealt to a "thread" above is dealt to a whole warp: its lanes own
+    a piece of ``width`` x ``width`` together, in an order that only the hardware knows.
+    """
 
     axes: tuple[AxisSpread, ...]
     x: str
+    group: int = 1
 
     def axis(self, letter: str) -> AxisSpread:
         return next(a for a in self.axes if a.letter == letter)
 
     @property
     def threads(self) -> int:
-        return prod(a.threads for a in self.axes)
+        return prod(a.threads for a in self.axes) * self.group
 
     @property
     def warps(self) -> int:
@@ -85,7 +91,7 @@ class Spread:
     @property
     def registers(self) -> int:
         """Elements per thread."""
-        return prod(a.registers for a in self.axes)
+        return prod(a.registers for a in self.axes) // self.group
 
     def with_axes(self, *axes: AxisSpread) -> Spread:
         """The same spread with axes of these letters replaced."""
@@ -127,6 +133,8 @@ class Layout:
 class Buffer:
     """A tensor in global memory, or a tile of one in shared memory or registers.
 
+    Of a tensor with batches it is the block's own matrix: batch letters are the work's alone.
+
     ``shape`` gives letters and tile extents; a global buffer's extents are None (the problem's).
     ``spread`` belongs to register buffers.
     """
@@ -155,6 +163,7 @@ class Work:
     """Which block computes which tile and which terms: tile extents per letter of C, the order of
     the blocks, and how many of them share a tile.
 
+    ``batch`` letters number the matrices of C, one of which is a block's: they vary slowest.
     ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
     ``parts`` blocks share each tile; part p sums the p-th range of whole steps along k, and the
     block that comes last adds the parts, as ``reduce`` says, and computes the epilogue.  With
@@ -168,6 +177,7 @@ class Work:
     reduce: Reduce = "ordered"
     groups: int = 1
     origins: Origins = ()
+    batch: tuple[str, ...] = ()
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]
@@ -205,38 +215,44 @@ class Copy:
 
 @dataclass(frozen=True)
 class Contract:
-    """``acc += a * b`` for one k, by the ``fma`` atom; ``order`` is that of a thread's FMAs."""
+    """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs."""
 
     acc: str
     a: str
     b: str
     order: FmaOrder = "rows"
-    atom: Literal["fma"] = "fma"
+    atom: Atom = "fma"
     origins: Origins = ()
 
 
 @dataclass(frozen=True)
 class Map:
     """``dst = value`` elementwise over the block's tile; ``acc`` in ``value`` is the register
-    tile."""
+    tile.
+
+    ``through`` names the shared buffer that the sums pass through, slice by slice, where no thread
+    knows which of them it holds.
+    """
 
     dst: str
     value: Expr
     width: int = 1
     origins: Origins = ()
+    through: str | None = None
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Serial over one letter: the tile's extent inside a pipeline, the problem's elsewhere.
+    """Serial over one letter, ``step`` at a time; over the tile in a pipeline, else the problem.
 
-    ``unroll`` steps at a time; 0 where ``expand`` chooses.
+    ``unroll`` terms at a time; 0 where ``expand`` chooses.
     """
 
     letter: str
     body: tuple[Copy | Contract, ...]
     unroll: int = 0
     origins: Origins = ()
+    step: int = 1
 
 
 @dataclass(frozen=True)

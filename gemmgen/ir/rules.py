@@ -92,6 +92,8 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"work tiles {[letter for letter, _ in work.tile]}, not {[problem.m, problem.n]}"
     if dict(work.tile) != dict(kernel.buffer("acc").shape):
         yield f"work tile {dict(work.tile)} is not acc's, {dict(kernel.buffer('acc').shape)}"
+    if work.batch != problem.batch:
+        yield f"work numbers matrices by {list(work.batch)}, not {list(problem.batch)}"
     if work.raster < 1:
         yield f"work raster={work.raster} is below 1"
     if work.parts < 1:
@@ -117,7 +119,8 @@ def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str
 
 def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterator[str]:
     problem = program.problem
-    tensors = {t.name: t.letters for t in (problem.a, problem.b, problem.c)}
+    matrices = (problem.a, problem.b, problem.c)
+    tensors = {t.name: problem.matrix(t.letters) for t in matrices}
     for buffer in kernel.buffers:
         if buffer.space is Space.GLOBAL:
             letters = tensors.get(buffer.name, buffer.layout.order)
@@ -159,10 +162,12 @@ def fragments_are_dealt_like_the_accumulator(program: Program, kernel: Kernel) -
     axes = {axis.letter: axis for axis in kernel.spread.axes}
     for buffer in kernel.buffers:
         for axis in buffer.spread.axes if buffer.spread else ():
-            if axis != axes.get(axis.letter):
+            if axis != axes.get(axis.letter) and axis.letter != program.problem.k:
                 yield f"buffer {buffer.name}: axis {axis.letter} is not dealt like acc's"
         if buffer.spread and buffer.spread.x != kernel.spread.x:
             yield f"buffer {buffer.name}: x={buffer.spread.x} is not acc's {kernel.spread.x}"
+        if buffer.spread and buffer.spread.group != kernel.spread.group:
+            yield f"buffer {buffer.name}: group={buffer.spread.group}, acc's {kernel.spread.group}"
 
 
 def one_contraction_in_the_first_kernel(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -227,6 +232,7 @@ def shared_tiles_are_produced_once(program: Program, kernel: Kernel) -> Iterator
     produced = Counter(
         copy.dst for s in kernel.body if isinstance(s, Pipeline) for copy in s.produce
     )
+    produced.update(s.through for s in kernel.body if isinstance(s, Map) and s.through)
     for buffer in kernel.buffers:
         if buffer.space is Space.SHARED and produced[buffer.name] != 1:
             yield f"buffer {buffer.name} is produced {produced[buffer.name]} times"
@@ -322,12 +328,19 @@ def _read(operation: Operation) -> set[str]:
             return {src}
         case Contract(acc, a, b):
             return {acc, a, b}
-        case Map(_, value):
-            return {e.name for e in _of(value, Var) if e.name == "acc"}
+        case Map(_, value, through=through):
+            sums = {e.name for e in _of(value, Var) if e.name == "acc"}
+            return {*sums, through} if through else sums
 
 
 def _written(operation: Operation) -> set[str]:
-    return {operation.acc if isinstance(operation, Contract) else operation.dst}
+    match operation:
+        case Contract(acc):
+            return {acc}
+        case Map(dst, through=str(through)):
+            return {dst, through}
+        case _:
+            return {operation.dst}
 
 
 def _label(operation: Operation) -> str:

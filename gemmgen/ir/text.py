@@ -2,8 +2,10 @@
 
 One fact a line, so that the difference of two programs is small.  Defaults are left out; what
 stands after ``#`` are the origins of the line's node, the directives that shaped it, and part of
-the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width.  A buffer's letters
-stand in storage order, the last one contiguous; ``of [m, k]`` is its shape's order where another.
+the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width; ``group=32`` has a
+warp in place of each thread.  A buffer's letters stand in storage order, the last one contiguous;
+``of [m, k]`` is its shape's order where another.  With batches, ``work b m=8 n=32`` names the
+letters that number the blocks' matrices.
 
     program C[m, n] = A[m, k] * B[k, n]
     kernel gemm
@@ -102,7 +104,7 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
 
 
 def _work(work: Work) -> str:
-    tile = " ".join(f"{letter}={size}" for letter, size in work.tile)
+    tile = " ".join((*work.batch, *(f"{letter}={size}" for letter, size in work.tile)))
     return _line(
         f"work {tile}",
         work.origins,
@@ -133,7 +135,9 @@ def _swizzle(swizzle: Swizzle | None) -> str:
 
 
 def _spread(spread: Spread) -> str:
-    return " ".join((*(_axis(axis) for axis in spread.axes), f"x={spread.x}"))
+    return " ".join((*(_axis(axis) for axis in spread.axes), f"x={spread.x}")) + _options(
+        group=(spread.group, 1)
+    )
 
 
 def _axis(axis: AxisSpread) -> str:
@@ -146,10 +150,11 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield f"init {dst}"
         case Copy() | Contract():
             yield _operation(statement)
-        case Map(dst, value, width, origins):
-            yield _line(f"{dst} = {format_expression(value)}", origins, width=(width, 1))
-        case Loop(letter, body, unroll, origins):
-            yield _line(f"loop {letter}", origins, unroll=(unroll, 0))
+        case Map(dst, value, width, origins, through):
+            text = f"{dst} = {format_expression(value)}"
+            yield _line(text, origins, width=(width, 1), through=(through or "", ""))
+        case Loop(letter, body, unroll, origins, step):
+            yield _line(f"loop {letter}", origins, step=(step, 1), unroll=(unroll, 0))
             yield from ("  " + _operation(operation) for operation in body)
         case Pipeline(letter, step, produce, consume, unroll, origins):
             yield _line(f"pipeline {letter} by {step}", origins, unroll=(unroll, 1))

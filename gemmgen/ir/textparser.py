@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeGuard, cast
+from typing import TypeGuard, cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.indenter import DedentError, PythonIndenter
 
 from gemmgen.errors import Mistakes
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import (
@@ -46,7 +47,7 @@ from gemmgen.schedule.expressions import read_expression
 from gemmgen.schedule.grammar import parse as parse_statement
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.raw import Reader
-from gemmgen.schedule.roles import roles
+from gemmgen.schedule.roles import batches, roles
 from gemmgen.schedule.statements import Statement as Line
 from gemmgen.schedule.words import EPILOGUE
 
@@ -81,7 +82,7 @@ def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
     epilogue = epilogues[0] if epilogues else default_epilogue(c)
     targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]
     return Program(
-        Problem(c, a, b, *roles(gemm), epilogue, accumulate, own),
+        Problem(c, a, b, *roles(gemm), epilogue, accumulate, own, batches(gemm)),
         targets[0] if targets else Schedule().target,
         kernels,
         tuple(_fact(tree) for tree in _trees(head) if tree.data in {"divisible", "equal"}),
@@ -136,7 +137,8 @@ def _work(tree: Node) -> Work:
     numbers = (int(options.get(name, "1")) for name in ("raster", "parts", "groups"))
     raster, parts, groups = numbers
     reduce = cast(Reduce, options.get("reduce", "ordered"))
-    return Work(tile, raster, parts, reduce, groups, _origins(tree))
+    batch = tuple(token.value for token in _tokens(tree) if token.type == "NAME")
+    return Work(tile, raster, parts, reduce, groups, _origins(tree), batch)
 
 
 def _buffer(tree: Node) -> Buffer:
@@ -174,7 +176,8 @@ def _layout(order: tuple[str, ...], options: dict[str, int]) -> Layout:
 
 def _spread(tree: Node) -> Spread:
     axes = tuple(_axis(*_words(axis)) for axis in _trees(tree, "axis"))
-    return Spread(axes, _words(tree)[1])
+    groups = [int(_words(group)[0]) for group in _trees(tree, "group")]
+    return Spread(axes, _words(tree)[1], *groups)
 
 
 def _axis(letter: str, factors: str) -> AxisSpread:
@@ -207,13 +210,14 @@ def _copy(tree: Node) -> Copy:
 def _map(tree: Node) -> Map:
     options = dict(_pair(pair) for pair in _trees(tree, "pair"))
     value = _expression(_token(tree, "EXPRESSION"))
-    return Map(_words(tree)[0], value, int(options.get("width", "1")), _origins(tree))
+    width, through = int(options.get("width", "1")), options.get("through")
+    return Map(_words(tree)[0], value, width, _origins(tree), through)
 
 
 def _contract(tree: Node) -> Contract:
     options = dict(_pair(pair) for pair in _trees(tree, "pair"))
     order = cast(FmaOrder, options.get("order", "rows"))
-    atom = cast(Literal["fma"], options.get("atom", "fma"))
+    atom = cast(Atom, options.get("atom", "fma"))
     acc, a, b = _words(tree)[:3]
     return Contract(acc, a, b, order, atom, _origins(tree))
 
@@ -222,7 +226,8 @@ def _loop(tree: Node) -> Loop:
     statements = [t for t in _trees(tree) if t.data != "pair"]
     body = tuple(_copy(t) if t.data == "assign" else _contract(t) for t in statements)
     options = dict(_pair(pair) for pair in _trees(tree, "pair"))
-    return Loop(_token(tree, "NAME").value, body, int(options.get("unroll", "0")), _origins(tree))
+    unroll, step = int(options.get("unroll", "0")), int(options.get("step", "1"))
+    return Loop(_token(tree, "NAME").value, body, unroll, _origins(tree), step)
 
 
 def _pipeline(tree: Node) -> Pipeline:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gemmgen.ir import rules
+from gemmgen.ir import atomrules, rules
 from gemmgen.ir.nodes import Kernel, Program
 
 Rule = Callable[[Program, Kernel], Iterator[str]]
@@ -40,6 +40,9 @@ USE: tuple[Rule, ...] = (
     rules.wide_rows_stay_aligned,
     rules.types_change_on_the_way_to_a_fragment,
     rules.expressions_know_their_names,
+    atomrules.atoms_find_their_pieces,
+    atomrules.fragments_lie_in_aligned_lines,
+    atomrules.sums_leave_through_shared_memory,
 )
 
 

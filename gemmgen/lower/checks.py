@@ -9,6 +9,7 @@ from gemmgen.ir.expr import Binary, Expr, Int
 from gemmgen.ir.lowered import Check
 from gemmgen.ir.simplify import mod, mul
 from gemmgen.lower.context import THREADS, Context
+from gemmgen.target import MAX_THREADS, WARP
 
 
 def checks_of(context: Context) -> tuple[Check, ...]:
@@ -17,17 +18,26 @@ def checks_of(context: Context) -> tuple[Check, ...]:
 
 
 def _checks(context: Context) -> Iterator[Check]:
-    if not context.scalar_sums:
-        divides: Expr | None = None
-        for letter in context.letters:
-            whole = names.warp(letter) if context.has_warps else names.block(letter)
-            rest = Binary("==", mod(whole, names.registers(letter)), Int(0))
-            divides = rest if divides is None else Binary("&&", divides, rest)
-        assert divides is not None
-        yield Check(divides, "the micro-tiles fill the tile")
-    if context.has_warps and not context.scalar_sums:
-        m, n = context.letters
-        lanes = mul(names.lanes(m), names.lanes(n))
-        yield Check(Binary("==", lanes, Int(32)), "a warp's threads fill its tile")
+    m, n = context.letters
+    if context.by_fragments:
+        parts = (_divides(names.warp(x), names.instruction(x)) for x in (m, n))
+        yield Check(_both(*parts), "the fragments fill a warp's tile")
+        k = context.problem.k
+        yield Check(_divides(names.block(k), names.instruction(k)), "the steps fill the tile")
+    elif not context.scalar_sums:
+        whole = names.warp if context.has_warps else names.block
+        parts = (_divides(whole(x), names.registers(x)) for x in (m, n))
+        yield Check(_both(*parts), "the micro-tiles fill the tile")
+        if context.has_warps:
+            lanes = mul(names.lanes(m), names.lanes(n))
+            yield Check(Binary("==", lanes, Int(WARP)), "a warp's threads fill its tile")
     if not context.leaves_early:
-        yield Check(Binary("<=", THREADS, Int(1024)), "a block has at most 1024 threads")
+        yield Check(Binary("<=", THREADS, Int(MAX_THREADS)), "a block has at most 1024 threads")
+
+
+def _divides(whole: Expr, part: Expr) -> Expr:
+    return Binary("==", mod(whole, part), Int(0))
+
+
+def _both(first: Expr, second: Expr) -> Expr:
+    return Binary("&&", first, second)

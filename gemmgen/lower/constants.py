@@ -9,7 +9,8 @@ from typing import cast
 
 from gemmgen.expand.ring import rings
 from gemmgen.ir import names
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.atoms import TENSOR_ATOMS
+from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.simplify import div
@@ -19,7 +20,8 @@ from gemmgen.target import WARP
 
 def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
     """Every size that ``body`` (statements, checks, arrays) names, in the order of the ladder."""
-    found = (*_tile(context), *_warps(context), *_micro_tile(context), *_counts(context))
+    shares = _fragments(context) if context.by_fragments else _micro_tile(context)
+    found = (*_tile(context), *_warps(context), *shares, *_counts(context))
     used = names_in(body) | {THREADS.name}
     kept: list[Constant] = []
     for constant in reversed(found):
@@ -75,9 +77,22 @@ def _micro_tile(context: Context) -> Iterator[Constant]:
             yield Constant(names.piece(letter).name, width, None, note)
 
 
+def _fragments(context: Context) -> Iterator[Constant]:
+    """What an instruction multiplies, and how many of it a warp's tile has along each side."""
+    atom = TENSOR_ATOMS[contraction(context.kernel).atom]
+    problem = context.problem
+    for letter, side in ((problem.m, atom.m), (problem.n, atom.n), (problem.k, atom.k)):
+        name = names.instruction(letter).name
+        yield Constant(name, side, None, "what one instruction multiplies")
+    for letter in context.letters:
+        count = div(names.warp(letter), names.instruction(letter))
+        name = names.fragments(letter).name
+        yield Constant(name, context.axis(letter).pieces, count, "a warp's fragments")
+
+
 def _counts(context: Context) -> Iterator[Constant]:
     spread, note = context.kernel.spread, "threads along each side"
-    if not context.scalar_sums:
+    if not (context.scalar_sums or context.by_fragments):
         within = "of a warp" if context.has_warps else "of the block"
         for letter in context.letters:
             whole = names.warp(letter) if context.has_warps else names.block(letter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
@@ -16,6 +16,17 @@ from gemmgen.lower.types import computable, storable
 
 OUT, OLD = "out", "old"
 ELEMENT = Var("e")
+ByElement = Callable[[Expr], Expr]
+"""What belongs to number ``e`` of a run of neighbours."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a thread keeps for each of a run: its sum, and the number of the register that holds its
+    element of a vector, where those were read ahead of the rows."""
+
+    total: ByElement
+    register: ByElement = lambda e: e
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
@@ -23,11 +34,15 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
     if context.scalar_sums:
         at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
         if context.leaves_early:
-            return _one(context, node, {}, at)
+            return _one(context, node, ALONE, at)
         inside = all_of(*(context.inside(x, Var(x)) for x in context.letters))
-        body = _one(context, node, {}, at)
+        body = _one(context, node, ALONE, at)
         return (*_indices(context, {}, context.letters), *_if(inside, body))
     return _micro_tile(context, node)
+
+
+ALONE = Own(lambda _: Var("acc"))
+"""A thread with one sum."""
 
 
 def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
@@ -35,18 +50,15 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     inner = context.problem.c.contiguous
     (outer,) = (letter for letter in context.letters if letter != inner)
     registers: dict[str, Expr] = {outer: Var(f"reg_{outer}"), inner: Var(f"reg_{inner}")}
-    at: dict[str, Expr] = {outer: Var(outer), inner: Var(inner)}
     along_inner, node = _ahead_of_rows(context, node, inner, outer)
+
+    def register(e: Expr) -> Expr:
+        return add(registers[inner], e)
+
+    own = Own(lambda e: context.sum_at(registers | {inner: register(e)}), register)
     width = context.store_width(node)
     along = _indices(context, registers, (inner,), width)
-    if width == 1:
-        guard = context.inside(inner, Var(inner))
-        body = (*along, *_if(guard, _one(context, node, registers, at)))
-    else:
-        # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
-        guard = context.inside(inner, Var(inner)) if context.multiple(inner, width) else None
-        body = (*along, *_if(guard, _run(context, node, registers, at, inner)))
-    columns = _loop(registers[inner], inner, width, body)
+    columns = _loop(registers[inner], inner, width, (*along, *neighbours(context, node, own)))
     rows = _if(context.inside(outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
     return (*along_inner, _loop(registers[outer], outer, 1, body))
@@ -57,9 +69,16 @@ def _ahead_of_rows(
 ) -> tuple[tuple[Node, ...], Map]:
     """Reads of the vectors along ``inner``, such as ``bias[n]``, once and not again in each row:
     the reads, and the map with the registers in their place."""
-    vector = (Var(inner),)
+
+    def is_vector(expr: Expr) -> bool:
+        """Is it read along ``inner``, within the block's matrix?"""
+        if not isinstance(expr, Element):
+            return False
+        letters = tuple(i.name for i in expr.indices if isinstance(i, Var))
+        return context.problem.matrix(letters) == (inner,)
+
     tensors = dict.fromkeys(
-        e.buffer for e in walk(node.value) if isinstance(e, Element) and e.indices == vector
+        e.buffer for e in walk(node.value) if isinstance(e, Element) and is_vector(e)
     )
     if context.axis(outer).registers == 1:
         return (), node
@@ -77,11 +96,27 @@ def _ahead_of_rows(
         )
 
     def rule(expr: Expr) -> Expr | None:
-        if isinstance(expr, Element) and expr.indices == vector:
+        if isinstance(expr, Element) and is_vector(expr):
             return Element(f"{expr.buffer}_frag", (register,))
         return None
 
     return tuple(found), replace(node, value=transform(node.value, rule))
+
+
+def neighbours(
+    context: Context, node: Map, own: Own, first: tuple[Node, ...] = ()
+) -> tuple[Node, ...]:
+    """The run of ``store_width`` elements from the index that the variables of C's letters hold, in
+    a row of C; ``first`` is done where any of them exists."""
+    inner = context.problem.c.contiguous
+    at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
+    width = context.store_width(node)
+    if width == 1:
+        guard = context.inside(inner, Var(inner))
+        return _if(guard, (*first, *_one(context, node, own, at)))
+    # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
+    guard = context.inside(inner, Var(inner)) if context.multiple(inner, width) else None
+    return _if(guard, (*first, *_run(context, node, own, at, inner)))
 
 
 def _loop(register: Expr, letter: str, by: int, body: tuple[Node, ...]) -> For:
@@ -110,9 +145,7 @@ def _if(condition: Expr | None, body: tuple[Node, ...]) -> tuple[Node, ...]:
     return body if condition is None else (If(condition, body),)
 
 
-def _one(
-    context: Context, node: Map, registers: dict[str, Expr], at: dict[str, Expr]
-) -> tuple[Node, ...]:
+def _one(context: Context, node: Map, own: Own, at: dict[str, Expr]) -> tuple[Node, ...]:
     """One element: read what the expression needs, compute, store."""
     letters = context.buffer(node.dst).layout.order
     target = context.at(node.dst, letters, at)
@@ -123,7 +156,7 @@ def _one(
         body.append(Define(OLD, _if_beta(old), "float"))
         value = _with_old(value, node.dst, Var(OLD))
     spelling = Spelling()
-    value = spelling.spell(_bound(context, value, registers, at, None))
+    value = spelling.spell(_bound(context, value, own, Int(0), at, None))
     result = storable(value, context.buffer(node.dst).dtype)
     return (*body, *spelling.defines, Assign(target, result))
 
@@ -131,7 +164,7 @@ def _one(
 def _run(
     context: Context,
     node: Map,
-    registers: dict[str, Expr],
+    own: Own,
     at: dict[str, Expr],
     inner: str,
 ) -> tuple[Node, ...]:
@@ -152,11 +185,10 @@ def _run(
         value = _with_old(value, node.dst, computable(Element(OLD, (ELEMENT,)), dtype))
     spelling = Spelling()
     here = at | {inner: add(at[inner], ELEMENT)}
-    there = registers | {inner: add(registers[inner], ELEMENT)}
     guard = None
     if not (context.is_whole(inner) or context.multiple(inner, width)):
         guard = context.inside(inner, here[inner])
-    result = spelling.spell(_bound(context, value, there, here, guard))
+    result = spelling.spell(_bound(context, value, own, ELEMENT, here, guard))
     each = (*spelling.defines, Assign(Element(OUT, (ELEMENT,)), storable(result, dtype)))
     body.append(For(ELEMENT.name, Int(0), Int(width), Int(1), each, unroll=True))
     body.extend(_guarded_run(context, node, inner, at, OUT, memory, into=False))
@@ -206,20 +238,21 @@ def _with_old(value: Expr, tensor: str, old: Expr) -> Expr:
 def _bound(
     context: Context,
     value: Expr,
-    registers: dict[str, Expr],
+    own: Own,
+    e: Expr,
     at: dict[str, Expr],
     guard: Expr | None,
 ) -> Expr:
-    """The expression at one element: sums, tensors and indices put in; reads guarded if asked."""
+    """The expression at one element: sum, tensors and indices put in; reads guarded if asked."""
 
     def rule(expr: Expr) -> Expr | None:
         match expr:
             case Var("acc"):
-                return context.sum_at(registers)
-            case Var(name) if name in at:
-                return Call("float", (at[name],))
+                return own.total(e)
+            case Var(name) if name in context.named:
+                return Call("float", (at.get(name, expr),))
             case Element(tensor, (Var(name),)) if name == f"reg_{context.problem.c.contiguous}":
-                return Element(tensor, (registers[context.problem.c.contiguous],))
+                return Element(tensor, (own.register(e),))
             case Element(tensor, indices) if tensor not in (OLD, "acc"):
                 letters = tuple(i.name for i in indices if isinstance(i, Var))
                 inner = context.problem.c.contiguous

@@ -45,8 +45,8 @@ from gemmgen.ir.lowered import (
     Wait,
 )
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
-from gemmgen.ir.simplify import add, simplify
-from gemmgen.lower import asynchronous, contraction, copies, epilogue, split
+from gemmgen.ir.simplify import add, div, mul, simplify
+from gemmgen.lower import asynchronous, contraction, copies, epilogue, split, tensor_core
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
@@ -65,16 +65,15 @@ def lower(expanded: ExpandedProgram) -> LoweredProgram:
     return LoweredProgram(kernels, _temporaries(program))
 
 
-def _temporaries(program: Program) -> tuple[tuple[str, tuple[str, str]], ...]:
+def _temporaries(program: Program) -> tuple[str, ...]:
     if len(program.kernels) == 1:
         return ()
     final = next(s for s in program.main.body if isinstance(s, Map))
-    row, column = program.main.buffer(final.dst).letters
-    return ((final.dst, (row, column)),)
+    return (final.dst,)
 
 
 def _kernel(context: Context) -> LoweredKernel:
-    shared = tuple(_shared(b) for b in context.kernel.buffers if b.space is Space.SHARED)
+    shared = tuple(_shared(context, b) for b in context.kernel.buffers if b.space is Space.SHARED)
     total = sum(array.bytes for array in shared)
     laid = total + sum(-array.bytes % ACCESS for array in shared[:-1])
     is_static = laid <= STATIC_SHARED
@@ -102,16 +101,27 @@ def _kernel(context: Context) -> LoweredKernel:
     )
 
 
-def _shared(buffer: Buffer) -> SharedArray:
+def _shared(context: Context, buffer: Buffer) -> SharedArray:
     layout = buffer.layout
     sizes = [buffer.extent(letter) for letter in layout.order]
-    shape: list[Expr] = [names.block(letter) for letter in layout.order]
+    shape = [_extent(context, buffer, letter) for letter in layout.order]
     sizes[-1] += layout.pad
     shape[-1] = add(shape[-1], Int(layout.pad))
     if layout.stages > 1:
         sizes.insert(0, layout.stages)
         shape.insert(0, Int(layout.stages))
-    return SharedArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), buffer.origins)
+    aligned = 32 if context.by_fragments else 16
+    return SharedArray(
+        buffer.name, buffer.dtype, tuple(shape), tuple(sizes), buffer.origins, aligned
+    )
+
+
+def _extent(context: Context, buffer: Buffer, letter: str) -> Expr:
+    """The whole tile's extent; of a slice, a piece for each warp."""
+    if buffer.extent(letter) == context.step(letter):
+        return names.block(letter)
+    warps = div(names.block(letter), names.warp(letter))
+    return mul(warps, names.instruction(letter))
 
 
 def _copies_together(context: Context) -> bool:
@@ -138,6 +148,8 @@ def _arrays(context: Context) -> tuple[Node, ...]:
 
 
 def _registers(context: Context, buffer: Buffer) -> Node:
+    if context.by_fragments:
+        return tensor_core.array(context, buffer)
     if buffer.name == "acc":
         if context.scalar_sums:
             return Define("acc", Float(0.0), "float", mutable=True)
@@ -187,11 +199,14 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
         case Await(pending):
             return (Wait(pending),)
         case Fetch():
-            return copies.fetch(context, node)
+            by = tensor_core if context.by_fragments else copies
+            return by.fetch(context, node)
         case Multiply():
-            return contraction.multiply(context, node)
+            by = tensor_core if context.by_fragments else contraction
+            return by.multiply(context, node)
         case Map():
-            return (Block("the epilogue", node.origins, epilogue.store(context, node)),)
+            by = tensor_core if context.by_fragments else epilogue
+            return (Block("the epilogue", node.origins, by.store(context, node)),)
         case Sync():
             return (Barrier(),)
         case HandOver():

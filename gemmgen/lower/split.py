@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gemmgen.ir import names
+from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import DType, widths
 from gemmgen.ir.expanded import CountIn, Gather, HandOver, Sharers
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
@@ -35,6 +36,7 @@ from gemmgen.lower.context import (
     WORKSPACE,
     Context,
 )
+from gemmgen.target import WARP
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
@@ -43,6 +45,8 @@ LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
 PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
 ELEMENT = Var("e")
+REGISTERS = WMMA.m * WMMA.n // WARP
+"""A lane's sums of one fragment."""
 IN_FLIGHT = 16
 """Loads that a thread has under way while it adds parts: more of them take registers, fewer leave
 the memory idle."""
@@ -130,6 +134,7 @@ def gather(context: Context, node: Gather) -> tuple[Node, ...]:
 def piece_width(context: Context) -> int:
     """Sums that move at once: as many as a row of the micro-tile has neighbours for."""
     registers = context.axis(context.letters[1]).registers
+    registers = REGISTERS if context.by_fragments else registers
     return max(w for w in (1, *widths(_dtype(context))) if registers % w == 0)
 
 
@@ -188,6 +193,8 @@ def _over_pieces(context: Context, width: int, body: Body) -> tuple[Node, ...]:
     mine = mul(TID, Int(width))
     if context.scalar_sums:
         return body(Var("acc"), mine)
+    if context.by_fragments:
+        return _over_fragments(context, width, body, mine)
     m, n = context.letters
     row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
     number = add(mul(row, names.registers(n)), column)
@@ -195,3 +202,25 @@ def _over_pieces(context: Context, width: int, body: Body) -> tuple[Node, ...]:
     inner = (place, *body(Element("acc", (row, column)), OFFSET))
     columns = For(column.name, Int(0), names.registers(n), Int(width), inner, unroll=True)
     return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)
+
+
+def _over_fragments(context: Context, width: int, body: Body, mine: Expr) -> tuple[Node, ...]:
+    """The same for a lane's registers of its warp's fragments: which sums these are does not matter,
+    since a lane of another block has the same ones."""
+    m, n = context.letters
+    row, column, register = Var(f"frag_{m}"), Var(f"frag_{n}"), Var("reg")
+    fragment = add(mul(row, names.fragments(n)), column)
+    number = add(mul(fragment, Int(REGISTERS)), register)
+    place = Define(OFFSET.name, add(mul(number, THREADS), mine))
+    node: Node = For(
+        register.name,
+        Int(0),
+        Int(REGISTERS),
+        Int(width),
+        (place, *body(Element("acc", (row, column, register)), OFFSET)),
+        unroll=True,
+    )
+    for variable, letter in ((column, n), (row, m)):
+        stop = names.fragments(letter)
+        node = For(variable.name, Int(0), stop, Int(1), (node,), unroll=True)
+    return (node,)

@@ -32,7 +32,7 @@ class DoubleBuffer:
         bare="shared",
         arguments=(ArgumentSpec("stages", maximum=16, default=2, identity=1),),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block")
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block", "tensor_core")
 
     buffers: tuple[Fact, ...]
     said: Said = field(compare=False)

@@ -18,6 +18,7 @@ from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
 from gemmgen.passes.split_k import SplitK
 from gemmgen.passes.swizzle import Swizzle
+from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.passes.tile import Tile
 from gemmgen.passes.unroll import Unroll
 from gemmgen.passes.vectorize import Vectorize
@@ -30,6 +31,7 @@ LADDER = (
     CacheShared,
     WarpTile,
     RegisterBlock,
+    TensorCore,
     Vectorize,
     Pad,
     Swizzle,

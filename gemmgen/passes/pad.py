@@ -29,7 +29,7 @@ class Pad:
         operands=("a", "b"),
         arguments=(ArgumentSpec("by", minimum=0, maximum=1024, required=True, identity=0),),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize")
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "tensor_core", "vectorize")
 
     pads: tuple[Fact, ...]
     said: Said = field(compare=False)

@@ -56,7 +56,7 @@ class Swizzle:
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (
-        *("tile", "cache_shared", "warp_tile", "register_block", "vectorize", "pad"),
+        *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core", "vectorize", "pad"),
     )
 
     wishes: tuple[Wish, ...]
@@ -91,6 +91,13 @@ def _permute(kernel: Kernel, wish: Wish) -> Kernel:
             hint=f"add cache_shared {tensor}, or remove the line",
         )
     tile = kernel.buffer(name)
+    if kernel.spread.group > 1:
+        raise Refusal(
+            f"swizzle {tensor}: tensor_core loads lines that lie a fixed distance apart",
+            at=wish.operand.span,
+            notes=("a swizzle moves the chunks of some lines, and no address names them",),
+            hint=f"pad {tensor} by={wide_access(kernel, tile)} spreads the lines over the banks",
+        )
     if tile.layout.pad:
         raise Refusal(
             f"swizzle {tensor}: its rows are padded already",

@@ -4,7 +4,9 @@
 fours, ``k=1`` writes one, the tile's whole length all of them, which is also what happens without
 the directive where threads have micro-tiles.  Fewer steps are shorter code, with more branches.
 ``tile_k=4`` is the loop over tiles: it takes rounds of 4 tiles, in which the number of a tile's
-stage is a constant, and addresses in shared memory with it; the last round may end early.
+stage is a constant, and addresses in shared memory with it; the last round may end early.  Rounds
+beyond some 2,000 multiply-adds of a thread lose more than they gain: the code no longer fits where
+a multiprocessor keeps it.  ``explain`` shows its size.
 
     pipeline k by 8
       loop k
@@ -30,8 +32,8 @@ from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 MOST_FMAS = 32768
-"""Multiply-adds of a thread that ``tile_k`` may write out: half a MiB of instructions, which is
-several times what a multiprocessor keeps at hand."""
+"""Multiply-adds of a thread that ``tile_k`` may write out: half a MiB of instructions.  Measured on
+an NVIDIA H200, 8,192 of them (142 KiB) already take 2.4 times as long as 1,024."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Unroll:
             ArgumentSpec("tile_<k>", maximum=64, identity=1),
         ),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block", "double_buffer")
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "register_block", "tensor_core", "double_buffer"),
+    )
 
     steps: int
     tiles: int
@@ -94,9 +98,10 @@ class Unroll:
 
     def _check_steps(self, kernel: Kernel, pipeline: Pipeline) -> None:
         k, step, steps = self.letter, pipeline.step, self.steps
+        unit = pipeline.consume[0].step
         ahead = [b.name for b in kernel.buffers if _alternates(b)]
-        legal = [n for n in range(1, step + 1) if step % n == 0]
-        legal = [n for n in legal if n % 2 == 0 or n == step or not ahead]
+        legal = [n for n in range(unit, step + 1, unit) if step % n == 0]
+        legal = [n for n in legal if n // unit % 2 == 0 or n == step or not ahead]
         nearest = max((n for n in legal if n <= steps), default=legal[0])
         hint = f"{k}={nearest}, all of it" if nearest == step else f"{k}={nearest}, or {k}={step}"
         if step % steps:
@@ -104,6 +109,13 @@ class Unroll:
                 f"unroll {k}={steps} does not divide the tile of {k}",
                 at=self.said.place(k),
                 notes=(f"the tile has {k}={step}, and {step} % {steps} = {step % steps}",),
+                hint=hint,
+            )
+        if steps % unit:
+            raise Refusal(
+                f"unroll {k}={steps} is no whole number of tensor_core's steps",
+                at=self.said.place(k),
+                notes=(f"one takes {unit} terms, and {steps} % {unit} = {steps % unit}",),
                 hint=hint,
             )
         if steps not in legal:

@@ -41,7 +41,9 @@ class Vectorize:
         hops=(("a", ("global", "shared")), ("b", ("global", "shared")), ("c", ("global",))),
         arguments=(ArgumentSpec("width", required=True, maximum=16, identity=1),),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core"),
+    )
 
     widths: tuple[Fact, ...]
     said: Said = field(compare=False)
@@ -106,11 +108,19 @@ def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> str | None
     tensor = fact.operand.tensor
     if copy.src == tensor:
         return "global"
-    return "shared" if copy.src == f"{tensor}_shared" else None
+    by_fragments = kernel.spread.group > 1  # whose loads are wide by themselves
+    return "shared" if copy.src == f"{tensor}_shared" and not by_fragments else None
 
 
 def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: Fact) -> Refusal:
     tensor, hop = fact.operand.tensor, fact.operand.hop
+    if hop == "shared" and kernel.spread.group > 1:
+        return Refusal(
+            f"{tensor}.shared has one width: tensor_core loads fragments by an instruction of "
+            "its own",
+            at=fact.operand.span,
+            hint=f"vectorize {tensor}.global width={fact.value}",
+        )
     if hop == "shared":
         return Refusal(
             f"{tensor} has no hop from shared memory to registers",

@@ -2,7 +2,7 @@
 
 The warp's 32 threads then share few rows and few columns, so that a warp's read of a fragment
 touches few distinct shared-memory words.  With ``register_block`` the threads of a warp must fill
-it: (m / reg.m) * (n / reg.n) = 32.
+it: (m / reg.m) * (n / reg.n) = 32.  With ``tensor_core`` the warp owns it as a whole.
 
     register acc[m=64, n=64] f32 spread m=1x1x64x1 n=1x1x64x1 x=n
 ==> warp_tile m=32 n=16
@@ -40,6 +40,8 @@ class WarpTile:
     sizes: tuple[tuple[str, int], ...]
     registers: tuple[tuple[str, int], ...] | None
     """The micro-tile of ``register_block``, without which 32 threads can't fill a warp's tile."""
+    together: bool
+    """Do a warp's lanes own its tile together (``tensor_core``), whatever its size?"""
     said: Said = field(compare=False)
 
     @staticmethod
@@ -48,11 +50,13 @@ class WarpTile:
         sizes = tuple((letter, said.integer(letter) or 1) for letter in letters)
         block = Said.of(schedule, "register_block")
         registers = block and tuple((letter, block.integer(letter) or 1) for letter in letters)
-        return WarpTile(sizes, registers, said)
+        together = Said.of(schedule, "tensor_core") is not None
+        return WarpTile(sizes, registers, together, said)
 
     def apply(self, program: Program) -> Program:
         tile = {a.letter: a.extent for a in program.main.spread.axes}
-        self._check_registers(tile)
+        if not self.together:
+            self._check_registers(tile)
 
         def deal(acc: Buffer) -> Buffer:
             assert acc.spread is not None
@@ -64,7 +68,6 @@ class WarpTile:
 
     def _axis(self, axis: AxisSpread, size: int, tile: dict[str, int]) -> AxisSpread:
         if axis.extent % size:
-            assert self.registers is not None
             raise Refusal(
                 f"warp_tile {axis.letter}={size} does not divide the tile",
                 at=self.said.place(axis.letter),
@@ -72,9 +75,18 @@ class WarpTile:
                     f"the tile has {axis.letter}={axis.extent}, "
                     f"and {axis.extent} % {size} = {axis.extent % size}",
                 ),
-                hint=self._fitting(tile, dict(self.registers)),
+                hint=self._dividing(axis, size, tile),
             )
         return replace(axis, warps=axis.extent // size, lanes=size)
+
+    def _dividing(self, axis: AxisSpread, size: int, tile: dict[str, int]) -> str:
+        if self.registers is not None:
+            return self._fitting(tile, dict(self.registers))
+        whole = -(-axis.extent // size) * size
+        sizes = (d for d in range(min(size, axis.extent), 0, -1) if axis.extent % d == 0)
+        fitting = next((d for d in sizes if d % 16 == 0), None)
+        longer = f"tile {axis.letter}={whole}"
+        return f"{axis.letter}={fitting}, or {longer}" if fitting else longer
 
     def _check_registers(self, tile: dict[str, int]) -> None:
         (m, rows), (n, columns) = self.sizes
@@ -87,7 +99,7 @@ class WarpTile:
             if share:
                 hint = f"add register_block {m}={share[m]} {n}={share[n]}"
             raise Refusal(
-                "warp_tile needs register_block: 32 threads must fill a warp's tile",
+                "warp_tile needs register_block or tensor_core: 32 threads must fill a warp's tile",
                 at=self.said.span,
                 notes=(f"{rows} x {columns} = {rows * columns} elements for 32 threads",),
                 hint=hint,

@@ -68,6 +68,7 @@ EXAMPLES = {
     "cache_shared": "cache_shared A[k, m] B",
     "warp_tile": "warp_tile m=64 n=32",
     "register_block": "register_block m=8 n=8",
+    "tensor_core": "tensor_core via=wmma",
     "vectorize": "vectorize A B C width=4",
     "pad": "pad A by=4",
     "swizzle": "swizzle A by=4 every=4 chunk=8",
@@ -82,7 +83,6 @@ EXAMPLES = {
 """What a statement looks like, for hints."""
 
 LATER = {
-    "tensor_core": "the contraction is by `register_block` and fused multiply-adds for now",
     "persistent": "remove the line: a block computes one tile",
     "cluster": "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",
     "warp_specialize": "`double_buffer A B` overlaps copies and arithmetic within each warp",

@@ -55,7 +55,7 @@ class Finding:
     ``name`` is the tensor's or the shared array's, ``index`` the element's (row, column; as many
     as the array has), outside the shape where the access is; both are empty where the mistake
     concerns none.  ``bytes`` is the size of the access.  ``other`` is the access that it conflicts
-    with, in a race, of two owners, at a divergent barrier or within a divergent warp, or the
+    with, in a race, of two owners, at a divergent barrier, within a divergent warp, or the
     asynchronous copy that is under way.  ``declared`` is what the comment over a shared array's
     declaration cites.
     """

@@ -40,6 +40,9 @@ extern "C" void gg_warp_barrier(int line);
 // twice more.
 #define GG_DEPOSIT 128
 extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size, int line);
+extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
+                                 bool a_by_rows, bool b_by_rows, int line);
+extern "C" void gg_begin_fragment(const void *first, long long pitch, int line);
 
 struct GgIndex {
   unsigned x, y, z;
@@ -50,6 +53,7 @@ extern const GgIndex threadIdx, blockIdx, blockDim, gridDim;
 
 union GgArgument {
   int integer;
+  long long wide;
   float real;
   double precise;
   void *pointer;
@@ -126,6 +130,58 @@ inline T gg_shuffle_down(T value, int delta, int line = __builtin_LINE()) {
   const unsigned lane = gg_lane() + (static_cast<unsigned>(delta) & 31);
   return gg_value_of(value, lane < 32 ? lane : gg_lane(), line);
 }
+
+// WMMA.  A lane holds half a line of a fragment: 8 of its 16 neighbours in memory; of sums, half a
+// row.
+struct alignas(16) GgHalfLine {
+  unsigned words[4];
+};
+template <int registers>
+inline void gg_wmma_load(unsigned (&fragment)[registers], const unsigned short *source, int pitch,
+                         int line) {
+  gg_begin_fragment(source, 2LL * pitch, line);
+  const unsigned short *half = source + gg_lane() / 2 * pitch + gg_lane() % 2 * 8;
+  const GgHalfLine read = *reinterpret_cast<const GgHalfLine *>(half);
+  for (int i = 0; i < registers; ++i) fragment[i] = read.words[i % 4];
+}
+#define GG_WMMA_LOAD(side, layout, type, registers)                                             \
+  inline void gg_wmma_load_##side##_##layout##_##type(unsigned (&fragment)[registers],          \
+                                                      const unsigned short *source, int pitch,  \
+                                                      int line = __builtin_LINE()) {            \
+    gg_wmma_load(fragment, source, pitch, line);                                                \
+  }
+#define GG_WMMA_MULTIPLY(a_layout, b_layout, type, registers)                                   \
+  inline void gg_wmma_multiply_##a_layout##_##b_layout##_##type(                                \
+      float (&sum)[8], const unsigned (&a)[registers], const unsigned (&b)[registers],          \
+      int line = __builtin_LINE()) {                                                            \
+    constexpr bool is_f16 = registers == 8;                                                     \
+    constexpr bool a_by_rows = #a_layout[0] == 'r', b_by_rows = #b_layout[0] == 'r';            \
+    gg_warp_multiply(sum, a, b, is_f16, a_by_rows, b_by_rows, line);                            \
+  }
+#define GG_WMMA(type, registers)                     \
+  GG_WMMA_LOAD(a, row, type, registers)              \
+  GG_WMMA_LOAD(a, col, type, registers)              \
+  GG_WMMA_LOAD(b, row, type, registers)              \
+  GG_WMMA_LOAD(b, col, type, registers)              \
+  GG_WMMA_MULTIPLY(row, row, type, registers)        \
+  GG_WMMA_MULTIPLY(row, col, type, registers)        \
+  GG_WMMA_MULTIPLY(col, row, type, registers)        \
+  GG_WMMA_MULTIPLY(col, col, type, registers)
+GG_WMMA(f16, 8)
+GG_WMMA(bf16, 4)
+inline void gg_wmma_store_row(float *target, const float (&sum)[8], int pitch,
+                              int line = __builtin_LINE()) {
+  gg_begin_fragment(target, 4LL * pitch, line);
+  float *half = target + gg_lane() / 2 * pitch + gg_lane() % 2 * 8;
+  for (int i = 0; i < 8; ++i) half[i] = sum[i];
+}
+inline void gg_wmma_store_col(float *target, const float (&sum)[8], int pitch,
+                              int line = __builtin_LINE()) {
+  gg_begin_fragment(target, 4LL * pitch, line);
+  float *first = target + gg_lane() % 2 * 8 * pitch + gg_lane() / 2;
+  for (int i = 0; i < 8; ++i) first[i * pitch] = sum[i];
+}
+
 #endif
 
 // cp.async, of which copies.cpp keeps account.

@@ -2,9 +2,10 @@
 //
 //   runner.cpp  launches: blocks one after another, threads in an order, barriers
 //   fibers.cpp  one fiber for each thread of a block
-//   warp.cpp    where the lanes of a warp meet
-//   blocks.cpp  what several blocks count and add to
 //   copies.cpp  asynchronous copies
+//   warp.cpp    where the lanes of a warp meet
+//   tensor.cpp  what a warp's tensor core multiplies
+//   blocks.cpp  what several blocks count and add to
 //   memory.cpp  buffers between guard pages, shared memory
 //   request.cpp what is asked on standard input and answered on standard output
 //   faults.cpp  what is found wrong, and what ends a run
@@ -64,7 +65,7 @@ struct ArgumentHead {
 constexpr unsigned MAX_RANK = 6;
 
 // What a kernel may touch of a buffer: `shape` elements whose neighbours along each dimension are
-// `strides` bytes apart, the last dimension contiguous.
+// `strides` bytes apart, the longest first; the last dimension is contiguous.
 struct Tensor {
   uint32_t buffer, rank;
   uint32_t readable;  // 0: what it holds before the launch means nothing

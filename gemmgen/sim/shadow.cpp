@@ -215,6 +215,7 @@ void end_copy(size_t offset, size_t bytes) {
     Cell &cell = shared_cells[(offset + word) / word_bytes];
     cell.under_way = 0;
     cell.written = state.interval;
+    cell.write_epoch = state.epoch[state.thread];
   }
 }
 

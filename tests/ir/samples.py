@@ -122,6 +122,30 @@ kernel gemm
   C = alpha * acc + beta * C[m, n]
 """
 
+TENSOR = """\
+program C[m, n] = A[m, k] * B[k, n]
+kernel gemm
+  work m=64 n=32
+  global A[m, k] f16
+  global B[k, n] f16
+  global C[m, n] f32
+  shared A_shared[m=64, k=32] f16 pad=8
+  shared B_shared[k=32, n=32] f16 pad=8
+  register A_frag[m=64, k=16] f16 spread m=2x2x1x16 k=1x1x1x16 x=n group=32
+  register B_frag[n=32, k=16] f16 spread n=1x2x1x16 k=1x1x1x16 x=n group=32
+  shared acc_shared[m=32, n=32] f32 pad=8
+  register acc[m=64, n=32] f32 spread m=2x2x1x16 n=1x2x1x16 x=n group=32
+  init acc
+  pipeline k by 32
+    produce A_shared = A
+    produce B_shared = B
+    loop k step=16
+      A_frag = A_shared
+      B_frag = B_shared
+      acc += A_frag * B_frag atom=wmma
+  C = alpha * acc + beta * C[m, n] width=4 through=acc_shared
+"""
+
 PROGRAMS = {
     "naive": NAIVE,
     "unfused": UNFUSED,
@@ -129,4 +153,5 @@ PROGRAMS = {
     "transposed": TRANSPOSED,
     "halves": HALVES,
     "unrolled": UNROLLED,
+    "tensor": TENSOR,
 }

@@ -110,7 +110,8 @@ def buffers(draw: st.DrawFn, name: str) -> Buffer:
     layout = Layout(order, draw(st.integers(0, 8)), draw(st.integers(1, 4)), swizzle)
     shape = tuple((letter, draw(sizes)) for letter in letters)
     axes = tuple(AxisSpread(x, *(draw(sizes) for _ in range(4))) for x in letters)
-    spread = Spread(axes, letters[0]) if draw(st.booleans()) else None
+    group = draw(st.sampled_from((1, 32)))
+    spread = Spread(axes, letters[0], group) if draw(st.booleans()) else None
     return Buffer(name, space, "f32", shape, layout, spread, draw(origins))
 
 
@@ -122,15 +123,11 @@ copies = st.builds(
     st.just("registers"),
     origins,
 )
+atoms = st.sampled_from(("fma", "wmma"))
 orders = st.sampled_from(("rows", "serpentine", "zigzag"))
-contracts = st.builds(Contract, names, names, names, orders, st.just("fma"), origins)
-loops = st.builds(
-    Loop,
-    names,
-    st.lists(copies | contracts, min_size=1, max_size=3).map(tuple),
-    st.integers(0, 8),
-    origins,
-)
+contracts = st.builds(Contract, names, names, names, orders, atoms, origins)
+operations = st.lists(copies | contracts, min_size=1, max_size=3).map(tuple)
+loops = st.builds(Loop, names, operations, st.integers(0, 8), origins, st.sampled_from((1, 16)))
 pipelines = st.builds(
     Pipeline,
     names,
@@ -140,7 +137,9 @@ pipelines = st.builds(
     st.integers(1, 8),
     origins,
 )
-maps = st.builds(Map, st.just("OUT"), expressions(), st.sampled_from((1, 2, 4)), origins)
+widths = st.sampled_from((1, 2, 4))
+through = st.sampled_from((None, "acc_shared"))
+maps = st.builds(Map, st.just("OUT"), expressions(), widths, origins, through)
 statements = st.one_of(st.builds(Init, names), copies, contracts, loops, pipelines, maps)
 
 

@@ -10,7 +10,7 @@ from gemmgen.ir.nodes import Layout
 from gemmgen.ir.text import parse_program
 from gemmgen.ir.verify import FORM, USE, IRError, verify
 
-from .samples import FAST, NAIVE, PROGRAMS, TRANSPOSED, UNFUSED, UNROLLED
+from .samples import FAST, NAIVE, PROGRAMS, TENSOR, TRANSPOSED, UNFUSED, UNROLLED
 
 SHARED_A = "shared A_shared[k=8, m=128] f32 pad=4 stages=2"
 PLANTED = [
@@ -75,6 +75,26 @@ PLANTED = [
     ("types_change_on_the_way_to_a_fragment", NAIVE, "acc[m=8, n=32] f32", "acc[m=8, n=32] f64"),
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + bias[m])"),
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + gamma)"),
+    (
+        "fragments_are_dealt_like_the_accumulator",
+        TENSOR,
+        "k=1x1x1x16 x=n group=32",
+        "k=1x1x1x16 x=n",
+    ),
+    ("declared_buffers_are_used", TENSOR, " through=acc_shared", ""),
+    ("atoms_find_their_pieces", TENSOR, " atom=wmma", ""),
+    ("atoms_find_their_pieces", TENSOR, "loop k step=16", "loop k step=8"),
+    ("atoms_find_their_pieces", TENSOR, " group=32", ""),
+    ("atoms_find_their_pieces", TENSOR, "n=1x2x1x16", "n=1x1x2x16"),
+    (
+        "atoms_find_their_pieces",
+        TENSOR,
+        "k=16] f16 spread m=2x2x1x16 k=1x1x1x16",
+        "k=8] f16 spread m=2x2x1x16 k=1x1x1x8",
+    ),
+    ("fragments_lie_in_aligned_lines", TENSOR, "k=32] f16 pad=8", "k=32] f16 pad=4"),
+    ("sums_leave_through_shared_memory", TENSOR, "acc_shared[m=32", "acc_shared[m=16"),
+    ("sums_leave_through_shared_memory", NAIVE, "C[m, n]\n", "C[m, n] through=acc\n"),
 ]
 
 

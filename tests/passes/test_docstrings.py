@@ -18,6 +18,12 @@ GIVEN: dict[str, list[str]] = {
     "cache_shared": ["tile m=16 n=16 k=8"],
     "warp_tile": ["tile m=64 n=64 k=8", "register_block m=4 n=4"],
     "register_block": ["tile m=16 n=16"],
+    "tensor_core": [
+        "dtype A=f16 B=f16",
+        "tile m=32 n=32 k=16",
+        "cache_shared A B",
+        "warp_tile m=16 n=32",
+    ],
     "vectorize": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "register_block m=4 n=4"],
     "pad": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
     "swizzle": ["tile m=64 n=16 k=16", "cache_shared A[k, m]", "register_block m=4 n=4"],

@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from gemmgen import reference
+from gemmgen.formats import Stored, poison, stored
 from gemmgen.interface import Interface, MultipleOf, Param
+from gemmgen.ir.build import problem_of
+from gemmgen.ir.dtypes import SINGLE, Types
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.reference import F32, Comparison
 from gemmgen.schedule.model import Schedule
@@ -60,10 +63,17 @@ IN_ORDER = Summation()
 
 
 @functools.lru_cache(maxsize=128)
-def inputs(m: int, n: int, k: int, summation: Summation = IN_ORDER) -> tuple[reference.Inputs, F32]:
+def inputs(
+    m: int, n: int, k: int, summation: Summation = IN_ORDER, types: Types = SINGLE
+) -> tuple[reference.Inputs, F32]:
     """Zero-mean A, B and C, and the product of A and B summed in the kernel's order."""
-    drawn = reference.normal(m, n, k, seed=m + 3 * n + 7 * k)
+    drawn = reference.normal(m, n, k, seed=m + 3 * n + 7 * k, types=types)
     return drawn, summation.sums(drawn.a, drawn.b)
+
+
+def types_of(kernel: Emitted) -> Types:
+    """The element types of its matrices and sums."""
+    return problem_of(kernel.schedule).types
 
 
 def check(kernel: Emitted, call: Call, want: Want | None = None, text: str = "") -> None:
@@ -76,7 +86,7 @@ def check(kernel: Emitted, call: Call, want: Want | None = None, text: str = "")
 def run(kernel: Emitted, call: Call, want: Want | None = None, text: str = "") -> Comparison:
     """``kernel`` (or ``text``, with its interface) on zero-mean inputs, compared in every bit."""
     launch = Launch(kernel, call)
-    drawn, acc = inputs(call.m, call.n, call.k, Summation.of(kernel.schedule))
+    drawn, acc = inputs(call.m, call.n, call.k, Summation.of(kernel.schedule), types_of(kernel))
     if kernel.schedule.epilogue is None:
         # With beta = 0 the old C counts as zeros, so that -0 + 0 = 0.
         old = drawn.c if call.beta else np.zeros_like(drawn.c)
@@ -108,13 +118,13 @@ class Launch:
     arguments: dict[str, Argument] = field(default_factory=dict)
     operands: dict[str, F32] = field(default_factory=dict)
     memories: dict[str, Matrix] = field(default_factory=dict)
-    before: dict[str, F32] = field(default_factory=dict)
+    before: dict[str, Stored] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         gemm, call = self.kernel.schedule.gemm, self.call
         self.row, self.column, k = roles(gemm)
         sizes = self.sizes = {self.row: call.m, self.column: call.n, k: call.k}
-        drawn, _ = inputs(call.m, call.n, call.k)
+        drawn, _ = inputs(call.m, call.n, call.k, types=types_of(self.kernel))
         held = {
             gemm.a.tensor: (drawn.a, (self.row, k)),
             gemm.b.tensor: (drawn.b, (k, self.column)),
@@ -126,7 +136,7 @@ class Launch:
             elif param.kind == "tensor" and param.name in held:
                 values, letters = held[param.name]
                 ordered = values if letters == param.indices else values.T
-                self._matrix(param, np.ascontiguousarray(ordered))
+                self._matrix(param, stored(np.ascontiguousarray(ordered), param.dtype))
             elif param.kind == "tensor":
                 self._own(param, tuple(sizes[x] for x in param.indices))
             elif param.kind == "scalar":
@@ -150,19 +160,21 @@ class Launch:
         self.arguments[param.name] = at_the_end(values)
         self.operands[param.name] = values[:, None] if param.indices == (self.row,) else values
 
-    def _matrix(self, param: Param, values: F32) -> None:
+    def _matrix(self, param: Param, values: Stored) -> None:
         name = param.name
         pitch = self._pitch(name, values.shape[1])
         if self.call.tight and len(values):
-            rows = np.full((len(values), pitch), np.nan, np.float32)
+            rows = poison(len(values) * pitch, param.dtype).reshape(-1, pitch)
             rows[:, : values.shape[1]] = values
             view = at_the_end(rows)[:, : values.shape[1]]
             self.arguments[name] = view
-            self.memories[name] = Matrix(view, view, 0, pitch)
+            self.memories[name] = Matrix(view, view, 0, (pitch, 1), param.dtype)
         else:
             hidden = param.written and self.call.beta == 0 and self._hides_c()
             matrix = (
-                Matrix.poisoned(*values.shape, pitch) if hidden else Matrix.holding(values, pitch)
+                Matrix.poisoned(*values.shape, pitch, dtype=param.dtype)
+                if hidden
+                else Matrix.holding(values, pitch, dtype=param.dtype)
             )
             self.arguments[name] = matrix.view
             self.memories[name] = matrix
@@ -186,7 +198,11 @@ class Launch:
         gemm = self.kernel.schedule.gemm
         name = gemm.c.tensor
         ordered = wanted if gemm.c.indices == (self.row, self.column) else wanted.T
-        result = reference.compare(self.memories[name].view, np.ascontiguousarray(ordered))
+        result = reference.compare(
+            self.memories[name].view,
+            np.ascontiguousarray(ordered),
+            dtype=types_of(self.kernel).c,
+        )
         for other, matrix in self.memories.items():
             beside = None if self.call.tight else matrix.touched()
             if other != name and not beside:
@@ -203,7 +219,7 @@ def _divisor(interface: Interface, name: str) -> int:
     return int(np.lcm.reduce(found)) if found else 1
 
 
-def at_the_end(values: F32) -> F32:
+def at_the_end(values: Stored) -> Stored:
     """A copy of ``values`` in aligned memory of its own, with the last address that the CPU run's
     guard page allows: at most 12 bytes lie between its end and a multiple of 256."""
     size = values.nbytes
@@ -211,6 +227,6 @@ def at_the_end(values: F32) -> F32:
     address = np.frombuffer(raw, np.uint8).__array_interface__["data"][0]
     first = (-(size + address) % 256 + address) // 16 * 16 - address
     inside = memoryview(raw)[first % 256 :][:size]
-    copy = np.frombuffer(inside, np.float32).reshape(values.shape)
+    copy = np.frombuffer(inside, values.dtype).reshape(values.shape)
     copy[:] = values
     return copy

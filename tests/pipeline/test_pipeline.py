@@ -26,6 +26,7 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "cache_shared",
         "warp_tile",
         "register_block",
+        "tensor_core",
         "vectorize",
         "pad",
         "swizzle",

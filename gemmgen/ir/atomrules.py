@@ -1,0 +1,78 @@
+"""The rules of what an atom contracts: its steps, its pieces, and how its sums leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir.atoms import TENSOR_ATOMS, TensorAtom
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Space
+from gemmgen.target import WARP
+
+
+def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
+    """A tensor atom's operands are fragments of its shape that a warp owns together."""
+    for loop in _loops(kernel):
+        for contract in (o for o in loop.body if isinstance(o, Contract)):
+            atom = TENSOR_ATOMS.get(contract.atom)
+            if atom is None:
+                if kernel.spread.group != 1 or loop.step != 1:
+                    yield f"atom fma with group={kernel.spread.group} and steps of {loop.step}"
+                continue
+            yield from _fragments(program, kernel, loop, contract, atom)
+
+
+def fragments_lie_in_aligned_lines(program: Program, kernel: Kernel) -> Iterator[str]:
+    for loop in _loops(kernel):
+        for contract in (o for o in loop.body if isinstance(o, Contract)):
+            atom = TENSOR_ATOMS.get(contract.atom)
+            for copy in (o for o in loop.body if isinstance(o, Copy) and atom is not None):
+                tile = kernel.buffer(copy.src)
+                inner = tile.layout.order[-1]
+                line = BYTES[tile.dtype] * ((dict(tile.shape)[inner] or 0) + tile.layout.pad)
+                if tile.space is not Space.SHARED or (atom and line % atom.line):
+                    yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
+
+
+def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterator[str]:
+    """No thread knows which sums it holds, so they pass through a slice of shared memory."""
+    opaque = kernel.spread.group > 1
+    for statement in kernel.body:
+        if not isinstance(statement, Map):
+            continue
+        if opaque != (statement.through is not None):
+            yield f"{statement.dst}: through={statement.through} with group={kernel.spread.group}"
+        elif statement.through is not None:
+            slice_ = kernel.buffer(statement.through)
+            outer, inner = slice_.layout.order
+            wanted = {
+                outer: kernel.spread.axis(outer).warps * kernel.spread.axis(outer).width,
+                inner: kernel.work.size(inner),
+            }
+            if slice_.space is not Space.SHARED or dict(slice_.shape) != wanted:
+                yield f"buffer {slice_.name}{dict(slice_.shape)} is no slice {wanted}"
+
+
+def _fragments(
+    program: Program, kernel: Kernel, loop: Loop, contract: Contract, atom: TensorAtom
+) -> Iterator[str]:
+    problem, spread = program.problem, kernel.spread
+    if spread.group != WARP or loop.step != atom.k:
+        yield f"atom {contract.atom} with group={spread.group} and steps of {loop.step}"
+    for letter, side in ((problem.m, atom.m), (problem.n, atom.n)):
+        axis = spread.axis(letter)
+        if (axis.lanes, axis.width) != (1, side):
+            yield f"atom {contract.atom}: {letter} in pieces of {axis.width} for {axis.lanes} lanes"
+    for name in (contract.a, contract.b):
+        buffer = kernel.buffer(name)
+        steps = dict(buffer.shape).get(problem.k)
+        if buffer.space is not Space.REGISTER or steps != atom.k:
+            yield f"atom {contract.atom}: {name} is no fragment of {atom.k} steps"
+
+
+def _loops(kernel: Kernel) -> Iterator[Loop]:
+    for statement in kernel.body:
+        if isinstance(statement, Loop):
+            yield statement
+        elif isinstance(statement, Pipeline):
+            yield from statement.consume

@@ -1,0 +1,222 @@
+"""tensor_core: the contraction on tensor cores, a warp at a time.
+
+A warp's 32 lanes hold 16 x 16 elements of A, of B and of the sums together, in an order that only
+the hardware knows, and multiply them by one instruction: 4096 products in place of 32.  A and B are
+f16 or bf16, their sums f32.  The fragments come from shared memory (``cache_shared``), in any
+storage order.  A warp owns its ``warp_tile``, 64 x 64 or less where there is none; on the way out
+its sums pass through a slice of shared memory, where threads take them up for the epilogue.
+
+    register acc[m=32, n=32] f32 spread m=2x1x16x1 n=1x1x32x1 x=n   # warp_tile m=16 n=32
+    loop k
+      acc += A_shared * B_shared
+    C = alpha * acc + beta * C[m, n]
+==> tensor_core via=wmma
+    shared acc_shared[m=32, n=32] f32 pad=8   # tensor_core via=wmma
+    register acc[m=32, n=32] f32 spread m=2x1x1x16 n=1x2x1x16 x=n group=32   # tensor_core via=wmma
+    loop k step=16
+      A_frag = A_shared   # tensor_core via=wmma
+      acc += A_frag * B_frag atom=wmma   # tensor_core via=wmma
+    C = alpha * acc + beta * C[m, n] through=acc_shared
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.atoms import TENSOR_ATOMS, Atom, TensorAtom
+from gemmgen.ir.edit import contraction, edit_main, pipeline_of
+from gemmgen.ir.nodes import (
+    AxisSpread,
+    Buffer,
+    Contract,
+    Copy,
+    Kernel,
+    Layout,
+    Map,
+    Pipeline,
+    Program,
+    Space,
+    Spread,
+    Statement,
+)
+from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.passes.base import Said
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.target import WARP
+
+SUMS = "acc_shared"
+"""The slice of shared memory that the sums pass through."""
+PAD = 8
+"""Elements by which its rows are longer, so that the lines of a fragment lie in other banks; a
+fragment's own 32 bytes of f32, to which the PTX manual aligns its lines."""
+USUAL = 64
+"""The greatest side of a warp's tile where none is asked for."""
+
+
+@dataclass(frozen=True)
+class TensorCore:
+    SPEC: ClassVar = DirectiveSpec(
+        "tensor_core",
+        arguments=(ArgumentSpec("via", "word", choices=("wmma",), required=True),),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
+
+    via: Atom
+    said: Said = field(compare=False)
+    beside: tuple[tuple[str, Said], ...] = field(compare=False)
+    """What the directives say that deal the tile to warps or threads, by their names."""
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> TensorCore:
+        found = ((n, Said.of(schedule, n)) for n in ("tile", "warp_tile", "register_block"))
+        return TensorCore("wmma", said, tuple((n, other) for n, other in found if other))
+
+    @property
+    def has_warp_tile(self) -> bool:
+        return "warp_tile" in dict(self.beside)
+
+    @property
+    def atom(self) -> TensorAtom:
+        return TENSOR_ATOMS[self.via]
+
+    def apply(self, program: Program) -> Program:
+        self._check_micro_tile()
+        self._check_types(program)
+        return edit_main(program, lambda kernel: self._contract(kernel, program.problem))
+
+    def _contract(self, kernel: Kernel, problem: Problem) -> Kernel:
+        old = contraction(kernel)
+        self._check_shared(kernel, problem, old)
+        self._check_tile(kernel, problem)
+        axes = tuple(self._axis(axis, problem) for axis in kernel.spread.axes)
+        spread = replace(kernel.spread, axes=axes, group=WARP)
+        acc = kernel.buffer("acc")
+        acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
+        a, b = f"{problem.a.name}_frag", f"{problem.b.name}_frag"
+        fragments = (
+            self._fragment(problem.a, a, spread.axis(problem.m), problem, spread.x),
+            self._fragment(problem.b, b, spread.axis(problem.n), problem, spread.x),
+        )
+        others = (x for x in kernel.buffers if x.name != "acc")
+        buffers = (*others, *fragments, self._slice(problem, spread), acc)
+        body = (
+            Copy(a, old.a, origins=self._origins),
+            Copy(b, old.b, origins=self._origins),
+            replace(old, a=a, b=b, atom=self.via, origins=self._origins),
+        )
+        statements = tuple(self._rewrite(s, body) for s in kernel.body)
+        return replace(kernel, buffers=buffers, body=statements)
+
+    @property
+    def _origins(self) -> tuple[str, ...]:
+        return (self.said.origin,)
+
+    def _rewrite(self, statement: Statement, body: tuple[Copy | Contract, ...]) -> Statement:
+        match statement:
+            case Pipeline(consume=loops):
+                steps = tuple(replace(x, body=body, step=self.atom.k) for x in loops)
+                return replace(statement, consume=steps)
+            case Map():
+                return replace(statement, through=SUMS)
+            case _:
+                return statement
+
+    def _axis(self, axis: AxisSpread, problem: Problem) -> AxisSpread:
+        """Whole pieces for each warp, which is ``lanes`` before: a thread an element."""
+        side = self._side(axis.letter, problem)
+        size = axis.lanes
+        if not self.has_warp_tile:
+            size = next(s for s in range(USUAL, 0, -side) if axis.extent % s == 0)
+        return AxisSpread(axis.letter, axis.extent // size, size // side, 1, side)
+
+    def _side(self, letter: str, problem: Problem) -> int:
+        sides = {problem.m: self.atom.m, problem.n: self.atom.n, problem.k: self.atom.k}
+        return sides[letter]
+
+    def _fragment(
+        self, tensor: Tensor, name: str, axis: AxisSpread, problem: Problem, x: str
+    ) -> Buffer:
+        steps = AxisSpread(problem.k, 1, 1, 1, self.atom.k)
+        shape = ((axis.letter, axis.extent), (problem.k, self.atom.k))
+        layout = Layout((axis.letter, problem.k))
+        spread = Spread((axis, steps), x, WARP)
+        return Buffer(name, Space.REGISTER, tensor.dtype, shape, layout, spread, self._origins)
+
+    def _slice(self, problem: Problem, spread: Spread) -> Buffer:
+        """A piece of each warp along C's rows, the whole tile along its contiguous letter."""
+        outer, inner = (spread.axis(letter) for letter in problem.matrix(problem.c.letters))
+        sizes = ((outer.letter, outer.warps * outer.width), (inner.letter, inner.extent))
+        layout = Layout((outer.letter, inner.letter), PAD)
+        return Buffer(SUMS, Space.SHARED, "f32", sizes, layout, origins=self._origins)
+
+    # Refusals.
+
+    def _check_micro_tile(self) -> None:
+        blocked = dict(self.beside).get("register_block")
+        if blocked is not None:
+            raise Refusal(
+                "tensor_core excludes register_block: a warp owns its sums, no thread a micro-tile",
+                at=self.said.span,
+                notes=(f"{blocked.origin} deals the tile to single threads",),
+                hint="remove one of the two; warp_tile says what a warp owns",
+            )
+
+    def _check_types(self, program: Program) -> None:
+        a, b = program.problem.a, program.problem.b
+        if a.dtype == b.dtype and a.dtype in self.atom.types:
+            return
+        wanted = next((t.dtype for t in (a, b) if t.dtype in self.atom.types), "f16")
+        raise Refusal(
+            f"tensor_core via={self.via} multiplies {' or '.join(self.atom.types)}, both operands "
+            "alike",
+            at=self.said.span,
+            notes=(f"{a.name} is {a.dtype}, {b.name} is {b.dtype}",),
+            hint=f"dtype {a.name}={wanted} {b.name}={wanted}, or register_block",
+        )
+
+    def _check_shared(self, kernel: Kernel, problem: Problem, contract: Contract) -> None:
+        missing = [
+            tensor.name
+            for tensor, name in ((problem.a, contract.a), (problem.b, contract.b))
+            if kernel.buffer(name).space is not Space.SHARED
+        ]
+        if not missing:
+            return
+        sizes = " ".join(f"{x}={size}" for x, size in kernel.work.tile)
+        if "tile" not in dict(self.beside):
+            sizes = f"{problem.m}={2 * USUAL} {problem.n}={2 * USUAL}"
+        step = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=32 and "
+        raise Refusal(
+            f"tensor_core reads its operands from shared memory, and {' and '.join(missing)} "
+            f"{'are' if len(missing) > 1 else 'is'} not there",
+            at=self.said.span,
+            hint=f"{step}cache_shared {' '.join(missing)}",
+        )
+
+    def _check_tile(self, kernel: Kernel, problem: Problem) -> None:
+        pipeline = pipeline_of(kernel)
+        assert pipeline is not None
+        for axis in kernel.spread.axes:
+            if self.has_warp_tile:
+                self._check_side("warp_tile", axis.letter, axis.lanes, problem)
+            else:
+                self._check_side("tile", axis.letter, axis.extent, problem)
+        self._check_side("tile", problem.k, pipeline.step, problem)
+
+    def _check_side(self, what: str, letter: str, size: int, problem: Problem) -> None:
+        side = self._side(letter, problem)
+        if size % side == 0:
+            return
+        atom = f"{self.atom.m} x {self.atom.n} x {self.atom.k}"
+        raise Refusal(
+            f"tensor_core can't cut {letter}={size} into pieces of {side}",
+            at=dict(self.beside)[what].place(letter),
+            notes=(
+                f"via={self.via} multiplies {atom} (m x n x k), and {size} % {side} = "
+                f"{size % side}",
+            ),
+            hint=f"{what} {letter}={max(side, size // side * side)}",
+        )

@@ -1,0 +1,82 @@
+// A warp multiplies two 16 x 16 fragments: the model of wmma.mma.sync.
+//
+// Which lane holds which element is the hardware's secret, so a kernel may not depend on it; here a
+// lane holds half a line of its fragment, a line being what is contiguous in memory.  Products are
+// summed by fmaf in the order of k.
+
+#include "runner.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace gg {
+namespace {
+
+constexpr unsigned SIDE = 16, HALF = 8;
+
+struct Halves {
+  float a[HALF], b[HALF];
+};
+
+struct Place {
+  const void *first;
+  long long pitch;
+};
+
+void convert(const uint32_t *words, bool is_f16, float *values) {
+  for (unsigned i = 0; i < HALF; ++i) {
+    const auto bits = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
+    values[i] = is_f16 ? gg_from_f16(bits) : gg_from_bf16(bits);
+  }
+}
+
+}  // namespace
+}  // namespace gg
+
+extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
+                                 bool a_by_rows, bool b_by_rows, int line) {
+  using namespace gg;
+  Halves mine;
+  convert(a, is_f16, mine.a);
+  convert(b, is_f16, mine.b);
+  const unsigned char *all = gg_exchange(&mine, sizeof mine, line);
+  // The lines of the other lanes, of which two share one.
+  const auto halves = [all](unsigned at, unsigned within) -> const Halves & {
+    return *reinterpret_cast<const Halves *>(all + (2 * at + within / HALF) * GG_DEPOSIT);
+  };
+  const unsigned lane = state.thread % WARP, row = lane / 2, first = lane % 2 * HALF;
+  for (unsigned k = 0; k < SIDE; ++k) {
+    const float factor = a_by_rows ? halves(row, k).a[k % HALF] : halves(k, row).a[row % HALF];
+    for (unsigned i = 0; i < HALF; ++i) {
+      const unsigned column = first + i;
+      const float other = b_by_rows ? halves(k, column).b[i] : halves(column, k).b[k % HALF];
+      sum[i] = fmaf(factor, other, sum[i]);
+    }
+  }
+}
+
+// Begins a load or a store of a fragment: all lanes of the warp come to it, with the same address
+// and the same distance of lines in bytes.  32 divides the address, 16 the distance.
+extern "C" void gg_begin_fragment(const void *first, long long pitch, int line) {
+  using namespace gg;
+  const Place mine = {first, pitch};
+  const auto &chosen = *reinterpret_cast<const Place *>(gg_exchange(&mine, sizeof mine, line));
+  if (chosen.first != first || chosen.pitch != pitch) {
+    fault("at line %d, thread (%u, %u) of block %u names another fragment than its warp", line,
+          threadIdx.x, threadIdx.y, blockIdx.x);
+  }
+  const auto offset = static_cast<unsigned>(reinterpret_cast<uintptr_t>(first) % 32);
+  if (offset == 0 && pitch % 16 == 0) return;
+  Finding finding = {};
+  finding.kind = MISALIGNED;
+  finding.access = {0, static_cast<uint32_t>(line), blockIdx.x, state.thread, 0};
+  if (offset != 0) {
+    snprintf(finding.detail, sizeof finding.detail,
+             "a fragment begins %u bytes behind a multiple of 32", offset);
+  } else {
+    snprintf(finding.detail, sizeof finding.detail,
+             "a fragment's lines are %lld bytes apart, no multiple of 16", pitch);
+  }
+  report_last(finding);
+}

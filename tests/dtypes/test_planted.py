@@ -1,0 +1,151 @@
+"""Mistakes with types, planted in emitted text and in lowering, are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Call, Expr
+from gemmgen.lower import contraction, copies, epilogue
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.sim.failures import KernelFailure
+from gemmgen.sim.run import CompiledKernel
+from gemmgen.source import Source
+from gemmgen.verify import meaning
+from gemmgen.verify.calls import Caller, Case
+from gemmgen.verify.outcome import Subject
+
+from .schedules import text
+
+SHAPE = (33, 69, 35)
+CASES = (Case(SHAPE, "normal", 0.7, -1.0, 5), Case(SHAPE, "integers", 1.0, 0.0, 8))
+
+
+def emitted(schedule: str, types: str) -> Emitted:
+    return compile_source(Source(text(schedule, types)))
+
+
+def complaint(kernel: Emitted, changed: str) -> str | None:
+    """What a checked run of another text in the kernel's place comes to."""
+    caller = Caller(kernel)
+    try:
+        run = CompiledKernel(changed, kernel.interface, checked=True, warn=False)
+        return next((c for case in CASES if (c := caller.complaint(case, run))), None)
+    except KernelFailure as failure:
+        return str(failure)
+
+
+NEXT = "\n" + 24 * " "
+TEXTS = {
+    "a fragment not converted": (
+        "wide", "f16", "= gg_from_f16(A_raw[e])", "= A_raw[e]", "C: wrong bits",
+    ),
+    "bits of the other format": (
+        "wide", "f16 times bf16", "gg_from_bf16(B_raw", "gg_from_f16(B_raw", "C: ",
+    ),
+    "an element not converted": (
+        "naive", "bf16", "gg_from_bf16(A[(long long)m * lda + k])", "A[(long long)m * lda + k]",
+        "C: wrong bits",
+    ),
+    "a result not converted": (
+        "naive", "f16", "gg_to_f16(fmaf(", "static_cast<unsigned short>(fmaf(", "C: ",
+    ),
+    "a result rounded to the other format": ("tiled", "bf16", "gg_to_bf16(f", "gg_to_f16(f", "C: "),
+    "a result rounded twice": (
+        "wide", "f16", "alpha * acc[reg_m][reg_n + e]",
+        "gg_from_f16(gg_to_f16(alpha * acc[reg_m][reg_n + e]))", "C: wrong bits",
+    ),
+    "old elements not converted": (
+        "wide", "f16", "gg_from_f16(old[e])", "old[e]", "C: wrong bits",
+    ),
+    "sums in single precision": ("register_blocked", "f64", "double acc[", "float acc[", "C: "),
+    "a multiply-add in single precision": (
+        "register_blocked", "f64", "fma(A_frag", "fmaf(A_frag", "C: wrong bits",
+    ),
+    "alpha in single precision": (
+        "naive", "f64", "alpha * acc", "static_cast<float>(alpha) * acc", "C: wrong bits",
+    ),
+    "half of a wide read": (
+        "wide", "f16",
+        f"*reinterpret_cast<uint4 *>(&A_raw[0]) ={NEXT}*reinterpret_cast<const uint4",
+        f"*reinterpret_cast<uint2 *>(&A_raw[0]) ={NEXT}*reinterpret_cast<const uint2",
+        "C: ",
+    ),
+    "a wide read guarded like a narrower one": (
+        "wide", "f16", "n + 7 < N", "n + 3 < N", "out of bounds",
+    ),
+    "a row that breaks wide accesses": (
+        "wide", "f16", "B_shared[2][BK][BN]", "B_shared[2][BK][BN + 4]", "misaligned",
+    ),
+    "raw elements that wide reads do not fit": (
+        "wide", "f16", "alignas(16) unsigned short B_raw[8]", "unsigned short B_raw[8]",
+        "lacks alignas(16)",
+    ),
+    "fragments of doubles that wide reads do not fit": (
+        "wide", "f64", "alignas(16) double A_frag", "double A_frag", "lacks alignas(16)",
+    ),
+    "a half that is not stored": (
+        "wide", "f16", f"e < 8; ++e) {{{NEXT}A_shared", f"e < 7; ++e) {{{NEXT}A_shared",
+        "never written",
+    ),
+    "a barrier dropped among halves": (
+        "wide", "f16", "                __syncthreads();\n", "", "race",
+    ),
+    "a barrier dropped among doubles": (
+        "tiled", "f64", "        __syncthreads();\n", "", "race",
+    ),
+    "elements counted for bytes": (
+        "asynchronous", "f16", "2 * (m < M", "(m < M", "C: ",
+    ),
+    "more bytes than there are": (
+        "asynchronous", "f64", "8 * (k < K", "16 * (k < K", "valid bytes",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_finds_in_the_text(name: str) -> None:
+    schedule, types, old, new, found = TEXTS[name]
+    kernel = emitted(schedule, types)
+    assert old in kernel.text, kernel.text
+    assert complaint(kernel, kernel.text) is None
+    told = complaint(kernel, kernel.text.replace(old, new))
+    assert told is not None and found in told, told
+
+
+def test_neighbours_of_a_word_that_two_threads_write_are_no_race() -> None:
+    """Threads that store the two halves of one word do not meet."""
+    kernel = emitted("tiled", "f16")
+    assert "A_shared[A_k][A_m] = " in kernel.text
+    assert complaint(kernel, kernel.text) is None
+
+
+def as_it_is(expr: Expr, dtype: DType) -> Expr:
+    return expr
+
+
+def other_format(expr: Expr, dtype: DType) -> Expr:
+    known = {"f16": "bf16", "bf16": "f16"}
+    return Call(f"from_{known[dtype]}", (expr,)) if dtype in known else expr
+
+
+LOWERING: dict[str, tuple[object, str, Callable[[Expr, DType], Expr], str, str]] = {
+    "fragments are not converted": (copies, "computable", as_it_is, "wide", "f16"),
+    "operands are not converted": (contraction, "computable", as_it_is, "tiled", "bf16"),
+    "fragments are of the other format": (copies, "computable", other_format, "wide", "bf16"),
+    "results are not converted": (epilogue, "storable", as_it_is, "naive", "f16"),
+    "the epilogue's tensors are not converted": (
+        epilogue, "computable", as_it_is, "epilogue", "bf16",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOWERING)
+def test_the_interpreter_finds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, function, wrong, schedule, types = LOWERING[name]
+    kernel = emitted(schedule, types)
+    assert meaning.check(Subject(kernel, (SHAPE,))).status == "passed"
+    monkeypatch.setattr(module, function, wrong)
+    assert meaning.check(Subject(kernel, (SHAPE,))).status == "failed"

@@ -1,0 +1,356 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A f16, B
+// f16, C f16, sums f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     dtype           A=f16 B=f16 C=f16
+//     tile            m=128 n=256 k=32
+//     cache_shared    A[m, k] B[k, n]
+//     warp_tile       m=64 n=64
+//     tensor_core     via=wmma
+//     vectorize       A.global B.global C width=8
+//     pad             A B by=8
+//     double_buffer   A B stages=3
+//     double_buffer   A.register B.register
+//     async_copy      A B via=cp_async
+//     raster          group=8
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to unsigned
+// short (f16 bits)):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     115200 bytes of dynamic shared memory a block
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483503, N <= 2147483375, K <= 2147483535
+//     lda % 8 == 0, ldb % 8 == 0, ldc % 8 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B
+
+// The number that the bits of an f16 stand for.
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{
+    float number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}
+
+// The bits of the f16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}
+
+// Copies `valid` bytes of 16 to shared memory, zeros behind them; asynchronous.
+__device__ __forceinline__ void gg_copy_async_16(unsigned short *target,
+    const unsigned short *source, int valid)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(source), "r"(valid) : "memory");
+}
+
+// Ends a group of this thread's asynchronous copies.
+__device__ __forceinline__ void gg_commit_group()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most `pending` of this thread's groups are under way.
+template <int pending>
+__device__ __forceinline__ void gg_wait_group()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
+}
+
+// A warp's 16 x 16 of A, rows `pitch` elements apart in shared memory.
+__device__ __forceinline__ void gg_wmma_load_a_row_f16(
+    unsigned (&fragment)[8], const unsigned short *source, int pitch)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(source));
+    asm volatile("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"
+                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3]),
+                   "=r"(fragment[4]), "=r"(fragment[5]), "=r"(fragment[6]), "=r"(fragment[7])
+                 : "r"(from), "r"(pitch) : "memory");
+}
+
+// A warp's 16 x 16 of B, rows `pitch` elements apart in shared memory.
+__device__ __forceinline__ void gg_wmma_load_b_row_f16(
+    unsigned (&fragment)[8], const unsigned short *source, int pitch)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(source));
+    asm volatile("wmma.load.b.sync.aligned.row.m16n16k16.shared.f16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"
+                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3]),
+                   "=r"(fragment[4]), "=r"(fragment[5]), "=r"(fragment[6]), "=r"(fragment[7])
+                 : "r"(from), "r"(pitch) : "memory");
+}
+
+// sum += a * b, of a warp's fragments; rows of A and rows of B were loaded.
+__device__ __forceinline__ void gg_wmma_multiply_row_row_f16(
+    float (&sum)[8], const unsigned (&a)[8], const unsigned (&b)[8])
+{
+    asm volatile("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, "
+                 "{%8, %9, %10, %11, %12, %13, %14, %15}, "
+                 "{%16, %17, %18, %19, %20, %21, %22, %23}, "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]),
+                   "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+                   "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7]),
+                   "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]),
+                   "r"(b[4]), "r"(b[5]), "r"(b[6]), "r"(b[7]));
+}
+
+// A warp's 16 x 16 sums to shared memory, rows `pitch` elements apart.
+__device__ __forceinline__ void gg_wmma_store_row(float *target, const float (&sum)[8],
+                                                   int pitch)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    asm volatile("wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%0], "
+                 "{%2, %3, %4, %5, %6, %7, %8, %9}, %1;"
+                 :: "r"(to), "r"(pitch),
+                    "f"(sum[0]), "f"(sum[1]), "f"(sum[2]), "f"(sum[3]),
+                    "f"(sum[4]), "f"(sum[5]), "f"(sum[6]), "f"(sum[7])
+                 : "memory");
+}
+
+// ---- kernel ----
+
+constexpr int BM = 128, BN = 256, BK = 32;  // the block's tile of C, in steps of BK
+constexpr int WM = 64, WN = 64;  // a warp's share of it
+constexpr int IM = 16, IN = 16, IK = 16;  // what one instruction multiplies
+constexpr int FM = WM / IM, FN = WN / IN;  // a warp's fragments
+constexpr int STAGES = 3;  // tiles in shared memory at a time
+constexpr int GROUP = 8;  // block rows in a band
+constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+static_assert(WM % IM == 0 && WN % IN == 0, "the fragments fill a warp's tile");
+static_assert(BK % IK == 0, "the steps fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    float alpha, const unsigned short *__restrict__ A, int lda,
+    const unsigned short *__restrict__ B, int ldb, float beta, unsigned short *__restrict__ C,
+    int ldc)
+{
+    // tiles in shared memory (cache_shared A[m, k] B[k, n]; pad A B by=8;
+    // double_buffer A B stages=3; tensor_core via=wmma)
+    alignas(32) extern __shared__ unsigned char shared_memory_32[];
+    unsigned short(*const A_shared)[BM][BK + 8] = reinterpret_cast<unsigned short(*)[BM][BK + 8]>(
+        shared_memory_32);
+    unsigned short(*const B_shared)[BK][BN + 8] = reinterpret_cast<unsigned short(*)[BK][BN + 8]>(
+        shared_memory_32 + 3 * sizeof(A_shared[0]));
+    float(*const acc_shared)[BN + 8] = reinterpret_cast<float(*)[BN + 8]>(
+        shared_memory_32 + 3 * sizeof(A_shared[0]) + 3 * sizeof(B_shared[0]));
+
+    // the block's tile of C (tile m=128 n=256 k=32; raster group=8)
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
+    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
+    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
+    const int within = blockIdx.x % (band_rows * blocks_n);
+    const int tile_m = (band + within % height) * BM;
+    const int tile_n = (within / height) * BN;
+
+    // the warp's place in it (tile m=128 n=256 k=32; warp_tile m=64 n=64;
+    // tensor_core via=wmma)
+    const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const int warp_m = (warp / (BN / WN)) * WM;
+    const int warp_n = (warp % (BN / WN)) * WN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / (BK / 8), A_k = (tid % (BK / 8)) * 8;
+    const int B_k = tid / (BN / 8), B_n = (tid % (BN / 8)) * 8;
+
+    // what it keeps in registers
+    unsigned A_frag[2][FM][8];
+    unsigned B_frag[2][FN][8];
+    float acc[FM][FN][8] = {};
+
+    // the first tiles (async_copy A B via=cp_async)
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            const int m = tile_m + A_m + piece * (THREADS / (BK / 8));
+            const int k = ahead * BK + A_k;
+            gg_copy_async_16(&A_shared[ahead][A_m + piece * (THREADS / (BK / 8))][A_k],
+                &A[(long long)m * lda + k], 2 * (m < M && k < K ? (K - k < 8 ? K - k : 8) : 0));
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = ahead * BK + B_k + piece * (THREADS / (BN / 8));
+            const int n = tile_n + B_n;
+            gg_copy_async_16(&B_shared[ahead][B_k + piece * (THREADS / (BN / 8))][B_n],
+                &B[(long long)k * ldb + n], 2 * (k < K && n < N ? (N - n < 8 ? N - n : 8) : 0));
+        }
+        gg_commit_group();
+    }
+    int stage = 0;
+    gg_wait_group<1>();
+    __syncthreads();
+
+    // the first fragments (double_buffer A.register B.register)
+    #pragma unroll
+    for (int frag_m = 0; frag_m < FM; ++frag_m) {
+        gg_wmma_load_a_row_f16(A_frag[0][frag_m], &A_shared[0][warp_m + frag_m * IM][0], BK + 8);
+    }
+    #pragma unroll
+    for (int frag_n = 0; frag_n < FN; ++frag_n) {
+        gg_wmma_load_b_row_f16(B_frag[0][frag_n], &B_shared[0][0][warp_n + frag_n * IN], BN + 8);
+    }
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + (STAGES - 1) * BK;
+        const int fill = stage > 0 ? stage - 1 : STAGES - 1;
+
+        // copy a tile ahead (async_copy A B via=cp_async)
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            const int m = tile_m + A_m + piece * (THREADS / (BK / 8)), k = next_k + A_k;
+            gg_copy_async_16(&A_shared[fill][A_m + piece * (THREADS / (BK / 8))][A_k],
+                &A[(long long)m * lda + k], 2 * (m < M && k < K ? (K - k < 8 ? K - k : 8) : 0));
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = next_k + B_k + piece * (THREADS / (BN / 8)), n = tile_n + B_n;
+            gg_copy_async_16(&B_shared[fill][B_k + piece * (THREADS / (BN / 8))][B_n],
+                &B[(long long)k * ldb + n], 2 * (k < K && n < N ? (N - n < 8 ? N - n : 8) : 0));
+        }
+        gg_commit_group();
+
+        // multiply the tile (tensor_core via=wmma)
+        #pragma unroll
+        for (int k = 0; k < BK; k += IK) {
+            if (k + IK < BK) {
+                #pragma unroll
+                for (int frag_m = 0; frag_m < FM; ++frag_m) {
+                    gg_wmma_load_a_row_f16(A_frag[(k / IK + 1) % 2][frag_m],
+                        &A_shared[stage][warp_m + frag_m * IM][k + IK], BK + 8);
+                }
+                #pragma unroll
+                for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                    gg_wmma_load_b_row_f16(B_frag[(k / IK + 1) % 2][frag_n],
+                        &B_shared[stage][k + IK][warp_n + frag_n * IN], BN + 8);
+                }
+            } else {
+                // wait for the next tile, and read ahead into it
+                // (double_buffer A.register B.register)
+                gg_wait_group<1>();
+                __syncthreads();
+                #pragma unroll
+                for (int frag_m = 0; frag_m < FM; ++frag_m) {
+                    gg_wmma_load_a_row_f16(A_frag[(k / IK + 1) % 2][frag_m],
+                        &A_shared[stage + 1 < STAGES ? stage + 1 : 0][warp_m + frag_m * IM][0],
+                            BK + 8);
+                }
+                #pragma unroll
+                for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                    gg_wmma_load_b_row_f16(B_frag[(k / IK + 1) % 2][frag_n],
+                        &B_shared[stage + 1 < STAGES ? stage + 1 : 0][0][warp_n + frag_n * IN],
+                            BN + 8);
+                }
+            }
+            #pragma unroll
+            for (int frag_m = 0; frag_m < FM; ++frag_m) {
+                #pragma unroll
+                for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                    gg_wmma_multiply_row_row_f16(acc[frag_m][frag_n], A_frag[k / IK % 2][frag_m],
+                        B_frag[k / IK % 2][frag_n]);
+                }
+            }
+        }
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+    }
+
+    // let the last copies land
+    gg_wait_group<0>();
+
+    // the epilogue (vectorize A.global B.global C width=8)
+    const int slice_m = (warp_m / WM) * IM;
+    #pragma unroll
+    for (int frag_m = 0; frag_m < FM; ++frag_m) {
+        // some of the warp's sums go to shared memory (tensor_core via=wmma)
+        #pragma unroll
+        for (int frag_n = 0; frag_n < FN; ++frag_n) {
+            gg_wmma_store_row(&acc_shared[slice_m][warp_n + frag_n * IN], acc[frag_m][frag_n],
+                BN + 8);
+        }
+        __syncwarp();
+
+        // its lanes take up neighbouring ones (vectorize A.global B.global C width=8)
+        #pragma unroll
+        for (int piece = 0; piece < IM * (WN / 8) / 32; ++piece) {
+            const int spot = piece * 32 + lane;
+            const int thread_m = spot / (WN / 8), thread_n = (spot % (WN / 8)) * 8;
+            const int m = tile_m + warp_m + frag_m * IM + thread_m;
+            if (m < M) {
+                const int n = tile_n + warp_n + thread_n;
+                alignas(16) float sums[8];
+                *reinterpret_cast<float4 *>(&sums[0]) =
+                    *reinterpret_cast<const float4 *>(
+                        &acc_shared[slice_m + thread_m][warp_n + thread_n]);
+                *reinterpret_cast<float4 *>(&sums[4]) =
+                    *reinterpret_cast<const float4 *>(
+                        &acc_shared[slice_m + thread_m][warp_n + thread_n + 4]);
+                alignas(16) unsigned short out[8];
+                alignas(16) unsigned short old[8] = {};
+                if (beta != 0.0f) {
+                    if (n + 7 < N) {
+                        *reinterpret_cast<uint4 *>(&old[0]) =
+                            *reinterpret_cast<const uint4 *>(&C[(long long)m * ldc + n]);
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 8; ++e) {
+                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
+                        }
+                    }
+                }
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]), alpha * sums[e]));
+                }
+                if (n + 7 < N) {
+                    *reinterpret_cast<uint4 *>(&C[(long long)m * ldc + n]) =
+                        *reinterpret_cast<const uint4 *>(&out[0]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) {
+                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
+                    }
+                }
+            }
+        }
+        __syncwarp();
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const unsigned short *A, int lda,
+    const unsigned short *B, int ldb, float beta, unsigned short *C,
+    int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483535 ||
+        lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    const cudaError_t error =
+        cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, 115200);
+    if (error != cudaSuccess) return error;
+    gemm<<<static_cast<unsigned>(blocks), 256, 115200, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

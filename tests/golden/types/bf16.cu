@@ -1,0 +1,71 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A bf16, B
+// bf16, C f32, sums f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     dtype           A=bf16 B=bf16
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to unsigned
+// short (bf16 bits) for A, B, float for C):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483623, N <= 2147483599, K <= 2147483630
+//     C overlaps none of A, B
+
+// The number that the bits of a bf16 stand for: the upper half of a float.
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits)
+{
+    float number;
+    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
+    return number;
+}
+
+// ---- kernel ----
+
+constexpr int BM = 8, BN = 32;  // the block's tile of C
+constexpr int THREADS = BM * BN;
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    float alpha, const unsigned short *__restrict__ A, int lda,
+    const unsigned short *__restrict__ B, int ldb, float beta, float *__restrict__ C, int ldc)
+{
+    const int blocks_n = (N - 1) / BN + 1;
+    const int m = (blockIdx.x / blocks_n) * BM + threadIdx.y;
+    const int n = (blockIdx.x % blocks_n) * BN + threadIdx.x;
+    if (m >= M || n >= N) return;
+
+    // what it keeps in registers
+    float acc = 0.0f;
+    for (int k = 0; k < K; ++k) {
+        acc =
+            fmaf(gg_from_bf16(A[(long long)m * lda + k]), gg_from_bf16(B[(long long)k * ldb + n]),
+                acc);
+    }
+
+    // the epilogue
+    const float old = beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f;
+    C[(long long)m * ldc + n] = fmaf(beta, old, alpha * acc);
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const unsigned short *A, int lda,
+    const unsigned short *B, int ldb, float beta, float *C, int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
+        lda < K || ldb < N || ldc < N)
+        return cudaErrorInvalidValue;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 8 + 1LL) * ((N - 1) / 32 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(32, 8), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

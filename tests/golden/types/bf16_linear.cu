@@ -1,0 +1,276 @@
+// gemm: C[m, n] = gelu_tanh(acc + bias[n]) + residual[m, n], acc = sum over k of A[m, k] * B[n, k]
+// (A bf16, B bf16, C bf16, sums f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[n, k]
+//     dtype           A=bf16 B=bf16 C=bf16 bias=f32
+//     tile            m=128 n=128 k=16
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=8 n=8
+//     vectorize       A B C width=8
+//     swizzle         A B
+//     double_buffer   A A.register B B.register
+//     fuse_epilogue   gelu_tanh(acc + bias[n]) + residual[m, n]
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to unsigned
+// short (bf16 bits) for A, B, C, residual, float for bias):
+//     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, bias, residual, ldresidual, stream)
+// launch:
+//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= K, ldc >= N, ldresidual >= N
+//     M <= 2147483503, N <= 2147483503, K <= 2147483599
+//     lda % 8 == 0, ldb % 8 == 0, ldc % 8 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B, bias, residual
+
+// The number that the bits of a bf16 stand for: the upper half of a float.
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits)
+{
+    float number;
+    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
+    return number;
+}
+
+// The bits of the bf16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}
+
+// ---- kernel ----
+
+constexpr int BM = 128, BN = 128, BK = 16;  // the block's tile of C, in steps of BK
+constexpr int TM = 8, TN = 8;  // a thread's share
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    const unsigned short *__restrict__ A, int lda, const unsigned short *__restrict__ B, int ldb,
+    unsigned short *__restrict__ C, int ldc, const float *__restrict__ bias,
+    const unsigned short *__restrict__ residual, int ldresidual)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n]; swizzle A B;
+    // double_buffer A A.register B B.register)
+    __shared__ alignas(16) unsigned short A_shared[2][BK][BM];
+    __shared__ alignas(16) unsigned short B_shared[2][BK][BN];
+
+    // the block's tile of C (tile m=128 n=128 k=16)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's place in it (tile m=128 n=128 k=16; register_block m=8 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / (BK / 8), A_k = (tid % (BK / 8)) * 8;
+    const int B_n = tid / (BK / 8), B_k = (tid % (BK / 8)) * 8;
+
+    // what it keeps in registers
+    alignas(16) float A_frag[2][TM], B_frag[2][TN];
+    float acc[TM][TN] = {};
+    alignas(16) unsigned short A_next[8], B_next[8];
+
+    // the first tile (cache_shared A[k, m] B[k, n])
+    {
+        const int m = tile_m + A_m, k = A_k;
+        if (m < M && k + 7 < K) {
+            *reinterpret_cast<uint4 *>(&A_next[0]) =
+                *reinterpret_cast<const uint4 *>(&A[(long long)m * lda + k]);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
+            }
+        }
+        #pragma unroll
+        for (int e = 0; e < 8; ++e) {
+            A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
+        }
+    }
+    {
+        const int n = tile_n + B_n, k = B_k;
+        if (n < N && k + 7 < K) {
+            *reinterpret_cast<uint4 *>(&B_next[0]) =
+                *reinterpret_cast<const uint4 *>(&B[(long long)n * ldb + k]);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                B_next[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0;
+            }
+        }
+        #pragma unroll
+        for (int e = 0; e < 8; ++e) {
+            B_shared[0][B_k + e][B_n ^ ((B_k / 8) * 16)] = B_next[e];
+        }
+    }
+    int stage = 0;
+    __syncthreads();
+
+    // the first fragments (double_buffer A A.register B B.register)
+    {
+        alignas(16) unsigned short A_raw[8];
+        *reinterpret_cast<uint4 *>(&A_raw[0]) =
+            *reinterpret_cast<const uint4 *>(&A_shared[0][0][thread_m]);
+        #pragma unroll
+        for (int e = 0; e < 8; ++e) A_frag[0][e] = gg_from_bf16(A_raw[e]);
+    }
+    {
+        alignas(16) unsigned short B_raw[8];
+        *reinterpret_cast<uint4 *>(&B_raw[0]) =
+            *reinterpret_cast<const uint4 *>(&B_shared[0][0][thread_n]);
+        #pragma unroll
+        for (int e = 0; e < 8; ++e) B_frag[0][e] = gg_from_bf16(B_raw[e]);
+    }
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + BK;
+        const int fill = 1 - stage;
+
+        // load the next tile early (double_buffer A A.register B B.register)
+        {
+            const int m = tile_m + A_m, k = next_k + A_k;
+            if (m < M && k + 7 < K) {
+                *reinterpret_cast<uint4 *>(&A_next[0]) =
+                    *reinterpret_cast<const uint4 *>(&A[(long long)m * lda + k]);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
+                }
+            }
+        }
+        {
+            const int n = tile_n + B_n, k = next_k + B_k;
+            if (n < N && k + 7 < K) {
+                *reinterpret_cast<uint4 *>(&B_next[0]) =
+                    *reinterpret_cast<const uint4 *>(&B[(long long)n * ldb + k]);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    B_next[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0;
+                }
+            }
+        }
+
+        // multiply the tile (register_block m=8 n=8)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            if (k + 1 < BK) {
+                {
+                    alignas(16) unsigned short A_raw[8];
+                    *reinterpret_cast<uint4 *>(&A_raw[0]) =
+                        *reinterpret_cast<const uint4 *>(
+                            &A_shared[stage][k + 1][thread_m ^ (((k + 1) / 8) * 16)]);
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
+                }
+                {
+                    alignas(16) unsigned short B_raw[8];
+                    *reinterpret_cast<uint4 *>(&B_raw[0]) =
+                        *reinterpret_cast<const uint4 *>(
+                            &B_shared[stage][k + 1][thread_n ^ (((k + 1) / 8) * 16)]);
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
+                }
+            } else {
+                // store it late, and read ahead into it (double_buffer A A.register B B.register)
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    A_shared[fill][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
+                }
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    B_shared[fill][B_k + e][B_n ^ ((B_k / 8) * 16)] = B_next[e];
+                }
+                __syncthreads();
+                {
+                    alignas(16) unsigned short A_raw[8];
+                    *reinterpret_cast<uint4 *>(&A_raw[0]) =
+                        *reinterpret_cast<const uint4 *>(&A_shared[fill][0][thread_m]);
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
+                }
+                {
+                    alignas(16) unsigned short B_raw[8];
+                    *reinterpret_cast<uint4 *>(&B_raw[0]) =
+                        *reinterpret_cast<const uint4 *>(&B_shared[fill][0][thread_n]);
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
+                }
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] =
+                        fmaf(A_frag[k % 2][reg_m], B_frag[k % 2][reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+        stage = fill;
+    }
+
+    // the epilogue (vectorize A B C width=8;
+    // fuse_epilogue gelu_tanh(acc + bias[n]) + residual[m, n])
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 8) {
+                const int n = tile_n + thread_n + reg_n;
+                alignas(16) unsigned short out[8];
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    const float value = acc[reg_m][reg_n + e] + (n + e < N ? bias[n + e] : 0.0f);
+                    out[e] =
+                        gg_to_bf16(fmaf(0.5f * value,
+                            1.0f + tanhf(0.7978846f * fmaf(0.044715f * value * value, value,
+                                value)), n + e < N ?
+                                    gg_from_bf16(residual[(long long)m * ldresidual + n + e]) :
+                                        0.0f));
+                }
+                if (n + 7 < N) {
+                    *reinterpret_cast<uint4 *>(&C[(long long)m * ldc + n]) =
+                        *reinterpret_cast<const uint4 *>(&out[0]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) {
+                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    const unsigned short *A, int lda, const unsigned short *B, int ldb,
+    unsigned short *C, int ldc, const float *bias,
+    const unsigned short *residual, int ldresidual, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483599 ||
+        lda < K || ldb < K || ldc < N || ldresidual < N || lda % 8 != 0 || ldb % 8 != 0 ||
+        ldc % 8 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 128 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
+        M, N, K, A, lda, B, ldb, C, ldc, bias, residual, ldresidual);
+    return cudaGetLastError();
+}
+#endif

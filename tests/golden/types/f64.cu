@@ -1,0 +1,59 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f64)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     dtype           A=f64 B=f64 C=f64 acc=f64
+// call (extents, leading dimensions: int; scalars: double; tensors: device pointers to double):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483623, N <= 2147483599, K <= 2147483630
+//     C overlaps none of A, B
+
+// ---- kernel ----
+
+constexpr int BM = 8, BN = 32;  // the block's tile of C
+constexpr int THREADS = BM * BN;
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    double alpha, const double *__restrict__ A, int lda, const double *__restrict__ B, int ldb,
+    double beta, double *__restrict__ C, int ldc)
+{
+    const int blocks_n = (N - 1) / BN + 1;
+    const int m = (blockIdx.x / blocks_n) * BM + threadIdx.y;
+    const int n = (blockIdx.x % blocks_n) * BN + threadIdx.x;
+    if (m >= M || n >= N) return;
+
+    // what it keeps in registers
+    double acc = 0.0;
+    for (int k = 0; k < K; ++k) {
+        acc = fma(A[(long long)m * lda + k], B[(long long)k * ldb + n], acc);
+    }
+
+    // the epilogue
+    const double old = beta != 0.0 ? C[(long long)m * ldc + n] : 0.0;
+    C[(long long)m * ldc + n] = fma(beta, old, alpha * acc);
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    double alpha, const double *A, int lda, const double *B, int ldb,
+    double beta, double *C, int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
+        lda < K || ldb < N || ldc < N)
+        return cudaErrorInvalidValue;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 8 + 1LL) * ((N - 1) / 32 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(32, 8), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif
