@@ -12,10 +12,13 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 def as_json(e: Explanation) -> dict[str, Json]:
     """All of an explanation; bytes, elements and seconds throughout."""
-    m, n, k = e.shape
+    m, n, k, *batches = e.shape
+    shape: dict[str, Json] = {"rows": m, "columns": n, "terms": k}
+    letters = e.kernel.program.problem.batch
+    shape |= {"batches": dict(zip(letters, batches, strict=True))} if batches else {}
     return {
         "schedule": e.kernel.emitted.name,
-        "shape": {"rows": m, "columns": n, "terms": k},
+        "shape": shape,
         "gpu": e.gpu.name,
         "beta": e.beta,
         "flops": e.roofline.flops,
@@ -108,6 +111,7 @@ def as_figures(e: Explanation) -> dict[str, str]:
     if loop is not None:
         found[f"main loop: {loop.arithmetic}"] = f"{loop.count:,}"
         found["main loop: other instructions"] = f"{loop.others:,} ({loop.overhead:.1%})"
+        found["main loop: code"] = f"{loop.code / 1024:.0f} KiB"
         found["main loop: with .reuse"] = f"{loop.reuse:.0%}"
     found["blocks"] = f"{e.waves.blocks:,}"
     found["blocks an SM"] = f"{e.occupancy.blocks} ({e.occupancy.limiter})"

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from gemmgen.gpu import sass
 
+INSTRUCTION = 16
+"""Bytes, since sm_70."""
 SOURCES = 3
 """Operands that a multiply-add reads."""
 
@@ -30,6 +32,11 @@ class LoopCode:
     others: int
     reuse: float
     operands: float
+
+    @property
+    def code(self) -> int:
+        """Bytes of instructions; an H200 keeps 128 KiB at hand, and waits for more."""
+        return INSTRUCTION * (self.count + self.others)
 
     @property
     def overhead(self) -> float:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ from gemmgen.fuzz.plans import possible_pairs
 from gemmgen.fuzz.rules import broken
 from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
+from gemmgen.processes import end_with_parent
 
 BATCH = 10
 """Schedules that a process takes at a time."""
@@ -173,18 +172,6 @@ def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> 
 def batch(seed: int, indices: tuple[int, ...], compiled: bool) -> list[Trial]:
     """What a process does at a time."""
     return [trial_at(seed, index, compiled=compiled) for index in indices]
-
-
-def end_with_parent() -> None:
-    """Ends this process when the campaign's own is gone, however that ended."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-
-        def wait_and_end() -> None:
-            parent.join()
-            os._exit(1)
-
-        threading.Thread(target=wait_and_end, daemon=True).start()
 
 
 def _spread(

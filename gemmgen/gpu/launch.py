@@ -3,16 +3,16 @@
     kernel = Kernel(emitted.text, emitted.interface, emitted.target)
     c = kernel(A=a, B=b, alpha=2.0)
 
-Arguments go by the names of the schedule.  Extents follow from shapes and leading dimensions from
-strides, nothing is copied, and the launch joins the caller's current stream.
+Arguments go by the names of the schedule.  Extents follow from shapes, leading dimensions and
+strides from strides (0 where a tensor is expanded), nothing is copied, and the launch joins the
+caller's current stream.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, SupportsFloat, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -29,13 +29,10 @@ from gemmgen.gpu.arguments import (
     scalars,
     tensors,
 )
+from gemmgen.gpu.numbers import Number, number
 from gemmgen.gpu.scratch import Pool, Scratch
 from gemmgen.interface import Interface, Param
 
-DEFAULTS: Mapping[str, float] = {"alpha": 1.0, "beta": 0.0}
-Number = np.float32 | np.float64
-_FLOAT_MAX = float(np.finfo(np.float32).max)
-_NUMBERS: tuple[type, ...] = (int, float, np.floating, np.integer)
 _KEPT = 256  # geometries a kernel remembers
 
 
@@ -77,10 +74,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a signature fixes: the geometry, and the packed extents and leading dimensions."""
+    """What a signature fixes: the geometry, and the packed extents, leading dimensions, strides."""
 
     geometry: Geometry
-    packed: Mapping[str, np.int32]
+    packed: Mapping[str, np.int32 | np.int64]
 
 
 class Kernel:
@@ -89,12 +86,20 @@ class Kernel:
     Raises ``CannotCheck`` where there is no CuPy, driver or GPU, or the GPU can't run ``target``.
     """
 
-    def __init__(self, text: str, interface: Interface, target: str = "sm_80"):
+    def __init__(
+        self,
+        text: str,
+        interface: Interface,
+        target: str = "sm_80",
+        *,
+        files: store.Stored | None = None,
+    ):
+        """``files``: the text compiled for this GPU already; else the cache has or gets it."""
         cp = device.cupy()
         self.interface = interface
         self.device = cp.cuda.runtime.getDevice()
         self.arch = device.arch_for(target, *device.capability(self.device))
-        self.files = store.stored(text, self.arch)
+        self.files = files or store.stored(text, self.arch)
         self._function = cp.RawModule(path=str(self.files.cubin)).get_function(interface.name)
         self._reserve_shared()
         self._runtime = cp.cuda.runtime
@@ -137,7 +142,7 @@ class Kernel:
         if not self._names.issuperset(arguments):
             unknown = next(name for name in arguments if name not in self._names)
             raise CallError(f"there is no argument {unknown}: the kernel takes {self._listed()}")
-        numbers = {param.name: _number(param, arguments) for param in self._scalars}
+        numbers = {param.name: number(param, arguments) for param in self._scalars}
         values, library = self._gather(arguments, numbers)
         signature = tuple([library.signature(value) for value in values.values()])
         plan = self._plans.get(signature)
@@ -233,7 +238,9 @@ class Kernel:
                     f"{name} is on GPU {view.device}, and the kernel was loaded on {self.device}"
                 )
         found = geometry(self.interface, views)
-        plan = _Plan(found, {name: np.int32(value) for name, value in found.values.items()})
+        wide = {param.name for param in self.interface.params if param.kind == "stride"}
+        packed = {n: (np.int64 if n in wide else np.int32)(v) for n, v in found.values.items()}
+        plan = _Plan(found, packed)
         if len(self._plans) >= _KEPT:
             self._plans.clear()
         self._plans[signature] = plan
@@ -265,18 +272,3 @@ class Kernel:
                 f"at most {limit}"
             )
         self._function.max_dynamic_shared_size_bytes = wanted
-
-
-def _number(param: Param, arguments: Mapping[str, object]) -> Number:
-    name = param.name
-    value = arguments.get(name, DEFAULTS.get(name))
-    if value is None:
-        raise CallError(f"{name} is missing: it has no default")
-    if not isinstance(value, _NUMBERS):
-        raise CallError(f"{name} is a {type(value).__qualname__}; the kernel takes a number")
-    number = float(cast(SupportsFloat, value))
-    if param.dtype == "f64":
-        return np.float64(number)
-    if math.isfinite(number) and abs(number) > _FLOAT_MAX:
-        raise CallError(f"{name} = {number} is more than a float32 holds")
-    return np.float32(number)

@@ -88,6 +88,11 @@ def available() -> str | None:
     return None
 
 
+def require_nvrtc() -> None:
+    """Raises ``CannotCheck`` where nothing can be compiled."""
+    _nvrtc()
+
+
 @cache
 def _compile(text: str, arch: str, path: str) -> Compiled:
     nvrtc = _nvrtc()

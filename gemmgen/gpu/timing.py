@@ -54,19 +54,21 @@ def time_interleaved(
     warmup: float = 1.0,
     rounds: int = 20,
     graph: bool = True,
+    span: float = _SPAN,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Timing]:
     """Times ``candidates``, each of which launches once on CuPy's current stream.
 
     ``warmup`` seconds go to all candidates in turn, before the first of ``rounds``.  A short kernel
-    is launched many times between two events, from a CUDA graph where ``graph`` (candidates that
-    can't be captured, because they synchronise or allocate, need ``graph=False``).  The results of
+    is launched many times between two events, for ``span`` milliseconds, from a CUDA graph where
+    ``graph`` (candidates that can't be captured, because they synchronise or allocate, need
+    ``graph=False``).  The results of
     the last launch stay in the outputs, for the caller to check.
     """
     cp = cupy()
     cp.cuda.runtime.deviceSynchronize()
     with cp.cuda.Stream(non_blocking=True) as stream:
-        batches = _batches(cp, candidates, stream, warmup, graph)
+        batches = _batches(cp, candidates, stream, warmup, graph, span)
         samples: dict[str, list[float]] = {name: [] for name in candidates}
         names = list(candidates)
         for turn in range(rounds):
@@ -93,6 +95,7 @@ def _batches(
     stream: Stream,
     warmup: float,
     graph: bool,
+    span: float,
 ) -> dict[str, tuple[Callable[[], None], int]]:
     """For each candidate what is run between two events, and how many launches that is.
 
@@ -102,7 +105,7 @@ def _batches(
     for name, candidate in candidates.items():
         _elapsed(cp, candidate)  # loads the module
         alone = min(_elapsed(cp, candidate) for _ in range(3))
-        launches = max(1, min(_MOST, math.ceil(_SPAN / max(alone, 1e-3))))
+        launches = max(1, min(_MOST, math.ceil(span / max(alone, 1e-3))))
         if launches > 1 and graph:
             batches[name] = _captured(candidate, launches, stream), launches
         else:

@@ -28,7 +28,7 @@ def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
             return other
         case "*", Int(1), other:
             return other
-        case "^", other, Int(0):
+        case ("^", other, Int(0)) | ("^", Int(0), other):
             return other
         case ("*" | "/"), other, Int(1):
             return other
@@ -81,6 +81,10 @@ def div(left: Expr, right: Expr) -> Expr:
 
 def mod(left: Expr, right: Expr) -> Expr:
     return simplify(Binary("%", left, right))
+
+
+def xor(left: Expr, right: Expr) -> Expr:
+    return simplify(Binary("^", left, right))
 
 
 def sub(left: Expr, right: Expr) -> Expr:

@@ -1,56 +1,73 @@
 """The column at which a swizzled tile keeps an element: ``column ^ row / every % by * chunk``.
 
 What is known to be a multiple of the swizzle's period stands outside the ``^``, which leaves it
-alone: ``(thread_m ^ ...) + reg_m * LM``.  A loop's unrolled part is then a constant of an address.
+alone: ``(thread_m ^ ...) + reg_m * LM``.  Of the variables of unrolled loops the part within a
+chunk does too: ``((k / 4) ^ ...) * 4 + k % 4``.  Both are then constants of an address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import gcd
+from dataclasses import dataclass
+from math import gcd, inf
 
-from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
 from gemmgen.ir.nodes import Swizzle
-from gemmgen.ir.simplify import add, div, mod, mul
+from gemmgen.ir.simplify import add, div, mod, mul, xor
 
 
 @dataclass(frozen=True)
 class Known:
     """What is known of a kernel's names: the values of constants; of variables what they are
-    multiples of, and what they are smaller than."""
+    multiples of, and what they are smaller than; ``unrolled`` are those of unrolled loops."""
 
     values: Mapping[str, int]
-    steps: Mapping[str, int] = field(default_factory=dict[str, int])
-    below: Mapping[str, int] = field(default_factory=dict[str, int])
+    steps: Mapping[str, int]
+    below: Mapping[str, int]
+    unrolled: frozenset[str]
 
 
 def swizzled(swizzle: Swizzle, row: Expr, rows: int, column: Expr, known: Known) -> Expr:
     """``column`` of ``row``, one of ``rows``, permuted."""
-    pattern = div(_without_rest(row, swizzle.every, known), Int(swizzle.every))
+    chunk = Int(swizzle.chunk)
+    pattern = div(_what_tells(row, swizzle, known), Int(swizzle.every))
     if rows > swizzle.every * swizzle.by:
         pattern = mod(pattern, Int(swizzle.by))
-    pattern = mul(pattern, Int(swizzle.chunk))
-    if isinstance(pattern, Int) and isinstance(column, Int):
-        return Int(column.value ^ pattern.value)
     whole = [part for part in _addends(column) if divisor(part, known) % swizzle.period == 0]
-    rest = [part for part in _addends(column) if part not in whole]
-    inside: Expr = add(*rest)
-    moved = pattern if inside == Int(0) else inside
-    if inside != Int(0) and pattern != Int(0):
-        moved = Binary("^", inside, pattern)
-    return add(moved, *whole)
+    parts = [part for part in _addends(column) if part not in whole]
+    odd = [part for part in parts if divisor(part, known) % swizzle.chunk]
+    if odd and all(_variables(part, known) <= known.unrolled for part in odd):
+        even = (div(part, chunk) for part in parts if part not in odd)
+        moved = mul(xor(add(*even, div(add(*odd), chunk)), pattern), chunk)
+        return add(moved, mod(add(*odd), chunk), *whole)
+    return add(xor(add(*parts), mul(pattern, chunk)), *whole)
 
 
-def _without_rest(row: Expr, every: int, known: Known) -> Expr:
-    """``row``, or less where that has the same quotient by ``every``: a sum's only part that is no
-    multiple of it, if that is smaller."""
-    rest = [part for part in _addends(row) if divisor(part, known) % every]
-    if len(rest) != 1 or not isinstance(rest[0], Var):
-        return row
-    if known.below.get(rest[0].name, every + 1) > every:
-        return row
-    return add(*(part for part in _addends(row) if part != rest[0]))
+def _what_tells(row: Expr, swizzle: Swizzle, known: Known) -> Expr:
+    """``row`` without the parts that make no difference to ``row / every % by``: multiples of both,
+    and what is smaller than ``every`` beside multiples of it."""
+    every = swizzle.every
+    parts = [p for p in _addends(row) if divisor(p, known) % (every * swizzle.by)]
+    rest = [p for p in parts if divisor(p, known) % every]
+    if len(rest) == 1 and _bound(rest[0], known) <= every:
+        parts.remove(rest[0])
+    return add(*parts)
+
+
+def _bound(expr: Expr, known: Known) -> float:
+    """What a part of an index is smaller than."""
+    match expr:
+        case Var(name):
+            return known.below.get(name, inf)
+        case Binary("%", _, right):
+            value = evaluated(right, known.values)
+            return inf if value is None else value
+        case _:
+            return inf
+
+
+def _variables(expr: Expr, known: Known) -> set[str]:
+    return {e.name for e in walk(expr) if isinstance(e, Var)} - known.values.keys()
 
 
 def _addends(expr: Expr) -> tuple[Expr, ...]:

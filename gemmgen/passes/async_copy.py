@@ -4,7 +4,8 @@
 on, and writes zeros behind the end of a matrix by itself.  Copies are counted in groups, one per
 tile, and a step waits for the group of the tile that it needs.  It builds on ``double_buffer``,
 whose ``stages`` say how many tiles are under way; a tile that changes its layout on the way in is
-copied element by element, which elements of two bytes are too small for.
+copied element by element, which elements of two bytes are too small for.  ``via=registers`` says
+what its absence does.
 
     produce A_shared = A
 ==> async_copy A via=cp_async
@@ -35,7 +36,15 @@ class AsyncCopy:
     SPEC: ClassVar = DirectiveSpec(
         "async_copy",
         operands=("a", "b"),
-        arguments=(ArgumentSpec("via", "word", choices=("cp_async",), required=True),),
+        arguments=(
+            ArgumentSpec(
+                "via",
+                "word",
+                choices=("registers", "cp_async"),
+                required=True,
+                identity="registers",
+            ),
+        ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize", "double_buffer")
 

@@ -73,6 +73,26 @@ def choices(source: Source) -> dict[str, Choice]:
     return {knob.key: knob.choice for knob in knobs}
 
 
+class Unsettled:
+    """A schedule's text read once, to be settled many times: what a search does.
+
+    Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
+    """
+
+    def __init__(self, source: Source):
+        self.source = source.cleaned()
+        self.sets = choices(self.source)
+        self._contents = read_contents(self.source, SPEC_OF, Mistakes(self.source))
+
+    def settled(self, settings: Settings) -> Schedule:
+        """As ``parse_schedule``; raises ``ScheduleError`` alike."""
+        mistakes = Mistakes(self.source)
+        schedule = _Checker(self.source, self._contents, mistakes).schedule(settings)
+        if mistakes:
+            raise ScheduleError(self.source, tuple(mistakes))
+        return schedule
+
+
 class _Checker:
     """Checks a file's statements form by form; mistakes are recorded and do not end the check."""
 

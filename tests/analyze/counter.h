@@ -58,19 +58,18 @@ inline unsigned short gg_to_f16(float number) { return static_cast<unsigned shor
 inline unsigned short gg_to_bf16(float number) { return static_cast<unsigned short>(number != 0); }
 
 // Asynchronous copies; a piece of which something exists is counted whole.
-inline void copy(Watched *target, const Watched *source, int width, int valid, const void *at) {
-    if (valid > 0) see(source, width, false, at);
-    see(target, width, true, at);
-    for (int e = 0; e < width; ++e) target[e].value = 4 * e < valid ? source[e].value : 0.0f;
+inline void copy(void *target, const void *source, int bytes, int valid, const void *statement) {
+    if (valid > 0) see(source, bytes, false, statement);
+    see(target, bytes, true, statement);
 }
-NOINLINE inline void gg_copy_async_4(Watched *target, const Watched *source, int valid) {
-    copy(target, source, 1, valid, STATEMENT);
-}
-NOINLINE inline void gg_copy_async_8(Watched *target, const Watched *source, int valid) {
-    copy(target, source, 2, valid, STATEMENT);
-}
-NOINLINE inline void gg_copy_async_16(Watched *target, const Watched *source, int valid) {
+NOINLINE inline void gg_copy_async_4(void *target, const void *source, int valid) {
     copy(target, source, 4, valid, STATEMENT);
+}
+NOINLINE inline void gg_copy_async_8(void *target, const void *source, int valid) {
+    copy(target, source, 8, valid, STATEMENT);
+}
+NOINLINE inline void gg_copy_async_16(void *target, const void *source, int valid) {
+    copy(target, source, 16, valid, STATEMENT);
 }
 inline void gg_commit_group() {}
 template <int> void gg_wait_group() {}

@@ -50,6 +50,9 @@ SCHEDULES |= {
     "async_copy": "gemm C[m, n] = A[k, m] * B[k, n]\ntile m=64 n=64 k=16\ncache_shared A B\n"
     "register_block m=4 n=8\nvectorize A B C width=4\ndouble_buffer A B stages=4\n"
     "double_buffer A.register B.register\nasync_copy A B via=cp_async",
+    "async_copy of f16": "dtype A=f16 B=f16\ntile m=32 n=64 k=16\ncache_shared A B\n"
+    "register_block m=2 n=4\nvectorize A.global width=8\nvectorize B.global width=4\n"
+    "double_buffer A B\nasync_copy A B via=cp_async",
     "async_copy by two and one": "tile m=32 n=32 k=8\ncache_shared A[k, m] B\n"
     "register_block m=2 n=2\nvectorize B.global width=2\ndouble_buffer A B stages=3\n"
     "async_copy A B via=cp_async",
@@ -63,7 +66,14 @@ ORDERS = {
     for a in ("A[m, k]", "A[k, m]")
     for b in ("B[k, n]", "B[n, k]")
 }
-ALL = SCHEDULES | ORDERS
+BATCHES = {
+    "batched, B shared": "gemm C[b, m, n] = A[b, m, k] * B[k, n]" + BLOCKED + "raster group=2",
+    "attention scores": "gemm C[b, h, m, n] = A[b, h, m, k] * B[b, h, n, k]"
+    + BLOCKED
+    + "vectorize A.shared C width=4\nfuse_epilogue acc * scale[h] + bias[b, n]",
+    "a batch between rows": "gemm C[m, b, n] = A[m, b, k] * B[b, k, n]\n",
+}
+ALL = SCHEDULES | ORDERS | BATCHES
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +85,9 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_counts_are_those_of_the_emitted_text(name: str, counter: Path, tmp_path: Path) -> None:
     kernel = compile_kernel(parse_schedule(Source(ALL[name])))
     program = build(kernel.emitted, counter, tmp_path)
-    for shape in SHAPES:
-        beta = float(shape == SHAPES[1])
+    batches = (3, 2)[: len(kernel.program.problem.batch)]
+    for matrix in SHAPES:
+        shape, beta = (*matrix, *batches), float(matrix == SHAPES[1])
         values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
         found = {
             (t.buffer, t.write): (

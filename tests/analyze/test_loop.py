@@ -69,6 +69,7 @@ def test_the_order_of_the_fmas_shows() -> None:
     assert rows.count == serpentine.count == 8 * 8 * 8
     assert serpentine.operands > rows.operands
     assert row(explained()).startswith(f"512 FFMA and {rows.others} other instructions (")
+    assert rows.code == 16 * (512 + rows.others)
     assert as_figures(explained())["main loop: FFMA"] == "512"
 
 

@@ -2,39 +2,37 @@
 //
 // schedule:
 //     gemm            C[m, n] = A[m, k] * B[k, n]
-//     tile            m=128 n=256 k=16
+//     tile            m=128 n=128 k=8
 //     cache_shared    A[k, m] B[k, n]
-//     warp_tile       m=64 n=64
-//     register_block  m=8 n=16
+//     register_block  m=8 n=8
 //     vectorize       A B C width=4
 //     swizzle         A
 //     double_buffer   A A.register B B.register
+//     unroll          tile_k=2
 //     raster          group=8
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none where C is empty
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
-//     M <= 2147483503, N <= 2147483375, K <= 2147483599
+//     M <= 2147483503, N <= 2147483503, K <= 2147483615
 //     lda % 4 == 0, ldb % 4 == 0, ldc % 4 == 0
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C, in steps of BK
-constexpr int WM = 64, WN = 64;  // a warp's share of it
-constexpr int TM = 8, TN = 16;  // a thread's share
+constexpr int BM = 128, BN = 128, BK = 8;  // the block's tile of C, in steps of BK
+constexpr int TM = 8, TN = 8;  // a thread's share
 constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
-constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int GROUP = 8;  // block rows in a band
-constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
-static_assert(LM * LN == 32, "a warp's threads fill its tile");
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
@@ -44,7 +42,7 @@ gemm(int M, int N, int K,
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
-    // the block's tile of C (tile m=128 n=256 k=16; raster group=8)
+    // the block's tile of C (tile m=128 n=128 k=8; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
     const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
@@ -53,11 +51,9 @@ gemm(int M, int N, int K,
     const int tile_m = (band + within % height) * BM;
     const int tile_n = (within / height) * BN;
 
-    // the thread's place in it (tile m=128 n=256 k=16; warp_tile m=64 n=64;
-    // register_block m=8 n=16)
-    const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
-    const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
-    const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
+    // the thread's place in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
     // its first piece of each tile that it copies
     const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
@@ -66,42 +62,38 @@ gemm(int M, int N, int K,
     // what it keeps in registers
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[2][4], B_next[4][4];
+    alignas(16) float A_next[4], B_next[4];
 
     // the first tile (cache_shared A[k, m] B[k, n])
-    #pragma unroll
-    for (int piece = 0; piece < 2; ++piece) {
-        const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = A_k;
+    {
+        const int m = tile_m + A_m, k = A_k;
         if (m < M && k + 3 < K) {
-            *reinterpret_cast<float4 *>(&A_next[piece][0]) =
+            *reinterpret_cast<float4 *>(&A_next[0]) =
                 *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
         } else {
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
             }
         }
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-            A_shared[0][A_k + e][(A_m ^ ((A_k / 4) * 8)) + piece * (THREADS / (BK / 4))] =
-                A_next[piece][e];
+            A_shared[0][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
         }
     }
-    #pragma unroll
-    for (int piece = 0; piece < 4; ++piece) {
-        const int k = B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+    {
+        const int k = B_k, n = tile_n + B_n;
         if (k < K && n + 3 < N) {
-            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+            *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n + e] =
+                B_shared[0][B_k][B_n + e] =
                     k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
         }
     }
-    int stage = 0;
     __syncthreads();
 
     // the first fragments (double_buffer A A.register B B.register)
@@ -115,115 +107,92 @@ gemm(int M, int N, int K,
         *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
             *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
     }
-    for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
-        if (tile_m + BM <= M && next_k + BK <= K) {
-            #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
-                *reinterpret_cast<float4 *>(&A_next[piece][0]) =
-                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-            }
-        } else {
-            #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
+    // 2 tiles at a time (unroll tile_k=2)
+    for (int round_k = 0; round_k < K; round_k += 2 * BK) {
+        #pragma unroll
+        for (int stage = 0; stage < 2; ++stage) {
+            const int tile_k = round_k + stage * BK;
+            if (tile_k >= K) break;
+            const int next_k = tile_k + BK;
+            const int fill = 1 - stage;
+
+            // load the next tile early (double_buffer A A.register B B.register)
+            {
+                const int m = tile_m + A_m, k = next_k + A_k;
                 if (m < M && k + 3 < K) {
-                    *reinterpret_cast<float4 *>(&A_next[piece][0]) =
+                    *reinterpret_cast<float4 *>(&A_next[0]) =
                         *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
                 } else {
                     #pragma unroll
                     for (int e = 0; e < 4; ++e) {
-                        A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] :
-                            0.0f;
+                        A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
                     }
                 }
             }
-        }
-        if (next_k + BK <= K && tile_n + BN <= N) {
-            #pragma unroll
-            for (int piece = 0; piece < 4; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
-                *reinterpret_cast<float4 *>(&B_next[piece][0]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-            }
-        } else {
-            #pragma unroll
-            for (int piece = 0; piece < 4; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+            {
+                const int k = next_k + B_k, n = tile_n + B_n;
                 if (k < K && n + 3 < N) {
-                    *reinterpret_cast<float4 *>(&B_next[piece][0]) =
+                    *reinterpret_cast<float4 *>(&B_next[0]) =
                         *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
                 } else {
                     #pragma unroll
                     for (int e = 0; e < 4; ++e) {
-                        B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
-                            0.0f;
+                        B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
                     }
                 }
             }
-        }
 
-        // multiply the tile (register_block m=8 n=16)
-        #pragma unroll
-        for (int k = 0; k < BK; ++k) {
-            if (k + 1 < BK) {
-                #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[stage][k + 1][(thread_m ^ (((k + 1) / 4) * 8)) + reg_m * LM]);
-                }
-                #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
-                }
-            } else {
-                // store it late, and read ahead into it (double_buffer A A.register B B.register)
-                #pragma unroll
-                for (int piece = 0; piece < 2; ++piece) {
+            // multiply the tile (register_block m=8 n=8)
+            #pragma unroll
+            for (int k = 0; k < BK; ++k) {
+                if (k + 1 < BK) {
+                    #pragma unroll
+                    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                        *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
+                            *reinterpret_cast<const float4 *>(
+                                &A_shared[stage][k + 1]
+                                    [(thread_m ^ (((k + 1) / 4) * 16)) + reg_m * LM]);
+                    }
+                    #pragma unroll
+                    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                        *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
+                            *reinterpret_cast<const float4 *>(
+                                &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                    }
+                } else {
+                    // store it late, and read ahead into it
+                    // (double_buffer A A.register B B.register)
                     #pragma unroll
                     for (int e = 0; e < 4; ++e) {
-                        A_shared[fill][A_k + e]
-                            [(A_m ^ ((A_k / 4) * 8)) + piece * (THREADS / (BK / 4))] =
-                            A_next[piece][e];
+                        A_shared[fill][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
+                    }
+                    *reinterpret_cast<float4 *>(&B_shared[fill][B_k][B_n]) =
+                        *reinterpret_cast<const float4 *>(&B_next[0]);
+                    __syncthreads();
+                    #pragma unroll
+                    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                        *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
+                            *reinterpret_cast<const float4 *>(
+                                &A_shared[fill][0][thread_m + reg_m * LM]);
+                    }
+                    #pragma unroll
+                    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                        *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
+                            *reinterpret_cast<const float4 *>(
+                                &B_shared[fill][0][thread_n + reg_n * LN]);
                     }
                 }
                 #pragma unroll
-                for (int piece = 0; piece < 4; ++piece) {
-                    *reinterpret_cast<float4 *>(
-                        &B_shared[fill][B_k + piece * (THREADS / (BN / 4))][B_n]) =
-                        *reinterpret_cast<const float4 *>(&B_next[piece][0]);
-                }
-                __syncthreads();
-                #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[fill][0][thread_m + reg_m * LM]);
-                }
-                #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[fill][0][thread_n + reg_n * LN]);
-                }
-            }
-            #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
-                #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
-                    acc[reg_m][reg_n] =
-                        fmaf(A_frag[k % 2][reg_m], B_frag[k % 2][reg_n], acc[reg_m][reg_n]);
+                for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                    #pragma unroll
+                    for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                        acc[reg_m][reg_n] =
+                            fmaf(A_frag[k % 2][reg_m], B_frag[k % 2][reg_n], acc[reg_m][reg_n]);
+                    }
                 }
             }
         }
-        stage = fill;
     }
 
     // the epilogue (vectorize A B C width=4)
@@ -273,16 +242,16 @@ cudaError_t launch_gemm(int M, int N, int K,
     float alpha, const float *A, int lda, const float *B, int ldb,
     float beta, float *C, int ldc, cudaStream_t stream)
 {
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483599 ||
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
         lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
+    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 128 + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), 256, 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

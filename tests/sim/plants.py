@@ -289,11 +289,11 @@ WRONG_VALUES = {
     "a tile read transposed": ("tiled", "A_shared[k][thread_m]", "A_shared[thread_m][k]", RAGGED),
     "a swizzled tile read plain": (
         "swizzled",
-        "(thread_m ^ (((k + 1) / 4) * 8))",
+        "(thread_m ^ (((k + 1) / 4) * 16))",
         "thread_m",
         WIDE,
     ),
-    "a swizzled tile stored plain": ("swizzled", "(A_m ^ ((A_k / 4) * 8))", "A_m", WIDE),
+    "a swizzled tile stored plain": ("swizzled", "A_m ^ ((A_k / 4) * 16)", "A_m", WIDE),
     "alpha dropped": ("tiled", "alpha * acc", "acc", RAGGED),
     "beta dropped": ("naive", "fmaf(beta, old", "fmaf(1.0f, old", RAGGED),
     "the sum rounded twice": (

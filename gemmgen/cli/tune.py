@@ -1,0 +1,198 @@
+"""``gemmgen tune``: the fastest point of a search space, found by measuring."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gemmgen.analyze.gpus import DEFAULT, GPUS
+from gemmgen.cli import options
+from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
+from gemmgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmgen.tune.legal import Census
+    from gemmgen.tune.space import Space
+    from gemmgen.tune.tuner import Task, Tuned
+    from gemmgen.tune.workers import Workers
+
+INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended."""
+
+
+@click.command("tune")
+@click.argument("file")
+@click.option(
+    "--shape",
+    "shapes",
+    type=options.shape,
+    metavar="MxNxK",
+    multiple=True,
+    required=True,
+    help="Rows x columns x terms; of several the mean counts.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=5), default=300, help="In all; 300 by default."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Processes that compile; one a CPU by default."
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of the search.")
+@click.option("-o", "--output", metavar="OUT", help="A file for the schedule.")
+@click.option("--trials", metavar="FILE.jsonl", help="Keep every trial here, a line each.")
+@click.option("--resume", is_flag=True, help="Go on from the trials that are there.")
+@click.option(
+    "--list", "--dry-run", "listed", is_flag=True, help="Show the legal points, best guess first."
+)
+@click.option(
+    "--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, help="Of --list; H200 by default."
+)
+@options.arch
+@options.settings
+@options.as_json
+def command(
+    file: str,
+    shapes: Sequence[options.Shape],
+    seconds: float,
+    jobs: int | None,
+    seed: int,
+    output: str | None,
+    trials: str | None,
+    resume: bool,
+    listed: bool,
+    gpu: str,
+    arch: str | None,
+    settings: Sequence[options.Setting],
+    as_json: bool,
+) -> None:
+    """Find the fastest schedule of the search space FILE, a schedule with sets: tile m={64, 128}.
+
+    The points that compile are counted first.  They are compiled and tried in the order of a cheap
+    model's guess and of what was learned, each checked before it is timed; the best meet again, in
+    turns with cuBLAS.  The winner is printed as an ordinary schedule, with what was measured.
+    Exit code 0 with a winner, 1 where no point was right, 3 without a GPU.
+    """
+    begin = time.monotonic()
+    from gemmgen.tune.space import Space
+    from gemmgen.tune.workers import Workers
+
+    _check_files(file, output, trials, resume)
+    space = Space(read_schedule(file), tuple(settings), arch)
+    wanted = tuple(dict.fromkeys(shapes))
+    with Workers(jobs or os.cpu_count() or 1) as workers:
+        census = _census(space, wanted, workers)
+        if listed:
+            _show(space, census, wanted, gpu, as_json)
+            return
+        from gemmgen.tune.tuner import Task
+
+        # Batches as large as what is compiled at once keep every process busy.
+        batch = max(16, 2 * workers.jobs)
+        task = Task(space, census, wanted, seed, begin, begin + seconds, batch)
+        tuned = _tuned(task, workers, None if trials is None else Path(trials), resume)
+    _tell(tuned, file, output, as_json)
+
+
+def _check_files(file: str, output: str | None, trials: str | None, resume: bool) -> None:
+    written = [writable(output, file)] if output not in (None, "-") else []
+    if trials is not None:
+        if writable(trials, file) in written:
+            raise UsageError("-o and --trials name the same file: the schedule needs its own")
+    elif resume:
+        raise UsageError("--resume goes on from a file of trials: name it with --trials")
+
+
+def _census(space: Space, shapes: Sequence[options.Shape], workers: Workers) -> Census:
+    """The legal points, counted on standard error."""
+    from gemmgen.cli.progress import progress
+    from gemmgen.tune.legal import CHUNK, census
+
+    with progress("counting the legal points") as tick:
+        found = census(space, shapes, workers.pool if space.size > CHUNK else None, tick)
+    click.echo(_counted(found), err=True)
+    if not found.legal:
+        reason, times = found.refused.most_common(1)[0]
+        raise UsageError(
+            f"no point of {name_of(space.source.name)} is legal; of {times:,}: {reason}"
+        )
+    return found
+
+
+def _counted(found: Census) -> str:
+    refused = sum(found.refused.values())
+    return f"{found.points:,} points: {len(found.legal):,} legal schedules, {refused:,} refused"
+
+
+def _show(
+    space: Space, census: Census, shapes: Sequence[options.Shape], gpu: str, as_json: bool
+) -> None:
+    from gemmgen.cli.sections import plain
+    from gemmgen.tune import listing
+
+    if as_json:
+        put(json.dumps(listing.as_json(space, census, shapes, GPUS[gpu]), indent=2) + "\n")
+    else:
+        sections = listing.sections(space, census, shapes, GPUS[gpu])
+        put("\n".join(plain(section) for section in sections))
+
+
+def _tuned(task: Task, workers: Workers, trials: Path | None, resume: bool) -> Tuned:
+    from gemmgen.cli.watching import Watching
+    from gemmgen.gpu.nvrtc import require_nvrtc
+    from gemmgen.tune.build import NvrtcBuilder
+    from gemmgen.tune.explore import require_optuna
+    from gemmgen.tune.gpulab import GpuLab
+    from gemmgen.tune.remote import RemoteLab
+    from gemmgen.tune.trial import Log
+    from gemmgen.tune.tuner import about, tune
+
+    require_optuna()
+    lab = RemoteLab(partial(GpuLab, task.census.legal[0].text, task.shapes))
+    log: Log | None = None
+    try:
+        here = lab.here
+        require_nvrtc()
+        log = Log(trials, about(task, here), resume=resume)
+        with tempfile.TemporaryDirectory(prefix="gemmgen-tune-") as folder, Watching() as watch:
+            builder = NvrtcBuilder(workers, here.arch, Path(folder))
+            return tune(task, builder, lab, log, time.monotonic, watch)
+    except KeyboardInterrupt:
+        kept = f"; {shown_path(str(trials))} has the trials, --resume goes on" if trials else ""
+        click.echo(f"\ninterrupted{kept}", err=True)
+        click.get_current_context().exit(INTERRUPTED)
+    finally:
+        lab.end()
+        if log is not None:
+            log.close()
+
+
+def _tell(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
+    """The winner where it was asked for, the table beside it; mistakes of ours are told aloud."""
+    from gemmgen.cli.sections import plain
+    from gemmgen.tune import winner
+
+    for trial in tuned.wrong:
+        settings = " ".join(f"--set {key}={value}" for key, value in trial.settings)
+        click.echo(f"a mistake of gemmgen's, please report it: {settings}", err=True)
+        click.echo(f"  {trial.status}: {trial.reason}", err=True)
+    table = plain(winner.section(tuned))
+    if tuned.finals.winner is None:
+        click.echo(f"{table}no schedule of {name_of(file)} was right and could be timed", err=True)
+    elif output not in (None, "-"):
+        write_file(output, winner.schedule_text(tuned), file)
+        if not as_json:
+            put(table)
+    elif not as_json:
+        click.echo(table, err=True, nl=False)
+        put(winner.schedule_text(tuned))
+    if as_json:
+        put(json.dumps(winner.as_json(tuned), indent=2) + "\n")
+    click.get_current_context().exit(0 if tuned.finals.winner else 1)

@@ -1,0 +1,61 @@
+"""A progress bar on standard error; where that is no terminal, a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from gemmgen.tune.search import Watched
+
+EVERY = 30.0
+"""Seconds between two lines."""
+
+
+class Watching:
+    """Told how far a search has come; the bar is gone at the end."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[best]}"),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not self._live,
+        )
+        self._task = self._bar.add_task("starting", total=None, best="")
+        self._next = 0.0
+
+    def __call__(self, watched: Watched) -> None:
+        best = watched.best
+        told = ""
+        if best is not None:
+            told = " ".join(f"{ms:.4f}" for ms in best.ms) + " ms"
+            if best.share is not None:
+                told += " = " + " ".join(f"{share:.1%}" for share in best.share) + " of cuBLAS"
+        self._bar.update(
+            self._task,
+            description=watched.stage,
+            completed=watched.done,
+            total=watched.total,
+            best=told,
+        )
+        if not self._live and time.monotonic() >= self._next:
+            self._next = time.monotonic() + EVERY
+            click.echo(f"{watched.stage}: {watched.done} of {watched.total} {told}", err=True)
+
+    def __enter__(self) -> Watching:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()

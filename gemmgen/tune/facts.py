@@ -1,0 +1,134 @@
+"""What the cheap model knows of a schedule: its sizes, read off the declared program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from gemmgen.interface import Interface
+from gemmgen.ir.edit import contraction, copies, pipeline_of
+from gemmgen.ir.nodes import Copy, Kernel, Program, Space
+from gemmgen.target import OVERHEAD, WARP
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How one operand travels to the multiply-adds.
+
+    ``tile``: elements of a step's tile in shared memory, 0 without one.  ``load`` and ``read`` are
+    elements an access moves, from global and from shared memory; ``store`` those into shared
+    memory.  ``micro``: elements of a thread's fragment.  ``lanes``: threads of a warp that read
+    different fragments.  ``ways``: how many of a warp's stores, at the most, fall into one bank.
+    """
+
+    tile: int
+    load: int
+    store: int
+    read: int
+    micro: int
+    lanes: int
+    ways: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of a schedule, whatever the problem's extents.
+
+    ``registers``: a thread's arrays and ``OVERHEAD``; what the compiler needs is near it.
+    ``stages``: copies of the shared tiles, 1 where a step waits for its own.  ``ahead``: fragments
+    are read a step early.  ``reuse``: consecutive multiply-adds share operands.
+    """
+
+    tile: tuple[int, int, int]
+    threads: int
+    shared: int
+    registers: int
+    a: Operand
+    b: Operand
+    stages: int
+    ahead: bool
+    asynchronous: bool
+    reuse: bool
+    raster: int
+
+    @property
+    def micro(self) -> int:
+        """Multiply-adds of a thread for one k."""
+        return self.a.micro * self.b.micro
+
+
+def facts_of(program: Program, interface: Interface) -> Facts:
+    """``program`` as the passes left it; ``interface`` as lowering did."""
+    kernel, problem = program.main, program.problem
+    pipeline = pipeline_of(kernel)
+    m, n = (kernel.work.size(letter) for letter in (problem.m, problem.n))
+    tiles = [b for b in kernel.buffers if b.space is Space.SHARED]
+    slots = [b.layout.stages for b in kernel.buffers if b.name.endswith("_frag")]
+    moves = copies(kernel)
+    return Facts(
+        tile=(m, n, pipeline.step if pipeline else 1),
+        threads=kernel.spread.threads,
+        shared=interface.static_shared + interface.dynamic_shared,
+        registers=_registers(kernel),
+        a=_operand(program, problem.a.name, problem.m),
+        b=_operand(program, problem.b.name, problem.n),
+        stages=min((b.layout.stages for b in tiles), default=1),
+        ahead=bool(slots) and min(slots) > 1,
+        asynchronous=any(copy.mode != "registers" for copy in moves),
+        reuse=contraction(kernel).order != "rows",
+        raster=kernel.work.raster,
+    )
+
+
+def _registers(kernel: Kernel) -> int:
+    """A thread's sums, fragments, and the pieces that wait between a load and a late store."""
+    arrays = [b for b in kernel.buffers if b.space is Space.REGISTER and b.spread is not None]
+    total = sum(b.layout.stages * b.spread.registers for b in arrays if b.spread is not None)
+    for copy in copies(kernel):
+        tile = kernel.buffer(copy.dst)
+        if tile.space is Space.SHARED and tile.layout.stages > 1 and copy.mode == "registers":
+            total += -(-_elements(kernel, copy.dst) // kernel.spread.threads)
+    return total + OVERHEAD
+
+
+def _elements(kernel: Kernel, name: str) -> int:
+    rows, columns = (kernel.buffer(name).extent(letter) for letter in kernel.buffer(name).letters)
+    return rows * columns
+
+
+def _operand(program: Program, tensor: str, letter: str) -> Operand:
+    kernel = program.main
+    moves = copies(kernel)
+    fill = next((c for c in moves if c.src == tensor), None)
+    staged = kernel.has(f"{tensor}_shared")
+    fetch = next((c for c in moves if c.src == f"{tensor}_shared"), None)
+    axis = kernel.spread.axis(letter)
+    load = fill.width if fill else 1
+    straight = staged and _last(kernel, tensor) == _last(kernel, f"{tensor}_shared")
+    return Operand(
+        tile=_elements(kernel, f"{tensor}_shared") if staged else 0,
+        load=load,
+        store=load if straight else 1,
+        read=fetch.width if fetch else 1,
+        micro=axis.registers,
+        lanes=min(axis.lanes, WARP),
+        ways=1 if straight or fill is None or not staged else _ways(kernel, fill),
+    )
+
+
+def _last(kernel: Kernel, name: str) -> str:
+    return kernel.buffer(name).layout.order[-1]
+
+
+def _ways(kernel: Kernel, fill: Copy) -> int:
+    """Conflicts of a transposing store: neighbours in global memory go down a column.
+
+    A warp's pieces, side by side in global memory, start ``width`` columns apart; their rows in
+    shared memory begin in banks that are ``width * row`` words apart, modulo 32.
+    """
+    tile = kernel.buffer(fill.dst)
+    run = tile.extent(_last(kernel, fill.src))
+    row = tile.extent(tile.layout.order[-1]) + tile.layout.pad
+    down = min(WARP, max(1, run // fill.width))
+    banks = WARP // gcd(fill.width * row, WARP)
+    return max(1, down // banks)

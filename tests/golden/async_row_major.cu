@@ -1,0 +1,265 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     tile            m=128 n=256 k=16
+//     cache_shared    A[m, k] B[k, n]
+//     warp_tile       m=64 n=64
+//     register_block  m=8 n=16 interleave=4
+//     vectorize       A.global B C width=4
+//     swizzle         A
+//     double_buffer   A B stages=3
+//     double_buffer   A.register B.register
+//     async_copy      A B via=cp_async
+//     raster          group=8
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     73728 bytes of dynamic shared memory a block
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483503, N <= 2147483375, K <= 2147483583
+//     lda % 4 == 0, ldb % 4 == 0, ldc % 4 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B
+
+// Copies `valid` bytes of 16 to shared memory, zeros behind them; asynchronous.
+__device__ __forceinline__ void gg_copy_async_16(float *target, const float *source, int valid)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(source), "r"(valid) : "memory");
+}
+
+// Ends a group of this thread's asynchronous copies.
+__device__ __forceinline__ void gg_commit_group()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most `pending` of this thread's groups are under way.
+template <int pending>
+__device__ __forceinline__ void gg_wait_group()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
+}
+
+// ---- kernel ----
+
+constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C, in steps of BK
+constexpr int WM = 64, WN = 64;  // a warp's share of it
+constexpr int TM = 8, TN = 16;  // a thread's share
+constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
+constexpr int STAGES = 3;  // tiles in shared memory at a time
+constexpr int GROUP = 8;  // block rows in a band
+constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
+static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[m, k] B[k, n]; swizzle A;
+    // double_buffer A B stages=3)
+    alignas(16) extern __shared__ unsigned char shared_memory[];
+    float(*const A_shared)[BM][BK] = reinterpret_cast<float(*)[BM][BK]>(shared_memory);
+    float(*const B_shared)[BK][BN] = reinterpret_cast<float(*)[BK][BN]>(
+        shared_memory + 3 * sizeof(A_shared[0]));
+
+    // the block's tile of C (tile m=128 n=256 k=16; raster group=8)
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
+    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
+    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
+    const int within = blockIdx.x % (band_rows * blocks_n);
+    const int tile_m = (band + within % height) * BM;
+    const int tile_n = (within / height) * BN;
+
+    // the thread's place in it (tile m=128 n=256 k=16; warp_tile m=64 n=64;
+    // register_block m=8 n=16 interleave=4)
+    const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
+    const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
+    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+
+    // what it keeps in registers
+    float A_frag[2][TM];
+    alignas(16) float B_frag[2][TN];
+    float acc[TM][TN] = {};
+
+    // the first tiles (async_copy A B via=cp_async)
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            const int m = tile_m + A_m + piece * (THREADS / (BK / 4));
+            const int k = ahead * BK + A_k;
+            gg_copy_async_16(
+                &A_shared[ahead][A_m + piece * (THREADS / (BK / 4))][A_k ^ ((A_m / 4 % 4) * 4)],
+                    &A[(long long)m * lda + k], 4 * (m < M && k < K ? (K - k < 4 ? K - k : 4) : 0));
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = ahead * BK + B_k + piece * (THREADS / (BN / 4));
+            const int n = tile_n + B_n;
+            gg_copy_async_16(&B_shared[ahead][B_k + piece * (THREADS / (BN / 4))][B_n],
+                &B[(long long)k * ldb + n], 4 * (k < K && n < N ? (N - n < 4 ? N - n : 4) : 0));
+        }
+        gg_commit_group();
+    }
+    int stage = 0;
+    gg_wait_group<1>();
+    __syncthreads();
+
+    // the first fragments (double_buffer A.register B.register)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        A_frag[0][reg_m] =
+            A_shared[0][thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM][(thread_m / 4 % 4) * 4];
+    }
+    #pragma unroll
+    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+        *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
+            *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
+    }
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + (STAGES - 1) * BK;
+        const int fill = stage > 0 ? stage - 1 : STAGES - 1;
+
+        // copy a tile ahead (async_copy A B via=cp_async)
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
+            gg_copy_async_16(
+                &A_shared[fill][A_m + piece * (THREADS / (BK / 4))][A_k ^ ((A_m / 4 % 4) * 4)],
+                    &A[(long long)m * lda + k], 4 * (m < M && k < K ? (K - k < 4 ? K - k : 4) : 0));
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+            gg_copy_async_16(&B_shared[fill][B_k + piece * (THREADS / (BN / 4))][B_n],
+                &B[(long long)k * ldb + n], 4 * (k < K && n < N ? (N - n < 4 ? N - n : 4) : 0));
+        }
+        gg_commit_group();
+
+        // multiply the tile (register_block m=8 n=16 interleave=4)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            if (k + 1 < BK) {
+                #pragma unroll
+                for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                    A_frag[(k + 1) % 2][reg_m] =
+                        A_shared[stage][thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM]
+                            [(((k + 1) / 4) ^ (thread_m / 4 % 4)) * 4 + (k + 1) % 4];
+                }
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
+                        *reinterpret_cast<const float4 *>(
+                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                }
+            } else {
+                // wait for the next tile, and read ahead into it
+                // (double_buffer A.register B.register)
+                gg_wait_group<1>();
+                __syncthreads();
+                #pragma unroll
+                for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                    A_frag[(k + 1) % 2][reg_m] =
+                        A_shared[stage + 1 < STAGES ? stage + 1 :
+                            0][thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM]
+                                [(thread_m / 4 % 4) * 4];
+                }
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
+                        *reinterpret_cast<const float4 *>(&B_shared[stage + 1 < STAGES ?
+                            stage + 1 : 0][0][thread_n + reg_n * LN]);
+                }
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] =
+                        fmaf(A_frag[k % 2][reg_m], B_frag[k % 2][reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+    }
+
+    // let the last copies land
+    gg_wait_group<0>();
+
+    // the epilogue (vectorize A.global B C width=4)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                const int n = tile_n + thread_n + reg_n * LN;
+                alignas(16) float out[4];
+                alignas(16) float old[4] = {};
+                if (beta != 0.0f) {
+                    if (n + 3 < N) {
+                        *reinterpret_cast<float4 *>(&old[0]) =
+                            *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 4; ++e) {
+                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
+                        }
+                    }
+                }
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
+                }
+                if (n + 3 < N) {
+                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
+                        *reinterpret_cast<const float4 *>(&out[0]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483583 ||
+        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    const cudaError_t error =
+        cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, 73728);
+    if (error != cudaSuccess) return error;
+    gemm<<<static_cast<unsigned>(blocks), 256, 73728, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

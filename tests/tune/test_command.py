@@ -1,0 +1,174 @@
+"""``gemmgen tune``: what it prints, what it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gemmgen.cli import main
+from gemmgen.gpu import device
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
+from gemmgen.tune import build, remote
+
+from . import fakes
+
+TEXT = "tile m={64, 128} n=64 k=8\ncache_shared A B\nregister_block m={4, 7} n=4\n"
+
+
+def tune(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(main, ["tune", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    path = tmp_path / "space.sched"
+    path.write_text(TEXT)
+    return path
+
+
+class OnFakes:
+    """The command with a fake lab and a fake builder in place of the real ones."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str, **measuring: object):
+        _, census = fakes.points(text)
+        by_number = {point.number: point for point in census.legal}
+        clock = fakes.Clock()
+        self.lab = fakes.FakeLab(clock, by_number, **measuring)
+        self.lab.end = lambda: None  # type: ignore[attr-defined]
+        monkeypatch.setattr(remote, "RemoteLab", lambda make: self.lab)
+        builder = fakes.FakeBuilder(clock)
+        monkeypatch.setattr(build, "NvrtcBuilder", lambda *_: builder)
+
+
+@pytest.fixture
+def larger(tmp_path: Path) -> Path:
+    path = tmp_path / "space.sched"
+    path.write_text(fakes.TEXT)
+    return path
+
+
+@pytest.mark.skipif(device.missing() is None, reason="a GPU is here")
+def test_without_a_gpu_the_points_are_counted_and_that_is_told(space: Path, tmp_path: Path) -> None:
+    done = tune(space, "--shape", "512", "-o", tmp_path / "best.sched")
+    assert done.exit_code == 3
+    counted, why = done.stderr.splitlines()
+    assert counted == "4 points: 2 legal schedules, 2 refused"
+    assert why.startswith("gemmgen: ") and "no kernel can be launched" in why
+    assert not (tmp_path / "best.sched").exists() and done.stdout == ""
+
+
+def test_the_list_needs_no_gpu(space: Path) -> None:
+    for option in ("--list", "--dry-run"):
+        done = tune(space, "--shape", "512", option)
+        assert done.exit_code == 0
+        assert done.stdout.startswith("2 legal schedules of 4 points, ranked for H200\n")
+        assert "register_block m=7 does not divide the tile it shares out" in done.stdout
+
+
+def test_the_list_for_scripts(space: Path) -> None:
+    found = json.loads(tune(space, "--shape", "512", "--list", "--json").stdout)
+    assert (found["points"], found["legal"]) == (4, 2)
+    assert found["ranked"][0]["settings"].keys() == {"tile.m", "register_block.m"}
+    assert sum(found["refused"].values()) == 2
+
+
+def test_sets_may_be_settled_beforehand(space: Path) -> None:
+    done = tune(space, "--shape", "512", "--list", "--set", "tile.m=64")
+    assert done.stdout.startswith("1 legal schedules of 2 points")
+
+
+def test_the_winner_is_printed(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
+    OnFakes(monkeypatch, fakes.TEXT)
+    done = tune(larger, "--shape", "2048", "--jobs", "1")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("# Tuned by gemmgen on an Fake GPU")
+    assert compile_source(Source(done.stdout)).text
+    assert "the best on an Fake GPU, seed 0" in done.stderr
+
+
+def test_the_winner_is_written(
+    monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
+) -> None:
+    OnFakes(monkeypatch, fakes.TEXT)
+    out, trials = tmp_path / "best.sched", tmp_path / "t.jsonl"
+    done = tune(larger, "--shape", "2048", "-o", out, "--trials", trials, "--json", "--jobs", "1")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert out.read_text() == found["schedule"]
+    assert found["winner"] == found["finalists"][0]
+    assert found["tried"] == len(trials.read_text().splitlines()) - 1
+    again = tune(larger, "--shape", "2048", "--trials", trials, "--resume", "--jobs", "1")
+    assert again.exit_code == 0 and again.stdout == found["schedule"]
+
+
+def test_nothing_is_written_where_nothing_is_right(
+    monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
+) -> None:
+    OnFakes(monkeypatch, fakes.TEXT, wrong=lambda point: True)
+    out = tmp_path / "best.sched"
+    done = tune(larger, "--shape", "2048", "-o", out, "--jobs", "1")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "no schedule of" in done.stderr and not out.exists()
+
+
+def test_a_wrong_kernel_is_told_aloud(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
+    OnFakes(monkeypatch, fakes.TEXT, wrong=lambda point: point.number == 3)
+    done = tune(larger, "--shape", "2048", "--jobs", "1")
+    assert done.exit_code == 0
+    assert "a mistake of gemmgen's, please report it: --set tile.m=64" in done.stderr
+    assert "wrong: C[0, 0] = 1.0 instead of 2.0" in done.stderr
+
+
+def test_what_was_tried_outlives_an_interruption(
+    monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
+) -> None:
+    calls: list[int] = []
+
+    def interrupt(number: int) -> None:
+        calls.append(number)
+        if len(calls) == 40:
+            raise KeyboardInterrupt
+
+    OnFakes(monkeypatch, fakes.TEXT, before=interrupt)
+    trials, out = tmp_path / "t.jsonl", tmp_path / "best.sched"
+    arguments = (larger, "--shape", "2048", "--trials", trials, "-o", out, "--jobs", "1")
+    done = tune(*arguments)
+    assert done.exit_code == 130
+    assert f"interrupted; {trials} has the trials, --resume goes on" in done.stderr
+    assert not out.exists() and len(trials.read_text().splitlines()) == 1 + 32
+    again = tune(*arguments, "--resume")
+    assert again.exit_code == 0, again.stderr
+    assert len(trials.read_text().splitlines()) == 1 + 192
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "told"),
+    [
+        ("tile m=64 n=64\n", ["--shape", "64"], "has no set, so there is nothing to tune"),
+        (TEXT, ["--shape", "64", "--resume"], "name it with --trials"),
+        (TEXT, ["--shape", "64", "-o", "{space}"], "is the schedule itself"),
+        (TEXT, ["--shape", "64", "--trials", "{space}"], "is the schedule itself"),
+        (TEXT, ["--shape", "64", "--trials", "a", "-o", "./a"], "name the same file"),
+        (TEXT, ["--shape", "64", "--set", "tile.n=3"], "the sets of this file are tile.m"),
+        ("tile m={7, 9} n=5\n", ["--shape", "64"], "no point of {space} is legal; of 2: "),
+        (TEXT, [], "Missing option '--shape'"),
+        ("tile m={64, 64} n=64\n", ["--shape", "64"], "stands twice in the set"),
+    ],
+)
+def test_refuses(tmp_path: Path, text: str, arguments: list[str], told: str) -> None:
+    space = tmp_path / "space.sched"
+    space.write_text(text)
+    done = tune(space, *(a.format(space=space) for a in arguments))
+    assert done.exit_code == 2
+    assert told.format(space=space) in done.stderr
+    assert space.read_text() == text and os_listing(tmp_path) == ["space.sched"]
+
+
+def os_listing(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())

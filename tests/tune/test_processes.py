@@ -1,0 +1,114 @@
+"""The processes that compile and measure: what happens where one of them ends."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu import nvrtc
+from gemmgen.tune.build import NvrtcBuilder, code_of
+from gemmgen.tune.lab import Candidate
+from gemmgen.tune.legal import census
+from gemmgen.tune.remote import RemoteLab
+from gemmgen.tune.workers import Workers
+
+from . import fakes
+
+SPACE, CENSUS = fakes.points()
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def end(number: int) -> int:
+    os._exit(number)
+
+
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def candidate(number: int) -> Candidate:
+    return Candidate(number, fakes.interface(), "sm_80", fakes.FILES)
+
+
+def test_who_ends_its_process_is_known_and_the_others_get_their_answers() -> None:
+    with Workers(2) as workers:
+        jobs = [workers.submit(end if n == 3 else double, n) for n in range(8)]
+        assert [workers.result(job) for job in jobs] == [0, 2, 4, None, 8, 10, 12, 14]
+
+
+def test_processes_end_whatever_they_do() -> None:
+    start = time.monotonic()
+    with Workers(1) as workers:
+        assert workers.result(workers.submit(double, 1)) == 2
+        workers.submit(sleep, 60.0)
+    assert time.monotonic() - start < 20
+
+
+def test_processes_count_the_same_points() -> None:
+    with Workers(2) as workers:
+        assert census(SPACE, [fakes.SHAPE], workers.pool) == CENSUS
+
+
+@pytest.mark.skipif(nvrtc.available() is not None, reason="compiles with NVRTC")
+def test_points_are_compiled_to_files(tmp_path: Path) -> None:
+    points = CENSUS.legal[:3]
+    with Workers(2) as workers:
+        found = NvrtcBuilder(workers, "sm_90", tmp_path).submit(points)()
+    assert [one.number for one in found] == [point.number for point in points]
+    for one in found:
+        assert one.files is not None and one.files.cubin.read_bytes()[:4] == b"\x7fELF"
+        assert one.registers and one.spills == 0 and one.interface is not None
+        assert code_of(one.files.source.read_text()) == one.code
+    assert len({one.code for one in found}) == 3
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_code_is_the_text_without_comments() -> None:
+    assert code_of("int a;\n  // tile\nint b;\n") == code_of("int a;\nint b;\n")
+    assert code_of("int a;\nint b;\n") != code_of("int a;\nint c;\n")
+
+
+def test_a_lab_that_a_kernel_brings_down_begins_anew() -> None:
+    """One kernel ends the process, another spoils its GPU: both are known, the rest is timed."""
+    lab = RemoteLab(partial(fakes.FragileLab, frozenset({4, 7})))
+    try:
+        assert lab.here == fakes.HERE
+        found = lab.time([candidate(number) for number in (2, 4, 6, 7, 8)], rounds=1)
+        assert [reading.number for reading in found] == [2, 4, 6, 7, 8]
+        lost = {r.number: r.finding for r in found if r.finding is not None}
+        assert {number: f.status for number, f in lost.items()} == {4: "crashed", 7: "crashed"}
+        assert lost[4].reason == "the GPU's process ended"
+        assert lost[7].reason == "RuntimeError: cudaErrorIllegalAddress"
+        assert all(reading.ms for reading in found if reading.finding is None)
+    finally:
+        lab.end()
+
+
+def test_a_kernel_that_never_ends_is_given_up() -> None:
+    lab = RemoteLab(partial(fakes.FragileLab, frozenset(), frozenset({5})), patience=4.0)
+    try:
+        assert lab.here
+        (found,) = lab.time([candidate(5)], rounds=1)
+        assert found.finding is not None and "no answer within 4 s" in found.finding.reason
+        assert lab.check([candidate(6)]) == (None,)
+    finally:
+        lab.end()
+
+
+def no_gpu() -> fakes.FakeLab:
+    raise CannotCheck("this machine has no NVIDIA GPU, so no kernel can be launched")
+
+
+def test_a_lab_that_cannot_be_says_why() -> None:
+    lab = RemoteLab(no_gpu)
+    with pytest.raises(CannotCheck, match="has no NVIDIA GPU"):
+        print(lab.here)
+    lab.end()

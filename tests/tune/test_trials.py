@@ -1,0 +1,98 @@
+"""The file of trials: what a crash leaves, and what is gone on with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gemmgen.errors import UsageError
+from gemmgen.tune import trial
+
+from . import fakes
+
+SPACE, CENSUS = fakes.points()
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_every_trial_is_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    done = fakes.run(SPACE, CENSUS, log=path)
+    head, *lines = map(json.loads, _lines(path))
+    assert head["shapes"] == [[2048, 2048, 2048]] and head["gpu"] == "Fake GPU"
+    assert len(lines) == len(CENSUS.legal) == len(done.order)
+    assert lines[0]["settings"].keys() == SPACE.sets.keys()
+    assert {"registers", "spills", "ms", "share", "status", "reason"} <= lines[0].keys()
+    about, trials = trial.read(path)
+    assert trials == tuple(done.order) and about.gpu == "Fake GPU"
+
+
+def test_a_search_that_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
+    """No point is tried twice, and the winner is that of one long search."""
+    path = tmp_path / "t.jsonl"
+    whole = fakes.run(SPACE, CENSUS)
+    first = fakes.run(SPACE, CENSUS, log=path, seconds=20, building={"seconds": 2.0})
+    path.write_text(path.read_text() + '{"number": 5, "sett')  # cut off while it was written
+    before = {t.number for t in first.order}
+    second = fakes.run(SPACE, CENSUS, log=path, resume=True)
+    after = [t.number for t in second.order]
+    assert before and not before & set(after)
+    assert sorted([*before, *after]) == sorted(point.number for point in CENSUS.legal)
+    assert second.tuned.finals.winner == whole.tuned.finals.winner
+    assert len(_lines(path)) == 1 + len(CENSUS.legal)
+
+
+def test_a_finished_search_is_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    first = fakes.run(SPACE, CENSUS, log=path)
+    second = fakes.run(SPACE, CENSUS, log=path, resume=True)
+    assert second.order == []
+    assert second.tuned.finals.winner == first.tuned.finals.winner
+    raced = {number for what, number in second.lab.events if what == "time"}
+    assert set(second.builder.built) == raced, "only the finalists are compiled again"
+
+
+def test_a_wrong_kernel_is_not_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    best = min(CENSUS.legal, key=fakes.cost).number
+    fakes.run(SPACE, CENSUS, log=path, unproved=lambda p: p.number == best)
+    again = fakes.run(SPACE, CENSUS, log=path, resume=True)
+    assert again.tuned.finals.winner is not None and again.tuned.finals.winner.number != best
+
+
+def test_resuming_what_is_not_there_begins_anew(tmp_path: Path) -> None:
+    done = fakes.run(SPACE, CENSUS, log=tmp_path / "t.jsonl", resume=True)
+    assert len(done.order) == len(CENSUS.legal)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("gpu", "Other GPU"), ("shapes", [[1, 1, 1]]), ("sets", {"tile.m": [64]}), ("schedule", "x")],
+)
+def test_refuses_trials_of_something_else(tmp_path: Path, key: str, value: object) -> None:
+    path = tmp_path / "t.jsonl"
+    fakes.run(SPACE, CENSUS, log=path, seconds=10, building={"seconds": 3.0})
+    head, *rest = _lines(path)
+    text = "\n".join([json.dumps({**json.loads(head), key: value}), *rest]) + "\n"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=f"trials of something else.*{key}"):
+        fakes.run(SPACE, CENSUS, log=path, resume=True)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "not json\n", "{}\n", "[1]\n", '{"gemmgen": 1}\n'])
+def test_refuses_a_file_of_something_else(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="is no file of trials"):
+        fakes.run(SPACE, CENSUS, log=path, resume=True)
+    assert path.read_text() == text
+
+
+def test_refuses_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be written"):
+        fakes.run(SPACE, CENSUS, log=tmp_path / "none" / "t.jsonl")
