@@ -19,17 +19,17 @@ INT_MAX = 2**31 - 1
 class Param:
     """One kernel parameter, in the order of the parameter list.
 
-    ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``scalar``
-    (alpha, beta, names of the epilogue), ``tensor`` (a pointer; ``indices`` are its letters, in
-    storage order; ``written`` for the output), ``workspace`` (memory that blocks share, of
-    ``per_tile`` elements for each tile of C, at an address that is a multiple of ``align`` bytes)
-    and ``counter`` (the same, of unsigned ints).  ``dtype`` is that of a tensor's or a workspace's
-    elements, or of a scalar.  What is ``zeroed`` must hold zeros before the first launch, and each
-    launch leaves zeros.
+    ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``stride``
+    (between the matrices of a tensor, in elements; long long), ``scalar`` (alpha, beta, names of
+    the epilogue), ``tensor`` (a pointer; ``indices`` are its letters, in storage order; ``written``
+    for the output), ``workspace`` (memory that blocks share, of ``per_tile`` elements for each tile
+    of C, at an address that is a multiple of ``align`` bytes) and ``counter`` (the same, of
+    unsigned ints).  ``dtype`` is that of a tensor's or a workspace's elements, or of a scalar.
+    What is ``zeroed`` must hold zeros before the first launch, and each launch leaves zeros.
     """
 
     name: str
-    kind: Literal["extent", "ld", "scalar", "tensor", "workspace", "counter"]
+    kind: Literal["extent", "ld", "stride", "scalar", "tensor", "workspace", "counter"]
     indices: tuple[str, ...] = ()
     written: bool = False
     read: bool = True
@@ -129,12 +129,15 @@ class Interface:
 
     ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent
     is bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over
-    ``tiles``, times the ``parts`` that share a tile, at most 2^31 - 1.  ``ordered``: the parts are
-    added in one order in every run.  ``dynamic_shared`` counts bytes passed at launch (0 when all
-    shared memory is static).  ``rows`` and ``columns`` name the extents that C is empty without.
-    ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
-    (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
-    since it is assumed equal to another, with that other.
+    ``tiles`` and of the extents of ``batches``, times the ``parts`` that share a tile, at most
+    2^31 - 1.  ``ordered``: the parts are added in one order in every run.  ``dynamic_shared``
+    counts bytes passed at launch (0 when all shared memory is static).  ``pitch`` gives for each
+    matrix tensor the name of the parameter that is its leading dimension (an extent where the
+    schedule assumes it).  ``equal`` pairs an extent that is no parameter, since it is assumed equal
+    to another, with that other.
+
+    ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
+    ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.
     """
 
     name: str
@@ -148,17 +151,33 @@ class Interface:
     equal: tuple[tuple[str, str], ...] = ()
     parts: int = 1
     ordered: bool = True
+    batches: tuple[tuple[str, str], ...] = ()
+    strides: tuple[tuple[str, str, str], ...] = ()
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values."""
-        name = letter.upper()
+        name = dict(self.batches).get(letter, letter.upper())
         return dict(self.equal).get(name, name)
 
+    def steps(self, param: Param) -> tuple[str | None, ...]:
+        """Per letter of a tensor the parameter that is its stride in elements; None for 1.
+
+        That of a matrix's outer letter is its leading dimension.
+        """
+        batches = dict(self.batches)
+        strides = {letter: name for tensor, letter, name in self.strides if tensor == param.name}
+        *outer, _ = param.indices
+        ld = dict(self.pitch).get(param.name)
+        return (*(strides.get(x) if x in batches else ld for x in outer), None)
+
     def tile_count(self, extents: Mapping[str, int]) -> int:
-        """Number of tiles of C for ``extents``; 0 where C is empty."""
+        """Number of tiles of all matrices of C for ``extents`` (those that ``shaping`` names); 0
+        where C is empty."""
         count = 1
         for name, size in self.tiles:
             count *= -(-extents[name] // size)
+        for _, name in self.batches:
+            count *= extents[name]
         return count
 
     def grid(self, extents: Mapping[str, int]) -> int:
@@ -173,6 +192,10 @@ class Interface:
     def scratch_elements(self, param: Param, extents: Mapping[str, int]) -> int:
         """Elements that such a parameter must have for ``extents``."""
         return self.tile_count(extents) * param.per_tile
+
+    def shaping(self) -> tuple[str, ...]:
+        """The extents of C: the number of blocks depends on them."""
+        return (*(name for name, _ in self.tiles), *(name for _, name in self.batches))
 
     def extent_names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.params if p.kind == "extent")

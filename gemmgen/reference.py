@@ -1,11 +1,14 @@
 """What a GEMM must compute, in NumPy: exact oracles, error bounds, inputs, and a comparison.
 
 Matrices are A (M, K), B (K, N), C (M, N), as numbers to compute with: f64 where sums are, else f32,
-which holds f16 and bf16.  A caller whose kernel stores another layout transposes.
+which holds f16 and bf16; axes before these two number matrices, and broadcast.  A caller whose
+kernel stores another layout transposes.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,9 +39,10 @@ __all__ = ["F32", "F64", "Real", "fma", "is_poison", "poison"]
 
 def sequential(a: Real, b: Real) -> Real:
     """``acc = 0; for k: acc = fma(a[m, k], b[k, n], acc)`` for each m and n, bit for bit."""
-    acc: Real = np.zeros((a.shape[0], b.shape[1]), a.dtype)
-    for k in range(a.shape[1]):
-        acc = fused(a[:, k, None], b[None, k, :], acc)
+    batches = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    acc: Real = np.zeros((*batches, a.shape[-2], b.shape[-1]), a.dtype)
+    for k in range(a.shape[-1]):
+        acc = fused(a[..., :, k, None], b[..., None, k, :], acc)
     return acc
 
 
@@ -51,10 +55,10 @@ def split(
     A range is ceil(ceil(K / step) / parts) * step terms, the last ones fewer, or none.
     ``backwards`` adds the last part first.
     """
-    steps = -(-a.shape[1] // step)
+    steps = -(-a.shape[-1] // step)
     chunk = -(-steps // parts) * step
     ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
-    sums = [sequential(a[:, r], b[r]) for r in (ranges[::-1] if backwards else ranges)]
+    sums = [sequential(a[..., r], b[..., r, :]) for r in (ranges[::-1] if backwards else ranges)]
     size = parts // groups
     return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
 
@@ -174,6 +178,33 @@ def positive(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs
     """Uniform in (0.5, 1.5)."""
     rng = np.random.default_rng([seed, 4])
     return _inputs(*(rng.random(shape) + 0.5 for shape in ((m, k), (k, n), (m, n))), types)
+
+
+Maker = Callable[[int, int, int, int, Types], Inputs]
+"""Inputs of M, N, K, a seed and types: ``integers``, ``permutation``, ``normal``, ``positive``."""
+
+
+def batched(
+    make: Maker,
+    matrix: tuple[int, int, int],
+    a: tuple[int, ...],
+    b: tuple[int, ...],
+    seed: int,
+    types: Types = SINGLE,
+) -> Inputs:
+    """A (*a, M, K), B (*b, K, N) and C (*both, M, N) of matrices like those of ``make``.
+
+    ``matrix`` is M, N, K; ``a`` and ``b`` are the extents of the batches, 1 where all share one.
+    """
+    m, n, k = matrix
+    both = np.broadcast_shapes(a, b)
+    rows, columns, outputs = (math.prod(sizes) for sizes in (a, b, both))
+    made = make(m * rows, n * columns, k, seed, types)
+    c = made.c
+    if c.shape != (m * outputs, n):
+        c = make(m * outputs, n, 0, seed + 1, types).c
+    stacked = np.moveaxis(made.b.reshape(k, *b, n), 0, -2)
+    return Inputs(made.a.reshape(*a, m, k), stacked, c.reshape(*both, m, n))
 
 
 def _inputs(a: F64, b: F64, c: F64, types: Types) -> Inputs:

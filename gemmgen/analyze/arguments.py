@@ -2,52 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import lcm
 
 from gemmgen.errors import UsageError
 from gemmgen.interface import Interface, MultipleOf, Param
 from gemmgen.ir.problem import Problem
 
-Shape = tuple[int, int, int]
-"""Rows and columns of C, and terms of each sum."""
+Shape = tuple[int, ...]
+"""Rows and columns of C, and terms of each sum; the number of matrices along each batch letter."""
 
 
 def arguments_of(
-    interface: Interface, problem: Problem, shape: Shape, *, beta: float = 0.0
+    interface: Interface,
+    problem: Problem,
+    shape: Shape,
+    *,
+    beta: float = 0.0,
+    dense: bool = False,
 ) -> dict[str, int | float]:
-    """Dense matrices: each leading dimension is its row's length, or the next that is allowed.
+    """Dense tensors: each row begins behind the one before, or at the next allowed place, and so
+    does each matrix; with ``dense`` behind the one before and nowhere else.
 
     ``alpha`` and further scalars are 1.  Raises ``UsageError`` for a shape that the kernel does not
     take.
     """
     if min(shape) < 1:
         raise UsageError("a shape to count at has extents of at least 1")
-    letters = (problem.m, problem.n, problem.k)
-    extents = {x.upper(): size for x, size in zip(letters, shape, strict=True)}
-    values: dict[str, int | float] = dict(extents)
-    values |= {p.name: _pitch(interface, p, extents) for p in interface.params if p.kind == "ld"}
+    values: dict[str, int | float] = {}
+    for letter, size in zip(problem.letters, shape, strict=True):
+        name = interface.extent(letter)
+        if values.setdefault(name, size) != size:
+            raise _unfit(shape, f"{problem.extent(letter)} == {name}")
+    for param in interface.params:
+        if param.kind == "tensor":
+            values |= _steps(interface, param, values, dense)
     addresses = {p.name: 0 for p in interface.params if p.kind == "tensor"}
     broken = interface.violated({n: int(v) for n, v in values.items()} | addresses)
     if broken:
-        told = ", ".join(requirement.text() for requirement in broken)
-        size = "x".join(map(str, shape))
-        raise UsageError(f"the kernel does not take the shape {size}: it requires {told}")
+        raise _unfit(shape, ", ".join(requirement.text() for requirement in broken))
     scalars = (p.name for p in interface.params if p.kind == "scalar")
     return values | {name: beta if name == "beta" else 1.0 for name in scalars}
 
 
-def _pitch(interface: Interface, param: Param, extents: dict[str, int]) -> int:
-    indices = {p.name: p.indices for p in interface.params}
-    rows = [
-        extents[indices[tensor][-1].upper()]
-        for tensor, pitch in interface.pitch
-        if pitch == param.name
-    ]
-    by = lcm(
-        *(
-            r.divisor
-            for r in interface.requirements
-            if isinstance(r, MultipleOf) and r.name == param.name
+def _unfit(shape: Shape, required: str) -> UsageError:
+    size = "x".join(map(str, shape[:3]))
+    return UsageError(f"the kernel does not take the shape {size}: it requires {required}")
+
+
+def _steps(
+    interface: Interface, param: Param, values: Mapping[str, int | float], dense: bool
+) -> dict[str, int]:
+    """A tensor's leading dimension and strides, the innermost letter's first; one that is an extent
+    is there, and what lies between its rows goes behind the matrix."""
+    sizes = [int(values[interface.extent(letter)]) for letter in param.indices]
+    *outer, _ = zip(interface.steps(param), sizes, strict=True)
+    outer.sort(key=lambda step: step[0] in interface.extent_names())
+    found: dict[str, int] = {}
+    span = sizes[-1]
+    for name, size in reversed(outer):
+        assert name is not None
+        step = (
+            int(values[name])
+            if name in interface.extent_names()
+            else span if dense else _next(interface, name, span)
         )
-    )
-    return -(-max(rows) // by) * by
+        found[name] = step
+        span = step * size
+    return found
+
+
+def _next(interface: Interface, name: str, length: int) -> int:
+    """The least multiple of what is required of ``name``, from ``length`` on."""
+    required = interface.requirements
+    by = lcm(*(r.divisor for r in required if isinstance(r, MultipleOf) and r.name == name))
+    return -(-length // by) * by

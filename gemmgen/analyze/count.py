@@ -8,17 +8,18 @@ tile and of the k tile; guards compare them with extents.
   (row * ld + column) their addresses differ by a multiple of 128 bytes, for all threads alike: the
   same sectors and lines a request.  Shared addresses do not depend on the block.  So one block of
   each such class is walked and counts for all; a tile at a ragged edge is in a class of its own
-  along that letter.
+  along that letter.  Of a tensor with batches the place where the block's matrix begins counts too,
+  modulo as many elements.
 - The same holds for two trips of a loop that pass the same guards and lie a multiple of so many
   elements and of the number of shared stages apart: a *period*.  Guards are comparisons with a
-  loop's variable, so each changes at most once; the first and the last trips are walked, and where the
-  periods behind the first and before the last ones count alike, so do all between them.  Where they
-  do not, every trip is walked.
+  loop's variable, so each changes at most once; the first and the last trips are walked, and where
+  the periods behind the first and before the last ones count alike, so do all between them.  Where
+  they do not, every trip is walked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from math import gcd, lcm
 
@@ -90,25 +91,22 @@ def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> La
 
 def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
     """The same with every block and every trip walked: what ``count_launch`` is tested against."""
-    grid = kernel.interface.grid({n: int(values[n]) for n, _ in kernel.interface.tiles})
+    grid = kernel.interface.grid({n: int(values[n]) for n in kernel.interface.shaping()})
     return _total(kernel, values, (np.arange(grid), np.ones(grid, np.int64)), abridged=False)
 
 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
     """One block of each class, and how many blocks it stands for."""
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
     period = period_of(kernel)
-    for blocks, origins in origins_of(kernel, values):
-        key = np.zeros(blocks.size, np.int64)
+    for blocks, origins, matrices in origins_of(kernel, values):
+        parts = [place % period for place in (*origins, *matrices)]
         for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
-            whole = origin + size <= int(values[name])
-            key = (key * 2 + whole) * period + origin % period
-        counts = np.bincount(key)
-        first = np.zeros(counts.size, np.int64)
-        first[key[::-1]] = blocks[::-1]  # of equal keys the last assignment stays
-        for at in np.flatnonzero(counts).tolist():
-            block, before = found.get(at, (int(first[at]), 0))
-            found[at] = (block, before + int(counts[at]))
+            parts.append((origin + size <= int(values[name])).astype(np.int64))
+        for at, count in _alike(parts):
+            key = tuple(int(part[at]) for part in parts)
+            block, before = found.get(key, (int(blocks[at]), 0))
+            found[key] = (block, before + count)
     pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
@@ -117,6 +115,15 @@ def period_of(kernel: LoweredKernel) -> int:
     """Elements after which addresses of every matrix begin a line again, at the least 32."""
     sizes = (BYTES[p.dtype] for p in kernel.interface.params if p.kind == "tensor")
     return measure.LINE // min(measure.WORD, *sizes)
+
+
+def _alike(parts: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+    """The place of the first of each kind of rows of ``parts``, and how many are of that kind."""
+    kinds = np.zeros(parts[0].size, np.int64)
+    for part in parts:
+        _, kinds = np.unique(kinds * (part.max(initial=0) + 1) + part, return_inverse=True)
+    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+    yield from zip(first.tolist(), counts.tolist(), strict=True)
 
 
 def _total(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -24,7 +24,7 @@ from gemmgen.analyze.roofline import Roofline, Work, matrix_bytes, roofline_of
 from gemmgen.errors import UsageError
 from gemmgen.ir.dtypes import ACCESS, HALVES
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.lowered import Leave, LoweredKernel
+from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete, rewrite
 from gemmgen.schedule.model import Schedule
@@ -143,19 +143,27 @@ def traffic_of(launch: Launch) -> tuple[Traffic, ...]:
 
 
 def _extents(kernel: Kernel, values: Values) -> dict[str, int]:
-    return {name: int(values[name]) for name, _ in kernel.lowered.interface.tiles}
+    return {name: int(values[name]) for name in kernel.lowered.interface.shaping()}
 
 
 def _multiply_adds(kernel: Kernel, values: Values, blocks: int) -> int:
     """Of all threads: a tile that juts out of C is computed as a whole, and so are its k tiles."""
     problem, interface = kernel.program.problem, kernel.lowered.interface
-    terms = int(values[problem.k.upper()])
-    if any(isinstance(node, Leave) for node in kernel.lowered.body):
-        return terms * prod(_extents(kernel, values).values())
+    terms = int(values[interface.extent(problem.k)])
+    if any(isinstance(node, Leave) for node in _all(kernel.lowered.body)):
+        return terms * prod(int(values[name]) for name in interface.shaping())
     pipeline = pipeline_of(kernel.program.main)
     if pipeline is not None:
         terms = -(-terms // pipeline.step) * pipeline.step
     return blocks * prod(size for _, size in interface.tiles) * terms
+
+
+def _all(body: tuple[Node, ...]) -> Iterator[Node]:
+    """The statements of a kernel outside its loops."""
+    for node in body:
+        yield node
+        if isinstance(node, Block):
+            yield from _all(node.body)
 
 
 def _joins(launch: Launch, resources: Resources) -> bool:
@@ -174,14 +182,13 @@ def _joined(counts: Counts, size: int) -> Counts:
 def _work(
     kernel: Kernel, values: Values, launch: Launch, fmas: int, shape: Shape, joined: bool
 ) -> Work:
-    m, n, k = shape
     shared = Counts()
     for site, counts in launch.items():
         if site.space == "shared":
             wide = joined and not site.write
             shared += _joined(counts, site.size) if wide else counts
     return Work(
-        2 * m * n * k,
+        2 * prod(shape),
         fmas,
         _compulsory(kernel, values, launch),
         _through_l2(kernel, launch, shape),
@@ -211,7 +218,8 @@ def _compulsory(kernel: Kernel, values: Values, launch: Launch) -> int:
             directions = {
                 s.write for s, c in launch.items() if s.buffer == param.name and c.requests
             }
-            sizes = (int(values[letter.upper()]) for letter in param.indices)
+            extent = kernel.lowered.interface.extent
+            sizes = (int(values[extent(letter)]) for letter in param.indices)
             found += len(directions) * matrix_bytes(param.dtype, *sizes)
     return found
 

@@ -15,6 +15,7 @@ from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.count import Counts, Launch
 from gemmgen.ir import names
 from gemmgen.ir.nodes import Program
+from gemmgen.ir.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -35,21 +36,39 @@ def formulas_of(program: Program, launch: Launch, shape: Shape) -> tuple[Formula
     """Of the reads of A and B, hop by hop, and of the writes of C."""
     problem = program.problem
     operands = (problem.b.name, problem.a.name)
-    m, n, k = (letter.upper() for letter in (problem.m, problem.n, problem.k))
+    m, n, _ = (problem.extent(letter) for letter in (problem.m, problem.n, problem.k))
+    mnk = products_of(problem)
     products = float(prod(shape))
     reads = total(launch, operands, write=False).elements
-    naive = Formula("global reads of A and B", reads, f"2{m}{n}{k}", 2 * products)
+    naive = Formula("global reads of A and B", reads, times(2, mnk), 2 * products)
     found = [naive]
     sharing = [_sharing(program, operand) for operand in operands]
     if any(value > 1 for _, value in sharing):
-        found.append(_formula("global reads of A and B", reads, f"{m}{n}{k}", products, sharing))
+        found.append(_formula("global reads of A and B", reads, mnk, products, sharing))
     tiles = [name for name in operands if program.main.has(f"{name}_shared")]
     if tiles:
         counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
         sharing = [_sharing(program, name, shared=False) for name in tiles]
-        found.append(_formula("shared reads", counted, f"{m}{n}{k}", products, sharing))
+        found.append(_formula("shared reads", counted, mnk, products, sharing))
     writes = total(launch, (problem.c.name,), write=True).elements
-    return (*found, Formula("global writes of C", writes, f"{m}{n}", float(shape[0] * shape[1])))
+    elements = float(shape[0] * shape[1] * prod(shape[3:]))
+    text = f"{_batches(problem)}{m}{n}"
+    return (*found, Formula("global writes of C", writes, text, elements))
+
+
+def products_of(problem: Problem) -> str:
+    """``MNK``; with batches ``size_b*MNK``."""
+    matrix = (problem.extent(letter) for letter in (problem.m, problem.n, problem.k))
+    return f"{_batches(problem)}{''.join(matrix)}"
+
+
+def times(number: int, products: str) -> str:
+    """``2MNK``, ``2*size_b*MNK``."""
+    return f"{number}*{products}" if "*" in products else f"{number}{products}"
+
+
+def _batches(problem: Problem) -> str:
+    return "".join(f"{problem.extent(letter)}*" for letter in problem.batch)
 
 
 def total(launch: Launch, buffers: Iterable[str], *, write: bool) -> Counts:
@@ -74,5 +93,5 @@ def _formula(
 ) -> Formula:
     terms = [f"1/{extent}" if value > 1 else "1" for extent, value in sharing]
     alone = all(term == "1" for term in terms)
-    text = f"{len(terms)}{mnk}" if alone else f"{mnk}({' + '.join(terms)})"
+    text = times(len(terms), mnk) if alone else f"{mnk}({' + '.join(terms)})"
     return Formula(name, counted, text, products * sum(1 / value for _, value in sharing))

@@ -91,7 +91,7 @@ def _requests(kernel: Kernel, values: Values, buffer: str) -> list[_Request]:
                     found.append(_Request(site, warp, first))
 
     problem, pipeline = kernel.program.problem, pipeline_of(kernel.program.main)
-    name = problem.k.upper()
+    name = kernel.lowered.interface.extent(problem.k)
     short = STEPS * (pipeline.step if pipeline else 1)
     few = dict(values) | {name: min(int(values[name]), short)}
     Walk(kernel.lowered, np.zeros(1, np.int64), few, see).run()
@@ -148,12 +148,14 @@ def _elements(kernel: Kernel, values: Values, request: _Request) -> Picture:
     size = measure.SECTOR // site.size
     rows = _by_place(request.first, site.width, lambda e: divmod(e, size), size)
 
+    batches = dict(kernel.lowered.interface.batches)
+
     def label(sector: int) -> str:
+        """The first matrix is that of block 0."""
         at = sector * size
-        if pitch is None or len(indices) == 1:
-            return f"{site.buffer}[{at}]"
-        row, column = divmod(at, int(values[pitch]))
-        return f"{site.buffer}[{row}, {column}]"
+        matrix = iter((at,) if pitch is None else divmod(at, int(values[pitch])))
+        places = ("0" if x in batches else str(next(matrix)) for x in indices)
+        return f"{site.buffer}[{', '.join(places)}]"
 
     drawn = tuple(Row(label(sector), tuple(cells)) for sector, cells in rows.items())
     return Picture(

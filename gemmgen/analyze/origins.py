@@ -8,58 +8,74 @@ import numpy as np
 
 from gemmgen.ir.closures import Scope, compile_expression, known
 from gemmgen.ir.evaluate import Ints, Value
-from gemmgen.ir.lowered import Block, Define, LoweredKernel, Node
-from gemmgen.ir.names import extent, tile_origin
+from gemmgen.ir.lowered import Advance, Block, Define, LoweredKernel, Node
+from gemmgen.ir.names import tile_origin
 
 AT_ONCE = 1 << 18
 
 
 def origins_of(
     kernel: LoweredKernel, values: Mapping[str, int | float]
-) -> Iterator[tuple[Ints, tuple[Ints, ...]]]:
-    """Numbers of blocks, and for each of ``interface.tiles`` the first index of their tiles."""
+) -> Iterator[tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]]:
+    """Numbers of blocks; for each of ``interface.tiles`` the first index of their tiles; and for
+    each tensor with batches the place where their matrix begins."""
     interface = kernel.interface
-    grid = interface.grid({name: int(values[name]) for name, _ in interface.tiles})
+    grid = interface.grid({name: int(values[name]) for name in interface.shaping()})
     for first in range(0, grid, AT_ONCE):
         blocks = np.arange(first, min(first + AT_ONCE, grid))
-        yield blocks, _origins(kernel, values, blocks)
+        yield blocks, *_origins(kernel, values, blocks)
 
 
 def _origins(
     kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints
-) -> tuple[Ints, ...]:
+) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
     scope = Scope()
     for name, value in {"blockIdx.x": blocks, "threadIdx.x": 0, "threadIdx.y": 0}.items():
         scope.bind(name, known(value, "int"))
     for param in kernel.interface.params:
-        if param.kind in ("extent", "ld"):
+        if param.kind in ("extent", "ld", "stride"):
             scope.bind(param.name, known(int(values[param.name]), "int"))
     for constant in kernel.constants:
         scope.bind(constant.name, known(constant.value, "int"))
+
+    def of_each(value: Value) -> Ints:
+        return np.broadcast_to(np.asarray(value, np.int64), blocks.size)
+
     found: dict[str, Value] = {}
-    wanted = tuple(name for name, _ in kernel.interface.tiles)
-    for define in _first_lines(kernel.body):
-        found[define.name] = compile_expression(define.value, scope).run(None)
-        scope.bind(define.name, known(found[define.name], "int"))
-        names = tuple(_origin_name(kernel, name, found) for name in wanted)
+    moved: list[Ints] = []
+    letters = _tiled(kernel)
+    for line in _first_lines(kernel.body):
+        if isinstance(line, Advance):
+            moved.append(of_each(compile_expression(line.by, scope).run(None)))
+            continue
+        found[line.name] = compile_expression(line.value, scope).run(None)
+        scope.bind(line.name, known(found[line.name], "int"))
+        names = tuple(_origin_name(letter, found) for letter in letters)
         if all(name in found for name in names):
-            return tuple(
-                np.broadcast_to(np.asarray(found[n], np.int64), blocks.size) for n in names
-            )
+            return tuple(of_each(found[n]) for n in names), tuple(moved)
     raise AssertionError(f"{kernel.interface.name} does not say which tile a block computes")
 
 
-def _first_lines(body: tuple[Node, ...]) -> Iterator[Define]:
+def _tiled(kernel: LoweredKernel) -> tuple[str, ...]:
+    """The letters of ``interface.tiles``: two extents that are assumed equal have one name."""
+    interface = kernel.interface
+    output = next(p.indices for p in interface.params if p.written)
+    batches = dict(interface.batches)
+    rows = [letter for letter in output if letter not in batches]
+    names = [name for name, _ in interface.tiles]
+    straight = [interface.extent(letter) for letter in rows] == names
+    return tuple(rows if straight else reversed(rows))
+
+
+def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance]:
     for node in body:
         if isinstance(node, Block):
             yield from _first_lines(node.body)
-        elif isinstance(node, Define) and node.kind == "int":
+        elif isinstance(node, Advance) or (isinstance(node, Define) and node.kind == "int"):
             yield node
 
 
-def _origin_name(kernel: LoweredKernel, name: str, found: Mapping[str, Value]) -> str:
+def _origin_name(letter: str, found: Mapping[str, Value]) -> str:
     """``tile_m``; in a kernel with an element a thread ``m``, here of thread (0, 0)."""
-    letters = next(p.indices for p in kernel.interface.params if p.written)
-    letter = next(letter for letter in letters if extent(letter) == name)
     tile = tile_origin(letter).name
     return tile if tile in found else letter

@@ -73,7 +73,7 @@ def pad_choices(
     if pipeline is None or not kernel.shared:
         return ()
     stages = max(program.main.buffer(s.name).layout.stages for s in kernel.shared)
-    name = pipeline.letter.upper()
+    name = kernel.interface.extent(pipeline.letter)
     short = min(int(values[name]), pipeline.step * stages * STEPS)
     seen = _accesses(kernel, dict(values) | {name: short})
     return tuple(

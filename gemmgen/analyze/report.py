@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.measure import SECTOR
@@ -41,11 +42,12 @@ def _types(e: Explanation) -> dict[str, DType]:
 
 
 def _head(e: Explanation, name: str) -> Section:
-    m, n, k = e.shape
+    m, n, k, *batches = e.shape
     x, y = e.kernel.lowered.interface.block
-    useful = m * n * k / e.fmas
+    useful = prod(e.shape) / e.fmas
+    of_each = f", {' x '.join(map(str, batches))} matrices" if batches else ""
     rows = [
-        ("shape", f"{m} x {n} x {k}: C is {m} x {n}, {k} terms each; beta = {e.beta:g}"),
+        ("shape", f"{m} x {n} x {k}: C is {m} x {n}{of_each}, {k} terms each; beta = {e.beta:g}"),
         ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
         ("launch", f"{e.waves.blocks:,} blocks of {x} x {y} threads"),
     ]

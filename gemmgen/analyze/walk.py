@@ -24,6 +24,7 @@ from gemmgen.ir.closures import (
     Run,
     Scope,
     Slot,
+    advance,
     compile_element,
     compile_expression,
     is_empty,
@@ -36,6 +37,7 @@ from gemmgen.ir.evaluate import COMPARE, Ints, invert
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.expr import walk as parts_of
 from gemmgen.ir.lowered import (
+    Advance,
     Assign,
     Barrier,
     Block,
@@ -82,6 +84,8 @@ class Walk:
         self.block = Block("", (), ())
         self.stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
         self.memories: dict[str, tuple[Space, tuple[int, ...] | None, DType]] = {}
+        self.firsts: dict[str, Slot] = {}
+        """Where pointers that were moved point."""
         builtins = self.lanes.builtins()
         builtins["blockIdx.x"] = np.repeat(blocks, x * y) if len(blocks) > 1 else int(blocks[0])
         for name, value in builtins.items():
@@ -106,7 +110,8 @@ class Walk:
         """Reads in the expressions that follow belong to the present comment."""
         for name, (_, sizes, _) in self.memories.items():
             site = self.site(name, write=False, width=1)
-            self.scope.names[0][name] = Array(Watched(name, self.lanes, site, self.see), sizes)
+            watched = Watched(name, self.lanes, site, self.see)
+            self.scope.names[0][name] = Array(watched, sizes, self.firsts.get(name))
 
     def site(self, name: str, *, write: bool, width: int) -> Site:
         space, _, dtype = self.memories[name]
@@ -148,6 +153,8 @@ class Walk:
         match node:
             case Block():
                 return self.commented(node)
+            case Advance(tensor, by):
+                return self.advance(tensor, by)
             case RegisterArray():
                 silent = Watched(node.name, self.lanes, None, self.see)
                 self.scope.bind(node.name, Array(silent, node.sizes))
@@ -178,6 +185,16 @@ class Walk:
         if node.note:
             self.block = outer
             self.watch()
+        return step
+
+    def advance(self, tensor: str, by: Expr) -> Step:
+        slot, run = advance(tensor, by, self.scope)
+        self.firsts[tensor] = slot
+        frame, place = self.scope.frame, slot.place
+
+        def step(mask: Mask) -> None:
+            frame[place] = run(mask)
+
         return step
 
     def define(self, node: Define) -> Step | None:

@@ -11,12 +11,13 @@ import click
 
 from gemmgen.cli import measure, options
 from gemmgen.cli.files import put
+from gemmgen.cli.shapes import Written, cube
 from gemmgen.pipeline import compile_schedule
 
 if TYPE_CHECKING:
     from gemmgen.gpu.bench import Row
 
-SHAPES: tuple[options.Shape, ...] = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096))
+SHAPES = tuple(map(cube, (1024, 2048, 4096)))
 _NARROW = 110
 
 
@@ -28,7 +29,7 @@ _NARROW = 110
 @options.as_json
 def command(
     files: Sequence[str],
-    shapes: Sequence[options.Shape],
+    shapes: Sequence[Written],
     arch: str | None,
     settings: Sequence[options.Setting],
     as_json: bool,

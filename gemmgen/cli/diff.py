@@ -14,7 +14,7 @@ from gemmgen.analyze.figures import as_json as values
 from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.report import Section
 from gemmgen.cli import explain as explaining
-from gemmgen.cli import options
+from gemmgen.cli import options, shapes
 from gemmgen.cli.difference import unified
 from gemmgen.cli.files import name_of, put
 from gemmgen.cli.sections import show
@@ -33,7 +33,7 @@ from gemmgen.cli.sections import show
 def command(
     before: str,
     after: str,
-    shape: options.Shape,
+    shape: shapes.Written,
     gpu: str,
     beta: float,
     arch: str | None,
@@ -43,7 +43,11 @@ def command(
 ) -> None:
     """Compare the schedules BEFORE and AFTER: statements, emitted text, and explain's figures."""
     schedules = [options.load(path, settings, arch) for path in (before, after)]
-    old, new = (explain(schedule, shape, GPUS[gpu], beta=beta) for schedule in schedules)
+    sizes = [shapes.resolve(shape, schedule.gemm) for schedule in schedules]
+    old, new = (
+        explain(schedule, own, GPUS[gpu], beta=beta)
+        for schedule, own in zip(schedules, sizes, strict=True)
+    )
     statements = statements_changed(*schedules)
     figures = figures_changed(old, new)
     texts = old.kernel.emitted.text, new.kernel.emitted.text
@@ -62,8 +66,12 @@ def command(
     if difference and not no_text:
         put("\n" + difference)
     put("\n")
-    m, n, k = shape
-    show((_figures(figures, header, f"figures at {m} x {n} x {k} on {gpu}"),))
+    show((_figures(figures, header, f"figures at {_told(sizes[0])} on {gpu}"),))
+
+
+def _told(shape: shapes.Shape) -> str:
+    matrix, batches = (" x ".join(map(str, part)) for part in (shape[:3], shape[3:]))
+    return f"{matrix} in {batches} batches" if batches else matrix
 
 
 def _statements(changes: Sequence[Change], header: tuple[str, ...]) -> Section:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gemmgen.cli import options
+from gemmgen.cli import options, shapes
 from gemmgen.cli.difference import unified
 from gemmgen.cli.files import name_of, put, shown_path, writable, write_file
 from gemmgen.errors import UsageError
@@ -23,8 +23,8 @@ from gemmgen.pipeline import Emitted, compile_schedule
 @options.settings
 @click.option(
     "--shape",
-    type=options.shape,
-    metavar="MxNxK",
+    type=shapes.shape,
+    metavar=shapes.METAVAR,
     help="Assume what divides the extents of this shape.",
 )
 @click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin"]), default="cu")
@@ -40,7 +40,7 @@ def command(
     output: str | None,
     arch: str | None,
     settings: Sequence[options.Setting],
-    shape: options.Shape | None,
+    shape: shapes.Written | None,
     form: str,
     golden: str | None,
 ) -> None:
@@ -58,7 +58,7 @@ def command(
     if shape is not None:
         from gemmgen.cli.shaped import assume_shape
 
-        schedule = assume_shape(schedule, shape)
+        schedule = assume_shape(schedule, shapes.resolve(shape, schedule.gemm))
     emitted = compile_schedule(schedule)
     data = emitted.text if form == "cu" else _compiled(emitted, form, output)
     if golden is not None:

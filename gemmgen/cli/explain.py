@@ -9,16 +9,16 @@ from io import BytesIO
 import click
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS
-from gemmgen.cli import options
+from gemmgen.cli import options, shapes
 from gemmgen.cli.files import name_of, put, writable, write_file
 from gemmgen.errors import UsageError
 
 shape = click.option(
     "--shape",
-    type=options.shape,
+    type=shapes.shape,
     default="4096",
-    metavar="MxNxK",
-    help="Rows x columns x terms; 4096 of each where it is left out.",
+    metavar=shapes.METAVAR,
+    help=f"{shapes.HELP}; 4096 of each where it is left out.",
 )
 gpu = click.option("--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, show_default=True)
 beta = click.option(
@@ -43,7 +43,7 @@ beta = click.option(
 @click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
 def command(
     file: str,
-    shape: options.Shape,
+    shape: shapes.Written,
     gpu: str,
     beta: float,
     arch: str | None,
@@ -61,11 +61,12 @@ def command(
     if plot is not None:
         writable(plot, file)
     schedule = options.load(file, settings, arch)
+    sizes = shapes.resolve(shape, schedule.gemm)
     if what is not None:
         from gemmgen.analyze.explain import compile_kernel
         from gemmgen.analyze.maps import drawn, pictures
 
-        found = pictures(compile_kernel(schedule), shape, what)
+        found = pictures(compile_kernel(schedule), sizes, what)
         if plot is None:
             put("\n".join(drawn(picture) for picture in found))
         else:
@@ -80,7 +81,7 @@ def command(
     from gemmgen.analyze.report import report
     from gemmgen.cli.sections import show
 
-    explanation = explain(schedule, shape, GPUS[gpu], beta=beta)
+    explanation = explain(schedule, sizes, GPUS[gpu], beta=beta)
     if plot is not None:
         from gemmgen.analyze.plots import plot_roofline
 

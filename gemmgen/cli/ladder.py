@@ -12,6 +12,7 @@ import click
 from gemmgen.cli import measure, options
 from gemmgen.cli.explain import gpu as model
 from gemmgen.cli.files import put, shown_path, writable, write_file
+from gemmgen.cli.shapes import cube
 from gemmgen.errors import CannotCheck, UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def command(
         return
     kernels = {rung.name: rung.kernel for rung in rungs}
     try:
-        rows = measure.measure(kernels, [(size, size, size) for size in wanted])
+        rows = measure.measure(kernels, [cube(size) for size in wanted])
     except CannotCheck as missing:
         if update is None and not markdown:
             _show_counts(rungs, wanted[-1], gpu, as_json)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmgen.cli.options import Shape
 from gemmgen.cli.progress import progress
+from gemmgen.cli.shapes import Written, resolve_all
 from gemmgen.errors import CannotCheck
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.roles import extents
 
 if TYPE_CHECKING:
     from gemmgen.gpu.bench import Row
@@ -28,7 +28,7 @@ def named(paths: Iterable[str], kernels: Iterable[Emitted]) -> dict[str, Emitted
     return {stem if plain else path: k for stem, (path, k) in zip(stems, found, strict=True)}
 
 
-def measure(kernels: Kernels, shapes: Sequence[Shape]) -> tuple[Row, ...]:
+def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[Row, ...]:
     """A row per kernel and shape, and of cuBLAS; ``CannotCheck`` where there is no GPU."""
     from gemmgen.gpu import device
 
@@ -40,19 +40,26 @@ def measure(kernels: Kernels, shapes: Sequence[Shape]) -> tuple[Row, ...]:
     from gemmgen.verify.gpu import reference_of
 
     rows: list[Row] = []
-    for letters, group in _by_letters(kernels).items():
+    groups = _by_letters(kernels)
+    # A shape that some kernel has no letter for is told before anything is timed.
+    sizes_of = {
+        letters: [dict(zip(letters, shape, strict=True)) for shape in resolve_all(shapes, gemm)]
+        for letters, group in groups.items()
+        for gemm in [next(iter(group.values())).schedule.gemm]
+    }
+    for letters, group in groups.items():
         entries = [Entry(n, Kernel.of(k), reference_of(k)) for n, k in group.items()]
-        sizes = [dict(zip(letters, shape, strict=True)) for shape in shapes]
         with progress("timing") as tick:
-            rows += bench(entries, sizes, progress=tick)
+            rows += bench(entries, sizes_of[letters], progress=tick)
     return tuple(rows)
 
 
 def _by_letters(kernels: Kernels) -> dict[tuple[str, ...], dict[str, Emitted]]:
-    """Kernels by the names of their extents (rows, columns, terms), which a shape is given by."""
+    """Kernels by the names of their extents (rows, columns, terms, batches), which a shape is given
+    by."""
     groups: dict[tuple[str, ...], dict[str, Emitted]] = {}
     for name, kernel in kernels.items():
-        letters = tuple(extent(letter) for letter in roles(kernel.schedule.gemm))
+        letters = tuple(extents(kernel.schedule.gemm).values())
         groups.setdefault(letters, {})[name] = kernel
     return groups
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.cli.files import read_schedule
+from gemmgen.cli.shapes import HELP, METAVAR, shape
 from gemmgen.errors import UsageError
-from gemmgen.interface import INT_MAX
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.source import Source
 from gemmgen.target import TARGETS
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from gemmgen.schedule.model import Schedule
 
 Setting = tuple[str, str]
-Shape = tuple[int, int, int]
 
 
 def setting(text: str) -> Setting:
@@ -29,17 +27,6 @@ def setting(text: str) -> Setting:
     if not (key and equals and chosen):
         raise click.BadParameter("a setting is KEY=VALUE, tile.m=128 say")
     return key, chosen
-
-
-def shape(text: str) -> Shape:
-    """``1024x512x256``: rows, columns, terms; ``1024`` is a cube."""
-    if not re.fullmatch(r"[0-9]{1,10}(x[0-9]{1,10}){2}|[0-9]{1,10}", text, re.ASCII):
-        raise click.BadParameter("a shape is MxNxK, 1024x512x256 say, or one number for all three")
-    sizes = [int(part) for part in text.split("x")]
-    if max(sizes) > INT_MAX:
-        raise click.BadParameter(f"an extent is at most {INT_MAX}")
-    m, n, k = sizes if len(sizes) == 3 else sizes * 3
-    return m, n, k
 
 
 arch = click.option("--arch", type=click.Choice(list(TARGETS)), help="In place of the target line.")
@@ -55,9 +42,9 @@ shapes = click.option(
     "--shape",
     "shapes",
     type=shape,
-    metavar="MxNxK",
+    metavar=METAVAR,
     multiple=True,
-    help="Rows x columns x terms; may be given several times.",
+    help=f"{HELP}; may be given several times.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="For scripts.")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gemmgen import examples
+from gemmgen.analyze import formulas
 from gemmgen.cli import options
 from gemmgen.cli.measure import named
 from gemmgen.errors import ScheduleError
@@ -98,4 +99,5 @@ def reads_of(program: Program) -> str:
         return "1" if uses == 1 else f"1/{uses}"
 
     of_b, of_a = times(problem.b.name, problem.m), times(problem.a.name, problem.n)
-    return "2MNK" if of_a == of_b == "1" else f"MNK({of_b} + {of_a})"
+    products = "".join((*(f"{problem.extent(x)}*" for x in problem.batch), "MNK"))
+    return formulas.times(2, products) if of_a == of_b == "1" else f"{products}({of_b} + {of_a})"

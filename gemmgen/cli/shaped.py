@@ -14,12 +14,13 @@ MOST = 1 << 16
 """The greatest divisor that a schedule may state."""
 
 
-def assume_shape(schedule: Schedule, shape: tuple[int, int, int]) -> Schedule:
-    """``schedule`` for extents with the divisors of ``shape`` (rows, columns, terms).
+def assume_shape(schedule: Schedule, shape: tuple[int, ...]) -> Schedule:
+    """``schedule`` for extents with the divisors of ``shape`` (rows, columns, terms; of the numbers
+    of matrices no kernel takes notice).
 
     Raises ``UsageError`` where the schedule's own assumptions exclude the shape.
     """
-    sizes = dict(zip(map(extent, roles(schedule.gemm)), shape, strict=True))
+    sizes = dict(zip(map(extent, roles(schedule.gemm)), shape, strict=False))
     for assume in schedule.assumes:
         _check(assume, sizes)
     kept = tuple(a for a in schedule.assumes if a.divisor is None or a.name not in sizes)

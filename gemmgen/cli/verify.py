@@ -11,6 +11,7 @@ import click
 
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put
+from gemmgen.cli.shapes import Written, resolve_all
 from gemmgen.pipeline import compile_schedule
 from gemmgen.verify.run import LAYERS, exit_code
 
@@ -35,7 +36,7 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 @options.as_json
 def command(
     files: Sequence[str],
-    shapes: Sequence[options.Shape],
+    shapes: Sequence[Written],
     required: Sequence[str],
     arch: str | None,
     settings: Sequence[options.Setting],
@@ -53,7 +54,8 @@ def command(
     subjects: list[tuple[str, Subject]] = []
     for path in files:
         emitted = compile_schedule(options.load(path, settings, arch))
-        wanted = tuple(exactly(emitted, shape) for shape in shapes)
+        given = resolve_all(shapes, emitted.schedule.gemm)
+        wanted = tuple(exactly(emitted, shape) for shape in given)
         subjects.append((name_of(path), Subject(emitted, wanted)))
     results = [(name, _verified(name, subject, as_json)) for name, subject in subjects]
     if as_json:

@@ -20,6 +20,7 @@ from gemmgen.emit.header import (
     pointer_conditions,
     requirement_lines,
     types_text,
+    units_text,
     wrapped,
 )
 from gemmgen.emit.intrinsics import intrinsics_of
@@ -60,7 +61,7 @@ class LauncherView:
     refused: list[str]
     misaligned: list[list[str]]
     empty: str
-    blocks: str
+    counts: list[str]
     dynamic: list[str]
     block: str
     shared: str
@@ -75,6 +76,7 @@ class FileView:
     types: list[str]
     call: list[str]
     launch: list[str]
+    units: str
     requires: list[str]
     intrinsics: list[str]
     kernel: str
@@ -91,6 +93,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         textwrap.wrap(f"call ({types_text(interface)}):", WIDTH - 3),
         _call_lines(interface),
         launch_lines(interface),
+        units_text(interface),
         requirement_lines(interface),
         intrinsics_of(kernel.body),
         _render(_kernel_view(kernel)),
@@ -188,10 +191,9 @@ def _shared_comment(arrays: tuple[SharedArray, ...]) -> list[str]:
 
 
 def _launcher_view(interface: Interface) -> LauncherView:
-    blocks = [f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles]
     x, y = interface.block
     dynamic = interface.dynamic_shared
-    extents = list(dict.fromkeys(name for name, _ in interface.tiles))
+    extents = list(dict.fromkeys(interface.shaping()))
     pointers = pointer_conditions(interface)
     return LauncherView(
         interface.name,
@@ -199,12 +201,29 @@ def _launcher_view(interface: Interface) -> LauncherView:
         wrapped(argument_conditions(interface), " || ", 80),
         [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
-        " * ".join([*blocks, *([str(interface.parts)] if interface.parts > 1 else [])]),
+        _count_lines(interface),
         [str(dynamic)] if dynamic else [],
         f"dim3({x}, {y})" if y > 1 else str(x),
         str(dynamic),
         ", ".join(p.name for p in interface.params),
     )
+
+
+def _count_lines(interface: Interface) -> list[str]:
+    """How the launcher counts its blocks: none of the products wraps."""
+    tiles = [f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles]
+    batches = [name for _, name in interface.batches]
+    parts = [str(interface.parts)] if interface.parts > 1 else []
+    invalid = "return cudaErrorInvalidConfiguration;"
+    if not batches:
+        count = " * ".join((*tiles, *parts))
+        return [f"const long long blocks = {count};", f"if (blocks > 2147483647) {invalid}"]
+    most = " / ".join(("2147483647", *batches, *parts))
+    return [
+        f"const long long tiles = {' * '.join(tiles)};",
+        f"if (tiles > {most}) {invalid}",
+        f"const long long blocks = {' * '.join(('tiles', *batches, *parts))};",
+    ]
 
 
 @cache

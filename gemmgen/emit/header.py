@@ -21,6 +21,8 @@ def parameter_text(param: Param, *, written: bool) -> str:
     """A parameter as it stands in the kernel's list."""
     if param.kind in ("extent", "ld"):
         return f"int {param.name}"
+    if param.kind == "stride":
+        return f"long long {param.name}"
     if param.kind == "scalar":
         return f"{STORED[param.dtype]} {param.name}"
     if param.is_scratch:  # not restricted: other blocks write there while this one runs
@@ -39,8 +41,9 @@ def types_text(interface: Interface) -> str:
             stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
     told = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
     pointers = ", ".join(told if len(told) > 1 else stored)
+    strides = "strides: long long; " if interface.strides else ""
     return (
-        f"extents, leading dimensions: int; scalars: {STORED[scalar]}; "
+        f"extents, leading dimensions: int; {strides}scalars: {STORED[scalar]}; "
         f"tensors: device pointers to {pointers}"
     )
 
@@ -78,9 +81,15 @@ def launch_lines(interface: Interface) -> list[str]:
     return lines
 
 
+def units_text(interface: Interface) -> str:
+    """What the requirements' numbers count."""
+    return f"leading dimensions {'and strides ' if interface.strides else ''}count elements"
+
+
 def _tiles(interface: Interface) -> str:
     """The number of tiles of C, as a formula."""
-    return " * ".join(f"ceil({name} / {size})" for name, size in interface.tiles)
+    tiles = (f"ceil({name} / {size})" for name, size in interface.tiles)
+    return " * ".join((*tiles, *(name for _, name in interface.batches)))
 
 
 def scratch_lines(interface: Interface) -> list[str]:
@@ -124,6 +133,8 @@ def _grouped(interface: Interface) -> list[list[str]]:
     written = next(p.name for p in interface.params if p.written)
     others = [p.name for p in interface.params if p.kind == "tensor" and not p.written]
     groups.append([f"{written} overlaps none of {', '.join(others)}"])
+    if interface.batches:
+        groups.append([f"no two elements of {written} are one"])
     return groups
 
 

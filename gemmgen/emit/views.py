@@ -17,6 +17,7 @@ from gemmgen.emit.wmma import REGISTERS, load_function, multiply_function, store
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
+    Advance,
     Assign,
     AtomicAdd,
     Barrier,
@@ -97,6 +98,8 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_move(node))
         case Leave(condition):
             return LineView(f"if ({c_text(condition)}) return;")
+        case Advance(tensor, by):
+            return LineView(f"{tensor} += {c_text(by)};")
         case Break(condition):
             return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():

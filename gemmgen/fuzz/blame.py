@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from gemmgen.fuzz.trial import Failure, compile_text
 from gemmgen.pipeline import rewrite
@@ -45,5 +46,5 @@ def _first_wrong(text: str, failure: Failure) -> str:
 
 
 def _size(shape: Shape) -> int:
-    m, n, k = shape
-    return m * n * max(k, 1)
+    m, n, k, *batches = shape
+    return m * n * max(k, 1) * prod(batches)

@@ -16,6 +16,7 @@ STEPS = {"1": (1,), "odd": (3, 5, 7, 9, 13), "even": (2, 6, 10, 14), "fours": (4
 PADS = {"odd": (1, 3, 5, 33), "even": (2, 6, 10), "fours": (4, 8, 16)}
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
 _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores"), ("P", "Q", "L"))
+_BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
 _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_80", "sm_80", "sm_80", "sm_75", "sm_86", "sm_90", "sm_120")
 _OLD = ("sm_75",)
@@ -50,6 +51,8 @@ class Draw:
         self.letters = Letters(*(("m", "n", "k") if usual else dice.pick(_LETTERS)))
         tensors = ("A", "B", "C") if usual else dice.pick(_TENSORS)
         self.tensors = dict(zip("ABC", tensors, strict=True))
+        self.batches = self._batches(usual)
+        self.indices = {name: self._indices(name) for name in "CAB"}
         self.grid = self._grid()
         self.step = self._step()
 
@@ -61,6 +64,29 @@ class Draw:
         if self.dice.chance(0.25):
             lines = self.dice.shuffled(lines)
         return "".join(f"{line}\n" for line in (*head, *lines))
+
+    def _batches(self, usual: bool) -> dict[str, str]:
+        """The letters that number matrices, and the inputs that have each: ``A``, ``B``, ``AB``."""
+        kind = self.plan["batch"]
+        one, other = ("b", "h") if usual else self.dice.pick(_BATCHES)
+        found = {NONE: {}, "both": {one: "AB"}, "A": {one: "A"}, "B": {one: "B"}}.get(kind)
+        if found is None:
+            found = {one: "AB", other: self.dice.pick(("AB", "A", "B"))}
+        return found
+
+    def _indices(self, name: str) -> list[str]:
+        """A tensor's letters.  Batches stand anywhere but last; in C a row's or a column's stands
+        before the one that is tiled."""
+        found = self.letters.order(self.plan[f"order {name}"])
+        for letter, inputs in reversed(self.batches.items()):
+            if name != "C" and name not in inputs:
+                continue
+            last = len(found) - 1
+            if name == "C" and inputs != "AB":
+                last = found.index(self.letters.m if inputs == "A" else self.letters.n)
+            at = self.dice.below(last + 1) if self.dice.chance(0.4) else 0
+            found.insert(at, letter)
+        return found
 
     def _grid(self) -> Grid:
         """Sizes that the plan allows; any, where it allows none."""
@@ -93,7 +119,7 @@ class Draw:
         return self.dice.pick(fitting)
 
     def _access(self, name: str) -> str:
-        return f"{self.tensors[name]}[{', '.join(self.letters.order(self.plan[f'order {name}']))}]"
+        return f"{self.tensors[name]}[{', '.join(self.indices[name])}]"
 
     def _gemm(self) -> str:
         return f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
@@ -101,7 +127,8 @@ class Draw:
     def _says_gemm(self) -> bool:
         plan = self.plan
         orders = plan["order A"], plan["order B"], plan["order C"], plan["names"]
-        return orders != ("mk", "kn", "mn", "usual") or self.dice.chance(0.7)
+        unusual = orders != ("mk", "kn", "mn", "usual") or bool(self.batches)
+        return unusual or self.dice.chance(0.7)
 
     def _heads(self) -> list[str]:
         kernel, target = self.dice.pick(_KERNELS), self.dice.pick(_TARGETS)
@@ -276,7 +303,8 @@ class Draw:
         if plan["epilogue"] != NONE:
             kept = ", ".join(letters.order(plan["order C"]))
             turned = ", ".join(letters.order(plan["order C"][::-1]))
-            names = Names(letters.m, letters.n, self._access("C"), turned, kept)
+            batches = tuple(x for x in self.indices["C"] if x in self.batches)
+            names = Names(letters.m, letters.n, self._access("C"), turned, kept, batches)
             told = epilogue(self.dice, plan["epilogue"], plan["reads"], names)
             lines.append(f"fuse_epilogue {told}")
         return lines

@@ -52,6 +52,7 @@ class Names:
     turned: str
     """The indices of a matrix stored the other way than C."""
     kept: str
+    batches: tuple[str, ...] = ()
 
 
 def epilogue(dice: Dice, kind: str, reads: str, names: Names) -> str:
@@ -68,11 +69,17 @@ def epilogue(dice: Dice, kind: str, reads: str, names: Names) -> str:
 
 def _read(dice: Dice, reads: str, names: Names) -> list[str]:
     """The elements that an epilogue reads."""
+
+    def own(letters: str) -> str:
+        """Of a tensor with matrices of its own for some of the batches, or with none."""
+        some = (letter for letter in names.batches if dice.chance(0.5))
+        return ", ".join((*some, letters))
+
     one = {
-        "rows": f"row_scale[{names.m}]",
-        "columns": f"bias[{names.n}]",
-        "matrix": f"residual[{names.kept}]",
-        "turned": f"other[{names.turned}]",
+        "rows": f"row_scale[{own(names.m)}]",
+        "columns": f"bias[{own(names.n)}]",
+        "matrix": f"residual[{own(names.kept)}]",
+        "turned": f"other[{own(names.turned)}]",
         "C": names.c,
         "beta C": f"beta * {names.c}",
     }
@@ -120,7 +127,8 @@ class _Tree:
         return text
 
     def _leaf(self) -> str:
-        leaves = ("slope", "alpha", "shift", self.names.m, self.names.n, "acc", self.value)
+        names = self.names
+        leaves = ("slope", "alpha", "shift", names.m, names.n, "acc", self.value, *names.batches)
         return self.dice.pick(leaves if self.dice.chance(0.6) else _NUMBERS)
 
     def _filled(self, form: str, a: str, b: str) -> str:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Select, Var, walk
 from gemmgen.schedule.model import DEFAULT_GEMM, Directive, Schedule
-from gemmgen.schedule.roles import ld_name, roles
+from gemmgen.schedule.roles import batches, ld_name, matrix, roles
 from gemmgen.schedule.spec import Role
 
 NONE = "-"
@@ -38,6 +38,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "order B": ("kn", "nk"),
     "order C": ("mn", "nm"),
     "names": ("usual", "other"),
+    "batch": (NONE, "both", "A", "B", "two"),
     "types": tuple(SIZES),
     "bind": (NONE, "m", "n"),
     "tile": (NONE, "no step", "1", *_PARITY),
@@ -71,9 +72,10 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
 }
-"""``halves`` are f16 and bf16, alike or not; ``even`` is 2 mod 4; ``kept`` keeps the order of global
-memory; widths are those of the hops; ``some`` threads are 33 to 256; ``part`` of a tile's steps, or
-any steps where k is not split; ``rounds`` are of as many tiles as come back to the same stages."""
+"""``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, alike or not;
+``even`` is 2 mod 4; ``kept`` keeps the order of global memory; widths are those of the hops;
+``some`` threads are 33 to 256; ``part`` of a tile's steps, or any steps where k is not split;
+``rounds`` are of as many tiles as come back to the same stages."""
 
 _LIBRARY = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
 _CONDITIONS = frozenset({"relu", "min", "max", "clamp"})
@@ -91,10 +93,11 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
     facts = _Facts(schedule)
     m, n, k = roles(schedule.gemm)
     plan = {
-        "order A": "mk" if schedule.gemm.a.indices[0] == m else "km",
-        "order B": "kn" if schedule.gemm.b.indices[0] == k else "nk",
-        "order C": "mn" if schedule.gemm.c.indices[0] == m else "nm",
+        "order A": "mk" if facts.indices["a"][0] == m else "km",
+        "order B": "kn" if facts.indices["b"][0] == k else "nk",
+        "order C": "mn" if facts.indices["c"][0] == m else "nm",
         "names": "usual" if _usual(schedule) else "other",
+        "batch": _batch(schedule),
         "types": _types(schedule),
         "bind": {None: NONE, m: "m", n: "n"}[facts.word("bind", "x")],
         "tile": facts.tile(k),
@@ -138,7 +141,8 @@ class _Facts:
     def __init__(self, schedule: Schedule):
         self.schedule, gemm = schedule, schedule.gemm
         self.tensor = {"a": gemm.a.tensor, "b": gemm.b.tensor, "c": gemm.c.tensor}
-        self.indices = {"a": gemm.a.indices, "b": gemm.b.indices, "c": gemm.c.indices}
+        accesses = {"a": gemm.a, "b": gemm.b, "c": gemm.c}
+        self.indices = {role: matrix(access, gemm) for role, access in accesses.items()}
 
     def of(self, name: str) -> Iterator[Directive]:
         return (d for d in self.schedule.directives if d.name == name)
@@ -215,6 +219,17 @@ def _listed(value: int, known: str, otherwise: str) -> str:
     return str(value) if str(value) in known else otherwise
 
 
+def _batch(schedule: Schedule) -> str:
+    gemm = schedule.gemm
+    found = [
+        "".join(name for name, access in (("A", gemm.a), ("B", gemm.b)) if letter in access.indices)
+        for letter in batches(gemm)
+    ]
+    if len(found) > 1:
+        return "two"
+    return {"AB": "both"}.get(found[0], found[0]) if found else NONE
+
+
 def _usual(schedule: Schedule) -> bool:
     gemm = schedule.gemm
     names = {access.tensor for access in (gemm.a, gemm.b, gemm.c)}
@@ -263,8 +278,10 @@ def _read(schedule: Schedule) -> str:
     found: set[str] = set()
     for e in walk(expression):
         if isinstance(e, Element):
-            letters = tuple(i.name for i in e.indices if isinstance(i, Var))
-            own = {(m,): "rows", (n,): "columns", gemm.c.indices: "matrix"}.get(letters, "turned")
+            every = tuple(i.name for i in e.indices if isinstance(i, Var))
+            letters = tuple(letter for letter in every if letter in (m, n))
+            kinds = {(m,): "rows", (n,): "columns", matrix(gemm.c, gemm): "matrix"}
+            own = kinds.get(letters, "turned")
             found.add("C" if e.buffer == gemm.c.tensor else own)
     if found == {"C"} and any(_is_beta(e) for e in walk(expression)):
         return "beta C"

@@ -94,9 +94,9 @@ def _cases(case: Case | None) -> tuple[Case, ...]:
     """The failing call, and smaller ones that a smaller schedule may fail at."""
     if case is None:
         return ()
-    m, n, k = case.shape
+    m, n, k, *batches = case.shape
     shapes = ((m, n, k), (max(m // 2, 1), max(n // 2, 1), k), (m, n, max(k // 2, min(k, 1))))
-    return tuple(replace(case, shape=shape) for shape in shapes)
+    return tuple(replace(case, shape=(*shape, *batches)) for shape in shapes)
 
 
 def _simpler_cases(case: Case) -> Iterator[Case]:
@@ -109,11 +109,12 @@ def _simpler_cases(case: Case) -> Iterator[Case]:
         yield replace(case, alpha=1.0, beta=0.0)
     if case.pad:
         yield replace(case, pad=0)
+    if case.layout != "behind":
+        yield replace(case, layout="behind")
     for at, size in enumerate(case.shape):
         for less in _less(size, (0, 1, 2, 3, size // 2, size - 4, size - 1)):
             if less or at == 2:
-                shape = (*case.shape[:at], less, *case.shape[at + 1 :])
-                yield replace(case, shape=(shape[0], shape[1], shape[2]))
+                yield replace(case, shape=(*case.shape[:at], less, *case.shape[at + 1 :]))
 
 
 def _less(size: int, wanted: Iterable[int]) -> Iterator[int]:

@@ -17,7 +17,7 @@ from gemmgen.schedule.model import (
     Operand,
     Schedule,
 )
-from gemmgen.schedule.roles import extent, ld_name, roles
+from gemmgen.schedule.roles import batches, extent, ld_name, roles
 
 T = TypeVar("T")
 
@@ -29,6 +29,7 @@ def simpler(schedule: Schedule) -> Iterator[Schedule]:
     yield from _scaled(schedule)
     yield from _smaller_values(schedule)
     yield from _plainer_epilogue(schedule)
+    yield from _fewer_batches(schedule)
     yield from _usual_names(schedule)
     yield from _usual_orders(schedule)
 
@@ -163,6 +164,19 @@ def _inside(expr: Expr) -> Iterator[Expr]:
             return
 
 
+def _fewer_batches(schedule: Schedule) -> Iterator[Schedule]:
+    """One batch letter less, where the epilogue names none."""
+    gemm = schedule.gemm
+    if schedule.epilogue:
+        return
+    for letter in batches(gemm):
+        c, a, b = (
+            replace(x, indices=tuple(i for i in x.indices if i != letter))
+            for x in (gemm.c, gemm.a, gemm.b)
+        )
+        yield replace(schedule, gemm=replace(gemm, c=c, a=a, b=b))
+
+
 def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
     """The same schedule with the usual letters and tensors, where its epilogue names none."""
     gemm, usual = schedule.gemm, DEFAULT_GEMM
@@ -171,6 +185,7 @@ def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
     if schedule.epilogue or all(old == new for old, new in names.items()):
         return
     names |= {extent(old): extent(names[old]) for old in roles(gemm)}
+    names |= {old: old for old in batches(gemm)}
     accesses = (gemm.a, gemm.b, gemm.c)
     names |= {ld_name(a.tensor): ld_name(names[a.tensor]) for a in accesses}
 
@@ -212,6 +227,7 @@ def _usual_orders(schedule: Schedule) -> Iterator[Schedule]:
     gemm = schedule.gemm
     for role, usual in (("a", (m, k)), ("b", (k, n)), ("c", (m, n))):
         access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
-        if access.indices != usual:
-            turned = replace(access, indices=usual)
+        outer = tuple(letter for letter in access.indices if letter in batches(gemm))
+        if access.indices != (*outer, *usual):
+            turned = replace(access, indices=(*outer, *usual))
             yield replace(schedule, gemm=replace(gemm, **{role: turned}))

@@ -22,7 +22,8 @@ from gemmgen.sim.run import CompiledKernel
 from gemmgen.source import Source
 from gemmgen.verify.calls import Caller, Case, Data, Order, landings_of
 from gemmgen.verify.epilogue import is_exact
-from gemmgen.verify.outcome import Shape
+from gemmgen.verify.layouts import LAYOUTS
+from gemmgen.verify.outcome import Shape, spelled
 from gemmgen.verify.shapes import fit, ring_of, tile_of
 
 ARCH = "sm_80"
@@ -144,7 +145,7 @@ def check_meaning(emitted: Emitted, dice: Dice) -> None:
         shape = fit(emitted, (min(rows, 64), min(columns, 64), min(terms, 96)))
         complaint = difference(rewrite(emitted.schedule)[-1], shape)
     if complaint is not None:
-        raise _Failed(Failure("C1", "meaning", f"{_shown(shape)}: {complaint}"))
+        raise _Failed(Failure("C1", "meaning", f"{spelled(shape)}: {complaint}"))
 
 
 def difference(step: Step, shape: Shape) -> str | None:
@@ -186,8 +187,9 @@ def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
         data = _DATA[(at + dice.below(4)) % 4]
         alpha, beta, pad = dice.pick(_FACTORS), dice.pick(_FACTORS), dice.pick((0, 1, 5))
         orders: tuple[Order, ...] = ("ascending", dice.pick(("descending", "shuffled")))
+        layout = dice.pick(LAYOUTS) if len(shape) > 3 else LAYOUTS[0]
         for order, landing in zip(orders, (landings[0], landings[-1]), strict=True):
-            found.append(Case(shape, data, alpha, beta, pad, order, landing))
+            found.append(Case(shape, data, alpha, beta, pad, order, landing, layout))
     return tuple(found)
 
 
@@ -201,7 +203,13 @@ def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
         (dice.pick(_PRIMES), 2 * min(n, 48) + 1, dice.pick((k - 1, k, k + 1, 2 * k))),
         (2 * min(m, 48) + 3, dice.pick(_PRIMES), dice.pick((0, 0, 1, ring, ring + 2))),
     )
-    return tuple(fit(emitted, (max(1, m), max(1, n), max(0, k))) for m, n, k in wanted)
+    batches = [
+        tuple(dice.pick((1, 2, 3)) for _ in emitted.interface.batches) for _ in range(len(wanted))
+    ]
+    return tuple(
+        fit(emitted, (max(1, m), max(1, n), max(0, k), *batch))
+        for (m, n, k), batch in zip(wanted, batches, strict=True)
+    )
 
 
 def exact(emitted: Emitted) -> bool:
@@ -233,7 +241,3 @@ def _place(error: Exception) -> str:
     if isinstance(error, GemmgenError) or not frames:
         return ""
     return f" ({frames[-1].filename.rpartition('gemmgen/')[2]}:{frames[-1].name})"
-
-
-def _shown(shape: Shape) -> str:
-    return "x".join(map(str, shape))

@@ -23,6 +23,7 @@ from gemmgen.interface import (
     Requirement,
 )
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.strides import bounds, is_folded, may_meet
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,29 @@ class View:
 
 @dataclass(frozen=True)
 class Footprint:
-    """The bytes of a tensor from its address on: ``span``, in rows of ``row`` every ``pitch``."""
+    """Where the bytes of a tensor lie, counted from its address on: its shape and strides in bytes,
+    an element's own bytes last."""
 
     name: str
-    span: int
-    row: int
-    pitch: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def of(param: Param, view: View) -> Footprint:
+        size = BYTES[param.dtype]
+        strides = tuple(stride * size for stride in view.strides)
+        return Footprint(param.name, (*view.shape, size), (*strides, 1))
+
+    def bounds(self, address: int) -> tuple[int, int]:
+        """Its first byte, and the one behind its last."""
+        low, high = bounds(self.shape, self.strides)
+        return address + low, address + high
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Extents and leading dimensions of a call by name, its blocks, and where its tensors lie."""
+    """Extents, leading dimensions and strides of a call by name, its blocks, and where its tensors
+    lie."""
 
     values: Mapping[str, int]
     grid: int
@@ -92,14 +105,17 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     for name, value in values.items():
         if value > INT_MAX:
             raise CallError(f"{name} = {value} is more than an int holds ({INT_MAX})")
-    pitch = dict(interface.pitch)
     lies: dict[str, Footprint] = {}
     for param in tensors(interface):
-        step = _check_layout(param, views[param.name])
-        name = pitch.get(param.name)
-        if name is not None:
-            _take_pitch(param, name, step, views[param.name], values)
-        lies[param.name] = _footprint(param, views[param.name], step)
+        view = views[param.name]
+        _check_contiguous(param, view)
+        _take_steps(interface, param, view, values)
+        lies[param.name] = Footprint.of(param, view)
+        if param.written and is_folded(view.shape, view.strides):
+            raise CallError(
+                f"{param.name} has strides {view.strides}, so two of its elements are one; the "
+                "kernel writes each of them, so pass memory of its own"
+            )
     for requirement in interface.requirements:
         if not isinstance(requirement, Aligned) and not requirement.holds(values):
             raise CallError(explain(requirement, interface, values))
@@ -140,6 +156,7 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
     """One sentence on a requirement that ``values`` break: what it is, and what it should be."""
     name = requirement.name
     owner = next((tensor for tensor, pitch in interface.pitch if pitch == name), None)
+    parted = next((tensor for tensor, _, stride in interface.strides if stride == name), None)
     match requirement:
         case Aligned(bytes=size):
             return (
@@ -149,6 +166,7 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
             )
         case MultipleOf(divisor=divisor):
             way = f"pad the rows of {owner}, or " if owner else ""
+            way = f"pad the matrices of {parted}, or " if parted else way
             return (
                 f"{name} = {values[name]}, and the kernel needs {requirement.text()}: {way}use the "
                 f"kernel without that width ({values[name]} % {divisor} = {values[name] % divisor})"
@@ -197,77 +215,60 @@ def _extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
     return extents
 
 
-def _check_layout(param: Param, view: View) -> int:
-    """The leading dimension of a matrix (1 for a vector); refuses strides a kernel can't follow."""
-    shape, strides = view.shape, view.strides
-    last = param.indices[-1]
-    if 0 in shape:  # no element is ever reached, so any leading dimension will do
-        return -(-shape[-1] // 16) * 16
-    if shape[-1] > 1 and strides[-1] != 1:
+def _check_contiguous(param: Param, view: View) -> None:
+    if 0 not in view.shape and view.shape[-1] > 1 and view.strides[-1] != 1:
         raise CallError(
-            f"{param.name} is not contiguous along {last}: its stride there is {strides[-1]} "
-            f"elements, and the kernel takes {_spelled(param)} with stride 1"
+            f"{param.name} is not contiguous along {param.indices[-1]}: its stride there is "
+            f"{view.strides[-1]} elements, and the kernel takes {_spelled(param)} with stride 1"
         )
-    if len(shape) == 1:
-        return 1
-    step = _row_step(view)
-    if step < shape[-1]:
+
+
+def _take_steps(interface: Interface, param: Param, view: View, values: dict[str, int]) -> None:
+    """Records a tensor's leading dimension and strides; refuses what a kernel can't follow."""
+    ld = dict(interface.pitch).get(param.name)
+    for name, size, stride in zip(interface.steps(param), view.shape, view.strides, strict=True):
+        if name is None:
+            continue
+        apart = size > 1 and 0 not in view.shape
+        if name == ld:
+            _take_pitch(param, name, stride if apart else None, view, values)
+        else:
+            # One matrix, or none: any stride will do, and 0 is a multiple of all widths.
+            values[name] = stride if apart else 0
+
+
+def _take_pitch(
+    param: Param, name: str, step: int | None, view: View, values: dict[str, int]
+) -> None:
+    """Records the distance of a matrix's rows as ``name``, or compares it with that extent.
+
+    A row alone has none (``step`` is None), and gets one that suits wide loads.
+    """
+    row = view.shape[-1]
+    if step is not None and step < row:
         raise CallError(
-            f"{param.name} has rows of {shape[-1]} elements that begin {step} elements apart, so "
-            "they overlap; pass a copy"
+            f"{param.name} has rows of {row} elements that begin {step} elements apart, so they "
+            "overlap; pass a copy"
         )
-    expected = step
-    for axis in range(len(shape) - 3, -1, -1):
-        expected *= shape[axis + 1]
-        if shape[axis] > 1 and strides[axis] != expected:
-            raise CallError(
-                f"{param.name} has stride {strides[axis]} along {param.indices[axis]}; the kernel "
-                f"takes its matrices {expected} elements apart"
-            )
-    return step
-
-
-def _row_step(view: View) -> int:
-    """The distance of a matrix's rows; a row alone has none, and gets one that suits wide loads."""
-    *outer, row = zip(view.shape, view.strides, strict=True)
-    for size, stride in reversed(outer):
-        if size > 1:
-            return stride
-    return min(-(-row[0] // 16) * 16, max(row[0], INT_MAX))
-
-
-def _take_pitch(param: Param, name: str, step: int, view: View, values: dict[str, int]) -> None:
-    """Records ``step`` as the leading dimension ``name``, or compares it with that extent."""
     if name not in values:
+        step = min(-(-row // 16) * 16, max(row, INT_MAX)) if step is None else step
         if step > INT_MAX:
             raise CallError(f"{name} = {step} is more than an int holds ({INT_MAX})")
         values[name] = step
-    elif values[name] != step and 0 not in view.shape and view.shape[-2] > 1:
+    elif step is not None and values[name] != step:
         raise CallError(
             f"{param.name} has a leading dimension of {step}, but the schedule assumes "
             f"{name} = {values[name]}"
         )
 
 
-def _footprint(param: Param, view: View, step: int) -> Footprint:
-    if 0 in view.shape:
-        return Footprint(param.name, 0, 0, 1)
-    last = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True) if n > 1)
-    size = BYTES[param.dtype]
-    row = view.shape[-1] * size
-    pitch = step * size if len(view.shape) > 1 else row
-    return Footprint(param.name, (last + 1) * size, row, pitch)
-
-
 def _overlap(one: Footprint, other: Footprint, address: Mapping[str, int]) -> bool:
     """Whether two tensors share a byte; columns of one matrix side by side don't."""
     a, b = address[one.name], address[other.name]
-    if a + one.span <= b or b + other.span <= a or not (one.span and other.span):
+    (first, end), (start, last) = one.bounds(a), other.bounds(b)
+    if end <= start or last <= first:
         return False
-    if one.pitch != other.pitch:
-        return True
-    shift = (b - a) % one.pitch
-    return shift < one.row or shift + other.row > one.pitch
+    return may_meet((one.shape, one.strides), (other.shape, other.strides), b - a)
 
 
 def _spelled(param: Param) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from gemmgen.errors import CallError
 from gemmgen.formats import UNIT
-from gemmgen.gpu import cublas, device
+from gemmgen.gpu import device
 from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
     Contraction,
@@ -28,7 +28,7 @@ from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
-from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, run_cublas
+from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas
 from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import BYTES, DType
 
@@ -146,7 +146,7 @@ def _at(
         values = _values(interface, shape, shared)
         product = contraction(interface)
         rival = f"{CUBLAS} {_orders(product)}"
-        if rival not in runs and has_cublas(product):
+        if rival not in runs and is_plain(interface):
             runs[rival] = _cublas(interface, values, shape, rival)
         try:
             runs[entry.name] = _prepared(entry, values, rival)
@@ -157,7 +157,7 @@ def _at(
     timings = time_interleaved(
         {name: run.launch for name, run in runs.items()}, warmup=warmup, rounds=rounds
     )
-    floor = lower_bound(contraction(entries[0].kernel.interface), shape)
+    floor = lower_bound(entries[0].kernel.interface, shape)
     rows = [_row(name, run, timings, shape, floor) for name, run in runs.items()]
     gpu = device.name(cupy().cuda.runtime.getDevice())
     spelled = tuple(shape.items())
@@ -252,9 +252,10 @@ def _row(
     )
 
 
-def lower_bound(product: Contraction, shape: Mapping[str, int]) -> float:
+def lower_bound(interface: Interface, shape: Mapping[str, int]) -> float:
     """Milliseconds that no kernel can beat here, of these types and without tensor cores:
     max(flops / rate, bytes / bandwidth)."""
+    product = contraction(interface)
     here = cupy().cuda.runtime.getDevice()
     ask = cupy().cuda.runtime.deviceGetAttribute
     lanes = _LANES.get(device.capability(here), 128)
@@ -263,18 +264,10 @@ def lower_bound(product: Contraction, shape: Mapping[str, int]) -> float:
     rate = 2.0 * lanes * ask(_SMS, here) * ask(_CLOCK, here)  # flops a millisecond: clock in kHz
     bandwidth = 2.0 * ask(_MEMORY_CLOCK, here) * ask(_BUS_WIDTH, here) / 8
     size = sum(
-        BYTES[param.dtype] * math.prod(shape[letter.upper()] for letter in param.indices)
+        BYTES[param.dtype] * math.prod(shape[interface.extent(letter)] for letter in param.indices)
         for param in (product.a, product.b, product.c)
     )
     return max(2 * math.prod(shape.values()) / rate, size / bandwidth)
-
-
-def has_cublas(product: Contraction) -> bool:
-    """Whether cuBLAS has a call for it: three matrices of its types, one letter contracted."""
-    if not cublas.multiplies(*(p.dtype for p in (product.a, product.b, product.c))):
-        return False
-    ranks = {len(param.indices) for param in (product.a, product.b, product.c)}
-    return ranks == {2} and len(product.contracted) == 1
 
 
 def _orders(product: Contraction) -> str:

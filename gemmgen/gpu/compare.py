@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from gemmgen.ir.dtypes import DType
 GUARD = 128  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
 
 Data = Literal["integers", "normal", "positive", "selection", "nan"]
+Layout = Literal["behind", "within", "shared"]
+"""Of the matrices of a batch: one behind the other, row by row in turn, or, of inputs, all one."""
 
 
 @dataclass(frozen=True)
@@ -64,23 +66,51 @@ class Placed:
         self.array[...] = nan(self.dtype)
 
 
-def place(values: Array, pitch: int, dtype: DType = "f32") -> Placed:
-    """``values`` in memory of its own, its rows ``pitch`` elements apart, NaN all around them."""
-    cp = cupy()
-    *outer, row = values.shape
-    count = int(np.prod(outer, dtype=np.int64)) * pitch
+def place(
+    param: Param, interface: Interface, values: Array, pad: int = 0, layout: Layout = "behind"
+) -> Placed:
+    """``values`` in memory of its own, ``pad`` elements and NaN between its rows, NaN all around.
+
+    ``layout`` is that of the matrices of a batch; where a leading dimension is no parameter of its
+    own, they lie behind one another.
+    """
+    cp, dtype = cupy(), param.dtype
+    pitch = pitch_of(param, interface, values.shape[-1], pad)
+    batches = _batch_axes(interface, param)
+    stored = values[_firsts(interface, param, layout)]
+    others = [axis for axis in range(len(stored.shape) - 1) if axis not in batches]
+    ld = dict(interface.pitch).get(param.name)
+    within = layout == "within" and ld is not None and ld not in interface.extent_names()
+    order = (*others, *batches) if within else (*batches, *others)
+    lengths = [stored.shape[axis] for axis in order]
+    count = int(np.prod(lengths, dtype=np.int64)) * pitch
     buffer = cp.full((GUARD + count + GUARD,), nan(dtype), storage(dtype))
-    body = buffer[GUARD : GUARD + count].reshape(*outer, pitch)
-    array = body[..., :row]
+    body = buffer[GUARD : GUARD + count].reshape(*lengths, pitch)
+    back = [order.index(axis) for axis in range(len(order))]
+    array = body[..., : stored.shape[-1]].transpose(*back, len(order))
     placed = Placed(array, buffer, dtype)
-    placed.put(values)
-    return placed
+    placed.put(stored)
+    if array.shape == values.shape:
+        return placed
+    return replace(placed, array=cp.broadcast_to(array, values.shape))
+
+
+def _batch_axes(interface: Interface, param: Param) -> tuple[int, ...]:
+    """The axes of a tensor along which its matrices have a stride."""
+    batches = dict(interface.batches)
+    return tuple(at for at, letter in enumerate(param.indices[:-1]) if letter in batches)
+
+
+def _firsts(interface: Interface, param: Param, layout: Layout) -> tuple[slice, ...]:
+    """Of matrices that are one, the first."""
+    shared = _batch_axes(interface, param) if layout == "shared" and not param.written else ()
+    return tuple(slice(1) if at in shared else slice(None) for at in range(len(param.indices)))
 
 
 def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
     """``row`` elements and ``pad`` more, rounded up to what the kernel requires of that pitch."""
     name = dict(interface.pitch).get(param.name)
-    if len(param.indices) == 1 or name is None or name in interface.extent_names():
+    if name is None or name in interface.extent_names():
         return row
     divisors = [
         requirement.divisor
@@ -91,7 +121,9 @@ def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
     return max(-(-(row + pad) // step) * step, 1)
 
 
-def inputs(interface: Interface, extents: Mapping[str, int], data: Data) -> dict[str, Array]:
+def inputs(
+    interface: Interface, extents: Mapping[str, int], data: Data, layout: Layout = "behind"
+) -> dict[str, Array]:
     """Numbers for every tensor, C's old ones included, that its type holds, of the kind ``data``.
 
     ``integers``: small, not zero, so that sums are exact.  ``selection``: B picks columns of A,
@@ -101,13 +133,18 @@ def inputs(interface: Interface, extents: Mapping[str, int], data: Data) -> dict
     seed = sum(ord(letter) for letter in data) + sum(extents.values())
     found: dict[str, Array] = {}
     for at, param in enumerate(tensors(interface)):
-        shape = tuple(extents[letter.upper()] for letter in param.indices)
+        shape = tuple(extents[interface.extent(letter)] for letter in param.indices)
         drawn = _values(shape, data, seed + 7919 * at, param.dtype)
         found[param.name] = held(drawn, param.dtype)
     if data == "selection":
-        found[product.b.name] = _selection(product, extents)
+        found[product.b.name] = _selection(product, found[product.b.name].shape)
     if data == "nan" and 0 not in found[product.a.name].shape:
         found[product.a.name][tuple(n // 2 for n in found[product.a.name].shape)] = float("nan")
+    if layout == "shared":
+        for param in tensors(interface):
+            values = found[param.name]
+            first = values[_firsts(interface, param, layout)]
+            found[param.name] = cupy().broadcast_to(first, values.shape)
     return found
 
 
@@ -125,10 +162,9 @@ def _values(shape: tuple[int, ...], data: Data, seed: int, dtype: DType) -> Arra
     return draw.standard_normal(shape, kind)
 
 
-def _selection(product: Contraction, extents: Mapping[str, int]) -> Array:
+def _selection(product: Contraction, shape: tuple[int, ...]) -> Array:
     """B with a single 1 for each of its columns, at a k that is a permutation where it can be."""
     cp = cupy()
-    shape = tuple(extents[letter.upper()] for letter in product.b.indices)
     host = np.zeros(shape, np.float32)
     inner = [at for at, i in enumerate(product.b.indices) if i in product.contracted]
     depth = int(np.prod([shape[at] for at in inner], dtype=np.int64))

@@ -7,16 +7,18 @@ with a handle of our own, so that nobody else's math mode is touched.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise, product
 from pathlib import Path
 from typing import cast
 
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu.device import Array, cupy
-from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.dtypes import BYTES, HALVES, DType
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
 DEFAULT = 0  # CUBLAS_DEFAULT_MATH
@@ -60,6 +62,64 @@ def matrix(array: Array, dtype: DType = "f32", *, transposed: bool = False) -> M
 def multiplies(a: DType, b: DType, c: DType) -> bool:
     """Has cuBLAS a call for these types, with sums in f32, or in f64 where all are f64?"""
     return a == b and (c == a or (a in HALVES and c == "f32"))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The first of several matrices, and the elements between them along each batch letter."""
+
+    matrix: Matrix
+    steps: tuple[int, ...]
+
+    def at(self, index: tuple[int, ...], stride: int) -> Matrix:
+        """The matrix at an index, ``stride`` elements before the next one of a call."""
+        place = sum(i * step for i, step in zip(index, self.steps, strict=True))
+        return replace(
+            self.matrix,
+            pointer=self.matrix.pointer + BYTES[self.matrix.dtype] * place,
+            stride=stride,
+        )
+
+
+def gemm_batches(
+    a: Batch, b: Batch, c: Batch, sizes: tuple[int, ...], *, alpha: float, beta: float
+) -> Callable[[], None]:
+    """The same for each index below ``sizes``, packed, in as few calls as strides allow."""
+    if 0 in sizes or 0 in (c.matrix.rows, c.matrix.columns):
+        return lambda: None
+    within = _evenly_apart((a, b, c), sizes)
+    count = math.prod(sizes[at] for at in within)
+    outer = [range(1 if at in within else size) for at, size in enumerate(sizes)]
+    last = within[-1] if within else None
+    strides = [0 if last is None else batch.steps[last] for batch in (a, b, c)]
+    calls = [
+        gemm(
+            a.at(index, strides[0]),
+            b.at(index, strides[1]),
+            c.at(index, strides[2]),
+            alpha=alpha,
+            beta=beta,
+            batch=count,
+        )
+        for index in product(*outer)
+    ]
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+def _evenly_apart(operands: tuple[Batch, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The batch letters that one call goes through: all, where each operand's matrices follow one
+    another at one distance; else the longest."""
+    several = tuple(at for at, size in enumerate(sizes) if size > 1)
+    for batch in operands:
+        for at, inner in pairwise(several):
+            if batch.steps[at] != batch.steps[inner] * sizes[inner]:
+                return (max(several, key=lambda at: sizes[at]),)
+    return several
 
 
 def gemm(

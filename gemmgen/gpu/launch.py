@@ -3,8 +3,9 @@
     kernel = Kernel(emitted.text, emitted.interface, emitted.target)
     c = kernel(A=a, B=b, alpha=2.0)
 
-Arguments go by the names of the schedule.  Extents follow from shapes and leading dimensions from
-strides, nothing is copied, and the launch joins the caller's current stream.
+Arguments go by the names of the schedule.  Extents follow from shapes, leading dimensions and
+strides from strides (0 where a tensor is expanded), nothing is copied, and the launch joins the
+caller's current stream.
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a signature fixes: the geometry, and the packed extents and leading dimensions."""
+    """What a signature fixes: the geometry, and the packed extents, leading dimensions, strides."""
 
     geometry: Geometry
-    packed: Mapping[str, np.int32]
+    packed: Mapping[str, np.int32 | np.int64]
 
 
 class Kernel:
@@ -241,7 +242,9 @@ class Kernel:
                     f"{name} is on GPU {view.device}, and the kernel was loaded on {self.device}"
                 )
         found = geometry(self.interface, views)
-        plan = _Plan(found, {name: np.int32(value) for name, value in found.values.items()})
+        wide = {param.name for param in self.interface.params if param.kind == "stride"}
+        packed = {n: (np.int64 if n in wide else np.int32)(v) for n, v in found.values.items()}
+        plan = _Plan(found, packed)
         if len(self._plans) >= _KEPT:
             self._plans.clear()
         self._plans[signature] = plan

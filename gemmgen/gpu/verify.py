@@ -7,7 +7,8 @@ beta * C also with cuBLAS.  Everything around the tensors is poisoned and must s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Literal, Protocol
 
 import numpy as np
@@ -19,19 +20,19 @@ from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
     Data,
     Expected,
+    Layout,
     Placed,
     accumulator,
     contraction,
     expected,
     inputs,
-    pitch_of,
     place,
     product_of,
     storing,
 )
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import bits, held
-from gemmgen.interface import Interface
+from gemmgen.interface import Interface, Param
 
 OTHER_SCALAR = 0.75  # what the scalars of an epilogue get, beyond alpha and beta
 
@@ -49,17 +50,21 @@ class Callee(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """One call: extents by name, the kind of numbers, alpha, beta, elements between rows."""
+    """One call: extents by name, the kind of numbers, alpha, beta, elements between rows; where the
+    matrices of a batch lie."""
 
     extents: tuple[tuple[str, int], ...]
     data: Data = "integers"
     alpha: float = 1.0
     beta: float = 0.0
     pad: int = 0
+    layout: Layout = "behind"
 
     def text(self) -> str:
         shape = " ".join(f"{name}={size}" for name, size in self.extents)
-        return f"{shape} {self.data} alpha={self.alpha:g} beta={self.beta:g} pad={self.pad}"
+        layout = f" {self.layout}" if self.layout != "behind" else ""
+        scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
+        return f"{shape} {self.data} {scaled} pad={self.pad}{layout}"
 
 
 @dataclass(frozen=True)
@@ -71,16 +76,23 @@ class Outcome:
     detail: str = ""
 
 
-def cases(extents: Mapping[str, int]) -> tuple[Case, ...]:
-    """The cases of one shape: each kind of numbers, with and without beta and padding."""
+def cases(extents: Mapping[str, int], *, batched: bool = False) -> tuple[Case, ...]:
+    """The cases of one shape: each kind of numbers, with and without beta and padding, and with
+    each layout of matrices where there are several (``batched``)."""
     shape = tuple(extents.items())
-    return (
+    plain = (
         Case(shape),
         Case(shape, alpha=2.0, beta=-3.0, pad=5),
         Case(shape, "normal", alpha=1.25, beta=0.5, pad=4),
         Case(shape, "positive", alpha=1.5),
         Case(shape, "selection", alpha=-2.0, pad=1),
         Case(shape, "nan"),
+    )
+    if not batched:
+        return plain
+    layouts: tuple[Layout, ...] = ("behind", "within", "shared")
+    return tuple(
+        replace(case, layout=layout) for case, layout in zip(plain, cycle(layouts), strict=False)
     )
 
 
@@ -108,15 +120,11 @@ def verify(
 
 def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: bool) -> Outcome:
     interface = kernel.interface
-    values = inputs(interface, dict(case.extents), case.data)
+    values = inputs(interface, dict(case.extents), case.data, case.layout)
     numbers = _numbers(interface, case)
     want = _expected(interface, values, numbers, case, reference, exact)
     placed = {
-        param.name: place(
-            values[param.name],
-            pitch_of(param, interface, values[param.name].shape[-1], case.pad),
-            param.dtype,
-        )
+        param.name: place(param, interface, values[param.name], case.pad, case.layout)
         for param in tensors(interface)
     }
     try:
@@ -205,9 +213,7 @@ def _against_cublas(
 ) -> str | None:
     """cuBLAS on the same memory, held to the same bound: it says whether the bound is fair."""
     product = contraction(interface)
-    if any(len(param.indices) != 2 for param in (product.a, product.b, product.c)):
-        return None
-    if not cublas.multiplies(*(p.dtype for p in (product.a, product.b, product.c))):
+    if not is_plain(interface):
         return None
     output = placed[product.c.name]
     if case.beta != 0:
@@ -229,14 +235,45 @@ class _Scaled(Protocol):
 def run_cublas(
     interface: Interface, arrays: Mapping[str, Array], scaled: _Scaled
 ) -> Callable[[], None]:
-    """cuBLAS's call for the matrices ``arrays`` of ``interface``, in any storage order."""
+    """cuBLAS's call for the matrices ``arrays`` of ``interface``, in any storage order.
+
+    Of batches it is one strided-batched call where the matrices of each tensor are evenly apart,
+    else one for each index of all batch letters but the longest.
+    """
     product = contraction(interface)
     (depth,) = product.contracted
-    rows = next(i for i in product.a.indices if i != depth)
-    a, b, c = (arrays[param.name] for param in (product.a, product.b, product.c))
-    matrices = (
-        cublas.matrix(a, product.a.dtype, transposed=product.a.indices[0] == depth),
-        cublas.matrix(b, product.b.dtype, transposed=product.b.indices[-1] == depth),
-        cublas.matrix(c, product.c.dtype, transposed=product.c.indices[0] != rows),
+    batches = dict(interface.batches)
+    rows = next(i for i in product.a.indices if i != depth and i not in batches)
+    first = {product.a.name: rows, product.b.name: depth, product.c.name: rows}
+    operands: list[cublas.Batch] = []
+    for param in (product.a, product.b, product.c):
+        outer = next(i for i in param.indices if i not in batches)
+        turned = outer != first[param.name]
+        operands.append(_batch(arrays[param.name], param, tuple(batches), turned))
+    sizes = tuple(
+        arrays[product.c.name].shape[product.c.indices.index(letter)] for letter in batches
     )
-    return cublas.gemm(*matrices, alpha=scaled.alpha, beta=scaled.beta)
+    return cublas.gemm_batches(
+        operands[0], operands[1], operands[2], sizes, alpha=scaled.alpha, beta=scaled.beta
+    )
+
+
+def is_plain(interface: Interface) -> bool:
+    """Whether cuBLAS has a call for it: matrices of its types, or batches of them, one letter
+    contracted."""
+    product, batches = contraction(interface), dict(interface.batches)
+    if not cublas.multiplies(*(p.dtype for p in (product.a, product.b, product.c))):
+        return False
+    tiled = [[i for i in p.indices if i not in batches] for p in (product.a, product.b, product.c)]
+    return all(len(letters) == 2 for letters in tiled) and len(product.contracted) == 1
+
+
+def _batch(array: Array, param: Param, batches: tuple[str, ...], transposed: bool) -> cublas.Batch:
+    """A tensor's first matrix, and how far apart its matrices are along each batch letter."""
+    item = array.dtype.itemsize
+    one = tuple(0 if letter in batches else slice(None) for letter in param.indices)
+    strides = dict(zip(param.indices, array.strides, strict=True))
+    steps = tuple(strides.get(letter, 0) // item for letter in batches)
+    if 0 in array.shape:
+        return cublas.Batch(cublas.Matrix(0, 0, 0, 1, dtype=param.dtype), steps)
+    return cublas.Batch(cublas.matrix(array[one], param.dtype, transposed=transposed), steps)

@@ -28,7 +28,7 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.schedule.model import Access, Schedule
-from gemmgen.schedule.roles import roles
+from gemmgen.schedule.roles import batches, roles
 from gemmgen.target import BF16_SINCE, has
 
 THREADS_X, THREADS_Y = 32, 8
@@ -77,13 +77,14 @@ def _check_target(schedule: Schedule, problem: Problem) -> None:
 
 def problem_of(schedule: Schedule) -> Problem:
     """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
-    m, n, k = roles(schedule.gemm)
     gemm, stored = schedule.gemm, dict(schedule.dtypes)
+    m, n, k = roles(gemm)
     c, a, b = (_tensor(access, stored) for access in (gemm.c, gemm.a, gemm.b))
     epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
     known = {c.name, a.name, b.name, "acc"}
     types = tuple((name, dtype) for name, dtype in schedule.dtypes if name not in known)
-    return Problem(c, a, b, m, n, k, epilogue, stored.get("acc", "f32"), types)
+    acc = stored.get("acc", "f32")
+    return Problem(c, a, b, m, n, k, epilogue, acc, types, batches(gemm))
 
 
 def default_work(problem: Problem, x: str) -> tuple[Work, Spread]:
@@ -96,7 +97,8 @@ def spread_evenly(problem: Problem, x: str, sizes: dict[str, int]) -> tuple[Work
     """A thread per element of a tile of these ``sizes``."""
     letters = (problem.m, problem.n)
     axes = tuple(AxisSpread(letter, 1, 1, sizes[letter], 1) for letter in letters)
-    return Work(tuple((letter, sizes[letter]) for letter in letters)), Spread(axes, x)
+    work = Work(tuple((letter, sizes[letter]) for letter in letters), batch=problem.batch)
+    return work, Spread(axes, x)
 
 
 def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) -> Kernel:
@@ -108,9 +110,9 @@ def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) ->
         Map(out.name, value),
     )
     buffers = (
-        _global(problem.a),
-        _global(problem.b),
-        _global(out),
+        _global(problem, problem.a),
+        _global(problem, problem.b),
+        _global(problem, out),
         accumulator(problem, work, spread),
     )
     return Kernel(name, work, buffers, body)
@@ -120,7 +122,8 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
     """``C = epilogue(acc)`` with acc read back from ``source``."""
     work, spread = default_work(problem, problem.c.contiguous)
     body = (Copy("acc", source.name), Map(problem.c.name, problem.epilogue))
-    buffers = (_global(source), _global(problem.c), accumulator(problem, work, spread))
+    sums = accumulator(problem, work, spread)
+    buffers = (_global(problem, source), _global(problem, problem.c), sums)
     return Kernel(name, work, buffers, body)
 
 
@@ -130,9 +133,11 @@ def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
     return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, Layout(letters), spread)
 
 
-def _global(tensor: Tensor) -> Buffer:
-    shape = tuple((letter, None) for letter in tensor.letters)
-    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(tensor.letters))
+def _global(problem: Problem, tensor: Tensor) -> Buffer:
+    """The matrix of a tensor that a block sees."""
+    letters = problem.matrix(tensor.letters)
+    shape = tuple((letter, None) for letter in letters)
+    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(letters))
 
 
 def _tensor(access: Access, stored: Mapping[str, DType]) -> Tensor:

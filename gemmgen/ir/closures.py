@@ -7,7 +7,7 @@ of one for each.  Arithmetic is done in all lanes; memory is read in those of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -74,11 +74,13 @@ class Array:
     """A memory and the extents by which its indices are flattened, as C does it.
 
     An index beyond its own extent lands in a neighbouring row; only the whole array is guarded.
+    ``first`` is where a pointer that was moved points.
     """
 
     memory: FlatMemory | Registers
     sizes: tuple[int, ...] | None
     """None: one index, flat already."""
+    first: Slot | None = None
 
 
 class Scope:
@@ -167,7 +169,24 @@ def compile_element(
         flat = Binary("+", Binary("*", flat, Int(size)), index)
     index = compile_expression(flat, scope)
     assert index.kind == "int", f"an index of {buffer} is a {index.kind}"
-    return array.memory, index.run
+    return array.memory, index.run if array.first is None else _moved(index.run, array.first, scope)
+
+
+def _moved(index: Run, first: Slot, scope: Scope) -> Run:
+    frame, place = scope.frame, first.place
+    return lambda mask: ARITHMETIC["+"](frame[place], index(mask))
+
+
+def advance(tensor: str, by: Expr, scope: Scope) -> tuple[Slot, Run]:
+    """``tensor += by``: from here on the name means what lies behind.  The slot is for the sum,
+    which the closure computes where the statement is reached."""
+    array = scope.array(tensor)
+    added = compile_expression(by, scope)
+    slot = Slot(len(scope.frame), "int")
+    scope.frame.append(0)
+    run = added.run if array.first is None else _moved(added.run, array.first, scope)
+    scope.bind(tensor, replace(array, first=slot))
+    return slot, run
 
 
 def _fold(compiled: Compiled, parts: tuple[Compiled, ...]) -> Compiled:

@@ -135,12 +135,12 @@ DOUBLE: dict[str, Function] = {
 """What lowered code calls in double precision."""
 
 FROM_BITS: dict[str, Function] = {
-    "from_f16": lambda raw: numbers(np.asarray(raw, np.uint16).view(np.float16), "f16"),
-    "from_bf16": lambda raw: numbers(np.asarray(raw, np.uint16), "bf16"),
+    "from_f16": lambda raw: numbers(np.asarray(raw, np.uint16).view(np.float16), "f16")[()],
+    "from_bf16": lambda raw: numbers(np.asarray(raw, np.uint16), "bf16")[()],
 }
 TO_BITS: dict[str, Function] = {
-    "to_f16": lambda x: bits(stored(np.asarray(x), "f16")).reshape(np.shape(x)),
-    "to_bf16": lambda x: bits(stored(np.asarray(x), "bf16")).reshape(np.shape(x)),
+    "to_f16": lambda x: bits(stored(np.asarray(x), "f16")).reshape(np.shape(x))[()],
+    "to_bf16": lambda x: bits(stored(np.asarray(x), "bf16")).reshape(np.shape(x))[()],
 }
 """Conversions between f32 and the raw bits of smaller types."""
 

@@ -51,15 +51,18 @@ def interpret(
 def with_temporaries(
     program: LoweredProgram, arguments: Mapping[str, Argument]
 ) -> dict[str, Argument]:
-    """``arguments`` and the matrices between kernels, poisoned, with padded rows."""
+    """``arguments`` and the tensors between kernels, poisoned, with padded rows."""
     values = dict(arguments)
-    types = {p.name: p.dtype for kernel in program.kernels for p in kernel.interface.params}
-    for name, letters in program.temporaries:
-        rows, columns = (values[letter.upper()] for letter in letters)
-        assert isinstance(rows, int) and isinstance(columns, int)
-        ld = (columns // 4 + 1) * 4
-        values["ld" + name.lower()] = ld
-        values[name] = poisoned(rows * ld, types[name])
+    for name in program.temporaries:
+        interface = program.kernels[0].interface
+        param = next(p for p in interface.params if p.name == name)
+        sizes = [cast(int, values[interface.extent(letter)]) for letter in param.indices]
+        span = (sizes[-1] // 4 + 1) * 4
+        for step, size in zip(interface.steps(param)[-2::-1], sizes[-2::-1], strict=True):
+            assert step is not None
+            values[step] = span
+            span *= size
+        values[name] = poisoned(span, param.dtype)
     return values
 
 
@@ -71,7 +74,7 @@ def run_kernel(
 ) -> dict[str, Ints]:
     """Run one kernel; see ``interpret``."""
     interface = kernel.interface
-    extents = {name: cast(int, arguments[name]) for name, _ in interface.tiles}
+    extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
     written = {
         p.name: np.zeros(cast(Elements, arguments[p.name]).size, np.int64)
         for p in interface.params

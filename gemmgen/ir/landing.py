@@ -58,11 +58,8 @@ class Copies:
     def issue(self, target: Target, index: Index, value: Elements, mask: Mask) -> None:
         """Begins the copy of ``value`` to an element of each thread."""
         copy = _Copy(target, index, value, mask)
-        (
-            replace(copy, value=np.full_like(value, POISON[value.dtype.type]))
-            if self.late
-            else copy
-        ).land()
+        nothing = np.full_like(value, POISON[value.dtype.type])
+        (replace(copy, value=nothing) if self.late else copy).land()
         self.issued.append(copy)
 
     @property

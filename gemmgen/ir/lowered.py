@@ -138,6 +138,14 @@ class Leave:
 
 
 @dataclass(frozen=True)
+class Advance:
+    """``tensor += by;``: the tensor's name means the elements from there on."""
+
+    tensor: str
+    by: Expr
+
+
+@dataclass(frozen=True)
 class Break:
     """``if (condition) break;`` out of the loop that it stands in, all threads of the block
     together."""
@@ -286,6 +294,7 @@ Node = (
     | For
     | If
     | Leave
+    | Advance
     | Break
     | Barrier
     | CountIn
@@ -339,7 +348,7 @@ class LoweredKernel:
 
 @dataclass(frozen=True)
 class LoweredProgram:
-    """The kernels of a program, in launch order; ``temporaries`` are matrices between them."""
+    """The kernels of a program, in launch order; ``temporaries`` are tensors between them."""
 
     kernels: tuple[LoweredKernel, ...]
-    temporaries: tuple[tuple[str, tuple[str, str]], ...] = ()
+    temporaries: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from gemmgen.ir.closures import (
     Compiled,
     Run,
     Scope,
+    advance,
     compile_element,
     compile_expression,
     converted,
@@ -28,9 +29,10 @@ from gemmgen.ir.closures import (
     where,
 )
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
-from gemmgen.ir.expr import Element
+from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
+    Advance,
     Assign,
     AtomicAdd,
     Barrier,
@@ -161,6 +163,8 @@ class Machine:
                 return self.branch(node)
             case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
+            case Advance(tensor, by):
+                return self.advance(tensor, by)
             case Barrier():
                 return self.barrier
             case CountIn():
@@ -195,6 +199,15 @@ class Machine:
         value = compile_expression(node.value, self.scope)
         run = converted(value, node.kind).run
         frame, place = self.scope.frame, self.scope.variable(node.name, node.kind).place
+
+        def step(mask: Mask) -> None:
+            frame[place] = _own(run(mask))
+
+        return step
+
+    def advance(self, tensor: str, by: Expr) -> Step:
+        slot, run = advance(tensor, by, self.scope)
+        frame, place = self.scope.frame, slot.place
 
         def step(mask: Mask) -> None:
             frame[place] = _own(run(mask))

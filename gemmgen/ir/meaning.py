@@ -28,6 +28,7 @@ from gemmgen.formats import (
     stored,
 )
 from gemmgen.interface import MultipleOf
+from gemmgen.ir.axes import along, axes_of, in_roles, in_storage, sizes_of
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.evaluate import Bools, Floats, evaluate, rounds
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
@@ -37,7 +38,7 @@ from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.memory import Elements, Trap, elements
 from gemmgen.ir.nodes import Fact
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.reference import integers
+from gemmgen.reference import batched, integers
 
 SCALARS = {"alpha": 2.0, "beta": 3.0}
 OTHERS = (5.0, -7.0, 11.0, -13.0)
@@ -50,18 +51,18 @@ the greatest sum."""
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a program first goes wrong: ``row`` and ``column`` of C, None where no element is."""
+    """Where a program first goes wrong: ``place`` is a row and a column of C, behind the numbers of
+    the matrix; empty where no element is."""
 
     reason: str
-    row: int | None = None
-    column: int | None = None
+    place: tuple[int, ...] = ()
     got: float | None = None
     want: float | None = None
 
     def text(self) -> str:
-        if self.row is None:
+        if not self.place:
             return self.reason
-        place = f"C[{self.row}, {self.column}]"
+        place = f"C[{', '.join(map(str, self.place))}]"
         if self.got is None:
             return f"{place} {self.reason}"
         return f"{place} is {self.got!r}, should be {self.want!r} ({self.reason})"
@@ -69,7 +70,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Trial:
-    """Matrices, as numbers, in their own letters' order, and scalars; ``reads_c`` False: C holds
+    """Tensors, as numbers, in their own letters' order, and scalars; ``reads_c`` False: C holds
     poison."""
 
     matrices: Mapping[str, Real]
@@ -83,43 +84,49 @@ def same_meaning(
     lowered: LoweredProgram,
     problem: Problem,
     facts: tuple[Fact, ...],
-    shape: tuple[int, int, int],
+    shape: tuple[int, ...],
     seed: int = 1,
 ) -> Difference | None:
-    """The first difference between ``lowered`` and ``problem`` at ``shape`` (M, N, K), or None.
+    """The first difference between ``lowered`` and ``problem`` at ``shape`` (M, N, K, and the
+    extents of the batches), or None.
 
-    Leading dimensions are chosen to satisfy the facts and the interfaces, with padding where they
-    allow it; a shape that breaks one is a ``ValueError``.  Results that f32 can't hold exactly (of
-    exp, of a division) may differ in the last bits.  Where C is read as ``beta * C`` alone, a
-    second run has beta = 0 and poison in C.  What is copied asynchronously lands late and, in runs
-    of their own, early.
+    Leading dimensions and strides are chosen to satisfy the facts and the interfaces, with padding
+    where they allow it; a shape that breaks one is a ``ValueError``.  Results that f32 can't hold
+    exactly (of exp, of a division) may differ in the last bits.  Where C is read as ``beta * C``
+    alone, a second run has beta = 0 and poison in C.  What is copied asynchronously lands late and,
+    in runs of their own, early.
     """
-    letters = (problem.m, problem.n, problem.k)
-    extents = {x.upper(): size for x, size in zip(letters, shape, strict=True)}
-    pitches = _pitches(lowered, problem, facts, extents)
+    sizes = dict(zip(problem.letters, shape, strict=True))
+    steps = _steps(lowered, problem, facts, sizes)
     landings = landings_of(lowered)
-    for trial, landing in product(_trials(problem, extents, seed), landings):
-        difference = _run(lowered, problem, trial, extents, pitches, landing)
+    for trial, landing in product(_trials(problem, sizes, seed), landings):
+        difference = _run(lowered, problem, trial, sizes, steps, landing)
         if difference is not None:
             return difference
     return None
 
 
-# Operands.
+# Operands.  Sizes are by letter.
 
 
-def _trials(problem: Problem, extents: Mapping[str, int], seed: int) -> Iterator[Trial]:
-    m, n, k = (extents[x.upper()] for x in (problem.m, problem.n, problem.k))
-    inputs = integers(m, n, k, seed, problem.types)
+def _trials(problem: Problem, sizes: Mapping[str, int], seed: int) -> Iterator[Trial]:
+    m, n, k = (sizes[x] for x in (problem.m, problem.n, problem.k))
+    of_a, of_b = (sizes_of(problem.batch, t.letters, sizes) for t in (problem.a, problem.b))
+    inputs = batched(integers, (m, n, k), of_a, of_b, seed, problem.types)
     matrices = {
-        problem.a.name: _in_order(inputs.a, problem.a, problem.m),
-        problem.b.name: _in_order(inputs.b, problem.b, problem.k),
-        problem.c.name: _in_order(inputs.c, problem.c, problem.m),
+        tensor.name: np.ascontiguousarray(
+            in_storage(values, tensor.letters, axes_of(problem, tensor.name))
+        )
+        for tensor, values in (
+            (problem.a, inputs.a),
+            (problem.b, inputs.b),
+            (problem.c, inputs.c),
+        )
     }
     rng = np.random.default_rng([seed, 5])
     for tensor in _further_tensors(problem):
-        sizes = tuple(extents[x.upper()] for x in tensor.letters)
-        matrices[tensor.name] = rng.choice((-3, -1, 1, 3, 5), sizes).astype(np.float32)
+        shape = tuple(sizes[x] for x in tensor.letters)
+        matrices[tensor.name] = rng.choice((-3, -1, 1, 3, 5), shape).astype(np.float32)
     names = {e.name for e in walk(problem.epilogue) if isinstance(e, Var)}
     others = sorted(names - {"acc", *problem.c.letters, *SCALARS})
     scalars = SCALARS | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
@@ -128,10 +135,6 @@ def _trials(problem: Problem, extents: Mapping[str, int], seed: int) -> Iterator
     if _reads(epilogue, c) and not _reads_unscaled(epilogue, c):
         without = _without(epilogue, c)
         yield Trial(matrices, scalars | {"beta": 0.0}, False, without, "descending")
-
-
-def _in_order(matrix: Real, tensor: Tensor, rows: str) -> Real:
-    return matrix if tensor.letters[0] == rows else np.ascontiguousarray(matrix.T)
 
 
 def _further_tensors(problem: Problem) -> list[Tensor]:
@@ -168,30 +171,35 @@ def _without(expr: Expr, tensor: str) -> Expr:
     )
 
 
-# Leading dimensions.
+# Leading dimensions and strides.
 
 
-def _pitches(
+def _steps(
     lowered: LoweredProgram,
     problem: Problem,
     facts: tuple[Fact, ...],
-    extents: Mapping[str, int],
+    sizes: Mapping[str, int],
 ) -> dict[str, int]:
-    """Per leading dimension its value: odd padding where nothing forbids it."""
+    """Per leading dimension and stride its value: odd padding where nothing forbids it."""
+    extents = {problem.extent(letter): size for letter, size in sizes.items()}
     tensors = [problem.a, problem.b, problem.c, *_further_tensors(problem)]
     divisors = _divisors(lowered, facts)
     found: dict[str, int] = {}
     for tensor in tensors:
-        if len(tensor.letters) == 2:
-            name = "ld" + tensor.name.lower()
-            by = divisors.get(name, 1)
-            columns = extents[tensor.contiguous.upper()]
-            found[name] = columns + 3 if by == 1 else (columns // by + 1) * by
+        pitch = problem.pitch(tensor)
+        if pitch is not None:
+            found[pitch[1]] = _padded(sizes[tensor.contiguous], divisors.get(pitch[1], 1))
     for fact in facts:
         if fact.equals is not None and fact.name in found:
             if fact.equals in found:
                 found[fact.equals] = max(found[fact.name], found[fact.equals])
-            found[fact.name] = (found | dict(extents))[fact.equals]
+            found[fact.name] = (found | extents)[fact.equals]
+    for tensor in tensors:
+        pitch = problem.pitch(tensor)
+        span = found[pitch[1]] * sizes[pitch[0]] if pitch else sizes[tensor.contiguous]
+        for letter, name in reversed(problem.strides(tensor).items()):
+            found[name] = _padded(span, divisors.get(name, 1))
+            span = found[name] * sizes[letter]
     values = with_temporaries(lowered, {**extents, **found})
     for kernel in lowered.kernels:
         addresses = {p.name: 0 for p in kernel.interface.params if p.kind == "tensor"}
@@ -199,8 +207,12 @@ def _pitches(
         broken = kernel.interface.violated(numbers)
         if broken:
             said = ", ".join(requirement.text() for requirement in broken)
-            raise ValueError(f"{dict(extents)} does not satisfy {said}")
+            raise ValueError(f"{extents} does not satisfy {said}")
     return found
+
+
+def _padded(length: int, by: int) -> int:
+    return length + 3 if by == 1 else (length // by + 1) * by
 
 
 def _divisors(lowered: LoweredProgram, facts: tuple[Fact, ...]) -> dict[str, int]:
@@ -215,16 +227,22 @@ def _divisors(lowered: LoweredProgram, facts: tuple[Fact, ...]) -> dict[str, int
     return found
 
 
-def _places(shape: tuple[int, ...], pitch: int) -> npt.NDArray[np.int64]:
+def _places(
+    problem: Problem, tensor: Tensor, shape: tuple[int, ...], steps: Mapping[str, int]
+) -> npt.NDArray[np.int64]:
     """Where a tensor's elements lie in its flat memory."""
-    if len(shape) == 1:
-        return np.arange(shape[0])
-    return np.arange(shape[0])[:, None] * pitch + np.arange(shape[1])
+    names = problem.strides(tensor)
+    pitch = problem.pitch(tensor)
+    names |= {pitch[0]: pitch[1]} if pitch else {}
+    places = np.zeros((), np.int64)
+    for letter, size in zip(tensor.letters, shape, strict=True):
+        step = steps[names[letter]] if letter in names else 1
+        places = places[..., None] + np.arange(size) * step
+    return places
 
 
-def _flat(matrix: Real, pitch: int, dtype: DType) -> Elements:
+def _flat(matrix: Real, places: npt.NDArray[np.int64], dtype: DType) -> Elements:
     """A flat memory that ends with the last element; poison between the rows."""
-    places = _places(matrix.shape, pitch)
     memory = _raw(poison(int(places.max(initial=-1)) + 1, dtype), dtype)
     memory[places] = _raw(stored(matrix, dtype), dtype)
     return memory
@@ -242,38 +260,42 @@ def _run(
     lowered: LoweredProgram,
     problem: Problem,
     trial: Trial,
-    extents: Mapping[str, int],
-    pitches: Mapping[str, int],
+    sizes: Mapping[str, int],
+    steps: Mapping[str, int],
     landing: Landing,
 ) -> Difference | None:
     c = problem.c.name
+    tensors = (problem.a, problem.b, problem.c, *_further_tensors(problem))
+    places = {t.name: _places(problem, t, trial.matrices[t.name].shape, steps) for t in tensors}
     memories = {
-        name: _flat(matrix, pitches.get("ld" + name.lower(), 0), problem.dtype(name))
-        for name, matrix in trial.matrices.items()
+        name: _flat(trial.matrices[name], at, problem.dtype(name)) for name, at in places.items()
     }
     if not trial.reads_c:
         memories[c] = _raw(poison(memories[c].size, problem.c.dtype), problem.c.dtype)
     before = {name: memory.copy() for name, memory in memories.items()}
-    arguments: dict[str, Argument] = {**memories, **extents, **pitches, **trial.scalars}
+    extents = {problem.extent(letter): size for letter, size in sizes.items()}
+    arguments: dict[str, Argument] = {**memories, **extents, **steps, **trial.scalars}
     try:
         written = interpret(lowered, arguments, landing, trial.order)
     except Trap as trap:
         return Difference(str(trap))
-    places = _places(trial.matrices[c].shape, pitches["ld" + c.lower()])
     for name, memory in memories.items():
         changed = bits(memory) != bits(before[name])
         if name == c:
-            changed[places] = False
+            changed[places[c]] = False
         if changed.any():
             what = "the padding of C" if name == c else f"the input {name}"
             return Difference(f"{what} is changed, at element {int(np.argmax(changed))}")
-    return _compare(problem, trial, memories[c][places], written[c][places] != 0)
+    return _compare(problem, trial, memories[c][places[c]], written[c][places[c]] != 0)
 
 
 def _compare(problem: Problem, trial: Trial, memory: Elements, written: Bools) -> Difference | None:
+    """``memory`` and ``written`` are C as it is stored."""
+    axes, letters = axes_of(problem, problem.c.name), problem.c.letters
+    written = in_roles(written, letters, axes)
     exact, computed, peak = _wanted(problem, trial)
     dtype, unit = problem.c.dtype, UNIT[problem.accumulate]
-    got = numbers(memory.view(STORAGE[dtype]), dtype)
+    got = in_roles(numbers(memory.view(STORAGE[dtype]), dtype), letters, axes)
     rounded = held(computed, dtype)
     relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.accumulate else 0)
     with np.errstate(all="ignore"):
@@ -286,30 +308,31 @@ def _compare(problem: Problem, trial: Trial, memory: Elements, written: Bools) -
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
-    row, column = place if problem.c.letters[0] == problem.m else place[::-1]
     if not written[place]:
-        return Difference("is never written", row, column)
+        return Difference("is never written", place)
     zero_beta = not trial.reads_c and _reads(problem.epilogue, problem.c.name)
     reason = f"{int(wrong.sum())} wrong in all" + (", with beta = 0" if zero_beta else "")
-    return Difference(reason, row, column, float(got[place]), float(rounded[place]))
+    return Difference(reason, place, float(got[place]), float(rounded[place]))
 
 
 def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], Real, float]:
-    """The result in f64, in the sums' type rounded after each operation, and the greatest sum."""
-    letters = problem.c.letters
-    a = _in_order(trial.matrices[problem.a.name], problem.a, problem.m).astype(np.float64)
-    b = _in_order(trial.matrices[problem.b.name], problem.b, problem.k).astype(np.float64)
-    acc = a @ b if letters[0] == problem.m else (a @ b).T
-    rows, columns = (np.arange(size, dtype=np.float64) for size in acc.shape)
-    known = {letters[0]: rows[:, None], letters[1]: columns, "acc": acc}
+    """The result in f64, in the sums' type rounded after each operation, and the greatest sum; in
+    their roles."""
     tensors = {
-        tensor.name: _across(trial.matrices[tensor.name], tensor, letters)
-        for tensor in (problem.c, *_further_tensors(problem))
+        tensor.name: in_roles(
+            trial.matrices[tensor.name], tensor.letters, axes_of(problem, tensor.name)
+        )
+        for tensor in (problem.a, problem.b, problem.c, *_further_tensors(problem))
     }
+    a, b = (tensors.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
+    acc = a @ b
+    axes = axes_of(problem, problem.c.name)
+    known = {x: along(axes, x, size) for x, size in zip(axes, acc.shape, strict=True)}
 
     def result(precision: type[np.float32] | type[np.float64]) -> Floats:
         names = {name: cast(Real, precision(value)) for name, value in trial.scalars.items()}
-        names |= {name: cast(Real, value.astype(precision)) for name, value in known.items()}
+        for name, value in {**known, "acc": acc}.items():
+            names[name] = cast(Real, value.astype(precision))
         others = {name: cast(Floats, value.astype(precision)) for name, value in tensors.items()}
         with np.errstate(all="ignore"):
             value = evaluate(trial.epilogue, names, others, precision)
@@ -318,10 +341,3 @@ def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], Re
     peak = float(np.abs(acc).max(initial=1))
     number = computing(problem.accumulate)
     return result(np.float64).astype(np.float64), result(number).astype(number), peak
-
-
-def _across(matrix: Real, tensor: Tensor, letters: tuple[str, ...]) -> Real:
-    """A tensor in a shape that broadcasts to C's."""
-    if len(tensor.letters) == 1:
-        return matrix[:, None] if tensor.letters[0] == letters[0] else matrix
-    return matrix if tensor.letters == letters else matrix.T

@@ -133,6 +133,8 @@ class Layout:
 class Buffer:
     """A tensor in global memory, or a tile of one in shared memory or registers.
 
+    Of a tensor with batches it is the block's own matrix: batch letters are the work's alone.
+
     ``shape`` gives letters and tile extents; a global buffer's extents are None (the problem's).
     ``spread`` belongs to register buffers.
     """
@@ -161,6 +163,7 @@ class Work:
     """Which block computes which tile and which terms: tile extents per letter of C, the order of
     the blocks, and how many of them share a tile.
 
+    ``batch`` letters number the matrices of C, one of which is a block's: they vary slowest.
     ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
     ``parts`` blocks share each tile; part p sums the p-th range of whole steps along k, and the
     block that comes last adds the parts, as ``reduce`` says, and computes the epilogue.  With
@@ -174,6 +177,7 @@ class Work:
     reduce: Reduce = "ordered"
     groups: int = 1
     origins: Origins = ()
+    batch: tuple[str, ...] = ()
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]

@@ -7,13 +7,17 @@ from typing import Literal
 
 from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
+from gemmgen.schedule.roles import batch_extent, extent, ld_name, stride_name
 
 Role = Literal["a", "b", "c"]
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A matrix in global memory; ``letters`` in storage order, the last one contiguous."""
+    """A tensor in global memory; ``letters`` in storage order, the last one contiguous.
+
+    Without the batch letters of its problem it is a matrix (or a vector, or a number).
+    """
 
     name: str
     letters: tuple[str, ...]
@@ -24,18 +28,14 @@ class Tensor:
         """The letter whose neighbours are neighbours in memory."""
         return self.letters[-1]
 
-    @property
-    def strided(self) -> str:
-        """The letter that the leading dimension multiplies."""
-        return self.letters[0]
-
 
 @dataclass(frozen=True)
 class Problem:
     """``c = epilogue(acc)`` with ``acc[m, n] = sum over k of a[m, k] * b[k, n]``.
 
     ``m``, ``n``, ``k`` are the letters in the roles row, column and contracted: ``m`` stands in a
-    and c, ``n`` in b and c, ``k`` in a and b.
+    and c, ``n`` in b and c, ``k`` in a and b.  ``batch`` letters number the matrices, in the order
+    of c: each stands in c and in a, in b, or in both.
     """
 
     c: Tensor
@@ -48,6 +48,31 @@ class Problem:
     accumulate: DType = "f32"
     others: tuple[tuple[str, DType], ...] = ()
     """Of the epilogue's own tensors, those that are stored otherwise than c."""
+    batch: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Row, column, contracted, batches: the order in which a shape gives its extents."""
+        return (self.m, self.n, self.k, *self.batch)
+
+    def extent(self, letter: str) -> str:
+        """The parameter that counts a letter's values: ``M`` of ``m``, ``size_b`` of a batch."""
+        return batch_extent(letter) if letter in self.batch else extent(letter)
+
+    def matrix(self, letters: tuple[str, ...]) -> tuple[str, ...]:
+        """The letters of one matrix: those that number it are left out."""
+        return tuple(letter for letter in letters if letter not in self.batch)
+
+    def pitch(self, tensor: Tensor) -> tuple[str, str] | None:
+        """The letter whose stride is a matrix's leading dimension, and that parameter."""
+        matrix = self.matrix(tensor.letters)
+        return (matrix[0], ld_name(tensor.name)) if len(matrix) == 2 else None
+
+    def strides(self, tensor: Tensor) -> dict[str, str]:
+        """Per batch letter the parameter that parts a tensor's matrices; none for a last letter,
+        whose neighbours are neighbours in memory."""
+        batches = (letter for letter in tensor.letters[:-1] if letter in self.batch)
+        return {letter: stride_name(tensor.name, letter) for letter in batches}
 
     def operand(self, role: Role) -> Tensor:
         """The tensor in the place ``a``, ``b`` or ``c`` of the ``gemm`` line."""

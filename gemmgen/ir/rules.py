@@ -92,6 +92,8 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"work tiles {[letter for letter, _ in work.tile]}, not {[problem.m, problem.n]}"
     if dict(work.tile) != dict(kernel.buffer("acc").shape):
         yield f"work tile {dict(work.tile)} is not acc's, {dict(kernel.buffer('acc').shape)}"
+    if work.batch != problem.batch:
+        yield f"work numbers matrices by {list(work.batch)}, not {list(problem.batch)}"
     if work.raster < 1:
         yield f"work raster={work.raster} is below 1"
     if work.parts < 1:
@@ -117,7 +119,8 @@ def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str
 
 def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterator[str]:
     problem = program.problem
-    tensors = {t.name: t.letters for t in (problem.a, problem.b, problem.c)}
+    matrices = (problem.a, problem.b, problem.c)
+    tensors = {t.name: problem.matrix(t.letters) for t in matrices}
     for buffer in kernel.buffers:
         if buffer.space is Space.GLOBAL:
             letters = tensors.get(buffer.name, buffer.layout.order)

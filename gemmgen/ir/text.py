@@ -4,7 +4,8 @@ One fact a line, so that the difference of two programs is small.  Defaults are 
 stands after ``#`` are the origins of the line's node, the directives that shaped it, and part of
 the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width; ``group=32`` has a
 warp in place of each thread.  A buffer's letters stand in storage order, the last one contiguous;
-``of [m, k]`` is its shape's order where another.
+``of [m, k]`` is its shape's order where another.  With batches, ``work b m=8 n=32`` names the
+letters that number the blocks' matrices.
 
     program C[m, n] = A[m, k] * B[k, n]
     kernel gemm
@@ -103,7 +104,7 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
 
 
 def _work(work: Work) -> str:
-    tile = " ".join(f"{letter}={size}" for letter, size in work.tile)
+    tile = " ".join((*work.batch, *(f"{letter}={size}" for letter, size in work.tile)))
     return _line(
         f"work {tile}",
         work.origins,

@@ -47,7 +47,7 @@ from gemmgen.schedule.expressions import read_expression
 from gemmgen.schedule.grammar import parse as parse_statement
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.raw import Reader
-from gemmgen.schedule.roles import roles
+from gemmgen.schedule.roles import batches, roles
 from gemmgen.schedule.statements import Statement as Line
 from gemmgen.schedule.words import EPILOGUE
 
@@ -82,7 +82,7 @@ def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
     epilogue = epilogues[0] if epilogues else default_epilogue(c)
     targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]
     return Program(
-        Problem(c, a, b, *roles(gemm), epilogue, accumulate, own),
+        Problem(c, a, b, *roles(gemm), epilogue, accumulate, own, batches(gemm)),
         targets[0] if targets else Schedule().target,
         kernels,
         tuple(_fact(tree) for tree in _trees(head) if tree.data in {"divisible", "equal"}),
@@ -137,7 +137,8 @@ def _work(tree: Node) -> Work:
     numbers = (int(options.get(name, "1")) for name in ("raster", "parts", "groups"))
     raster, parts, groups = numbers
     reduce = cast(Reduce, options.get("reduce", "ordered"))
-    return Work(tile, raster, parts, reduce, groups, _origins(tree))
+    batch = tuple(token.value for token in _tokens(tree) if token.type == "NAME")
+    return Work(tile, raster, parts, reduce, groups, _origins(tree), batch)
 
 
 def _buffer(tree: Node) -> Buffer:

@@ -10,10 +10,10 @@ from gemmgen.ir import names
 from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, Stage
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var, walk
 from gemmgen.ir.facts import divides, equal_to
 from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
-from gemmgen.ir.problem import Problem
+from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.ir.simplify import add, div, less, mod, mul, wide_product
 from gemmgen.lower.swizzle import Known, swizzled
 
@@ -84,11 +84,38 @@ class Context:
     def axis(self, letter: str) -> AxisSpread:
         return self.kernel.spread.axis(letter)
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The letters of the output, batches first: what an epilogue has as numbers."""
+        return (*self.kernel.work.batch, *self.letters)
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor of the kernel in global memory, with its batch letters."""
+        return next(t for t in self.tensors if t.name == name)
+
+    @cached_property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of the buffers, then the epilogue's own in the order in which it names them."""
+        problem = self.problem
+        known = {t.name: t for t in (problem.a, problem.b, problem.c)}
+        found: dict[str, Tensor] = {}
+        for buffer in self.kernel.buffers:
+            if buffer.space is Space.GLOBAL:
+                # A matrix between two kernels has the letters of the output.
+                own = Tensor(buffer.name, (*problem.batch, *buffer.layout.order), buffer.dtype)
+                found[buffer.name] = known.get(buffer.name, own)
+        final = next(s for s in self.kernel.body if isinstance(s, Map))
+        for e in walk(final.value):
+            if isinstance(e, Element) and e.buffer not in found:
+                letters = tuple(i.name for i in e.indices if isinstance(i, Var))
+                found[e.buffer] = Tensor(e.buffer, letters, self.problem.dtype(e.buffer))
+        return tuple(found.values())
+
     # Extents and guards.
 
     def extent(self, letter: str) -> Var:
         """The problem's extent along ``letter``, under the name the kernel knows it by."""
-        return Var(equal_to(self.program, names.extent(letter)))
+        return Var(equal_to(self.program, self.problem.extent(letter)))
 
     def stop(self, letter: str) -> Var:
         """The index behind the last one of ``letter`` that the block uses: its part's stop, or the
@@ -126,11 +153,13 @@ class Context:
         return Var(equal_to(self.program, names.ld_name(tensor)))
 
     def at(self, tensor: str, letters: tuple[str, ...], index: dict[str, Expr]) -> Element:
-        """An element of a tensor in global memory, at its flat 64-bit offset."""
-        if len(letters) == 1:
-            return Element(tensor, (index[letters[0]],))
-        row = wide_product(index[letters[0]], self.pitch(tensor))
-        return Element(tensor, (add(row, index[letters[-1]]),))
+        """An element of the block's matrix of a tensor in global memory, at its flat 64-bit
+        offset."""
+        matrix = self.problem.matrix(letters)
+        if len(matrix) < 2:
+            return Element(tensor, (index[matrix[0]] if matrix else Int(0),))
+        row = wide_product(index[matrix[0]], self.pitch(tensor))
+        return Element(tensor, (add(row, index[matrix[-1]]),))
 
     def in_shared(
         self,

@@ -69,9 +69,16 @@ def _ahead_of_rows(
 ) -> tuple[tuple[Node, ...], Map]:
     """Reads of the vectors along ``inner``, such as ``bias[n]``, once and not again in each row:
     the reads, and the map with the registers in their place."""
-    vector = (Var(inner),)
+
+    def is_vector(expr: Expr) -> bool:
+        """Is it read along ``inner``, within the block's matrix?"""
+        if not isinstance(expr, Element):
+            return False
+        letters = tuple(i.name for i in expr.indices if isinstance(i, Var))
+        return context.problem.matrix(letters) == (inner,)
+
     tensors = dict.fromkeys(
-        e.buffer for e in walk(node.value) if isinstance(e, Element) and e.indices == vector
+        e.buffer for e in walk(node.value) if isinstance(e, Element) and is_vector(e)
     )
     if context.axis(outer).registers == 1:
         return (), node
@@ -89,7 +96,7 @@ def _ahead_of_rows(
         )
 
     def rule(expr: Expr) -> Expr | None:
-        if isinstance(expr, Element) and expr.indices == vector:
+        if isinstance(expr, Element) and is_vector(expr):
             return Element(f"{expr.buffer}_frag", (register,))
         return None
 
@@ -242,8 +249,8 @@ def _bound(
         match expr:
             case Var("acc"):
                 return own.total(e)
-            case Var(name) if name in at:
-                return Call("float", (at[name],))
+            case Var(name) if name in context.named:
+                return Call("float", (at.get(name, expr),))
             case Element(tensor, (Var(name),)) if name == f"reg_{context.problem.c.contiguous}":
                 return Element(tensor, (own.register(e),))
             case Element(tensor, indices) if tensor not in (OLD, "acc"):

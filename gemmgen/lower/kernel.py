@@ -65,12 +65,11 @@ def lower(expanded: ExpandedProgram) -> LoweredProgram:
     return LoweredProgram(kernels, _temporaries(program))
 
 
-def _temporaries(program: Program) -> tuple[tuple[str, tuple[str, str]], ...]:
+def _temporaries(program: Program) -> tuple[str, ...]:
     if len(program.kernels) == 1:
         return ()
     final = next(s for s in program.main.body if isinstance(s, Map))
-    row, column = program.main.buffer(final.dst).letters
-    return ((final.dst, (row, column)),)
+    return (final.dst,)
 
 
 def _kernel(context: Context) -> LoweredKernel:

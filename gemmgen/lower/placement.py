@@ -8,6 +8,7 @@ from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.lowered import Block, Define, Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
+from gemmgen.lower.batches import EACH, OWN, matrices, tiles_of_each
 from gemmgen.lower.context import TID, Context
 from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
@@ -18,11 +19,16 @@ GROUP = Var("GROUP")
 def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
     """The first lines of a kernel: from block and thread numbers to places in C."""
     work, acc = context.kernel.work, context.kernel.buffer("acc")
+    batch, first = (), (*_blocks(context), *_parts(context))
+    if work.batch:
+        batch = matrices(context, first, _number_of_all(context))
+        first = (Define(OWN.name, mod(_number_of_all(context), EACH)),)
     if context.leaves_early:
-        body = (*_blocks(context), *_single(context))
+        body = (*first, *_single(context))
         origins = tuple(dict.fromkeys((*work.origins, *acc.origins)))
-        return (Block("the thread's element of C", origins, body),) if origins else body
-    tiles = (*_blocks(context), *_parts(context), *_tiles(context))
+        note = "the thread's element of C" if origins or batch else ""
+        return (*batch, Block(note, origins, body)) if note else body
+    tiles = (*first, *_tiles(context))
     note = "the block's tile of C"
     if context.is_split:
         tiles = (*tiles, *range_of_part(context))
@@ -30,6 +36,7 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
     threads = tuple(_threads(context, needs_tid))
     owner = "warp" if context.by_fragments else "thread"
     return (
+        *batch,
         Block(note, work.origins, tiles),
         Block(f"the {owner}'s place in it", acc.origins, threads),
     )
@@ -38,11 +45,14 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
 def _blocks(context: Context) -> Iterator[Node]:
     """How many tiles C has along each letter; a ragged edge is a tile too."""
     rows, columns = context.letters
-    both = context.kernel.work.raster > 1 or context.is_split
+    work = context.kernel.work
+    both = work.raster > 1 or context.is_split or work.batch
     needed = (rows, columns) if both else (columns,)
     for letter in needed:
         last = div(sub(context.extent(letter), Int(1)), names.block(letter))
         yield Define(f"blocks_{letter}", add(last, Int(1)))
+    if work.batch:
+        yield tiles_of_each(context)
 
 
 def _parts(context: Context) -> Iterator[Node]:
@@ -50,14 +60,24 @@ def _parts(context: Context) -> Iterator[Node]:
     the L2 cache holds, as if the matrices were so short."""
     if context.is_split:
         rows, columns = context.letters
-        yield Define(TILES.name, mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}")))
+        tiles: Expr = mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}"))
+        if context.kernel.work.batch:
+            tiles = EACH
+        for letter in context.kernel.work.batch:
+            tiles = mul(tiles, context.extent(letter))
+        yield Define(TILES.name, tiles)
         yield Define(PART.name, div(BLOCK, TILES))
         yield Define(TILE.name, mod(BLOCK, TILES))
 
 
-def _number(context: Context) -> Var:
-    """The number of the block's tile."""
+def _number_of_all(context: Context) -> Var:
+    """The number of the block's tile, among those of all matrices."""
     return TILE if context.is_split else BLOCK
+
+
+def _number(context: Context) -> Var:
+    """The number of the block's tile in its matrix."""
+    return OWN if context.kernel.work.batch else _number_of_all(context)
 
 
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
@@ -66,8 +86,8 @@ def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
         return add(Var("band"), mod(Var("within"), Var("height"))), div(
             Var("within"), Var("height")
         )
-    columns = Var(f"blocks_{context.letters[1]}")
-    return div(_number(context), columns), mod(_number(context), columns)
+    columns, number = Var(f"blocks_{context.letters[1]}"), _number(context)
+    return div(number, columns), mod(number, columns)
 
 
 def _tiles(context: Context) -> Iterator[Node]:
@@ -80,15 +100,14 @@ def _bands(context: Context) -> Iterator[Node]:
     """Column by column within a band of GROUP block rows; the last band may be lower."""
     if context.kernel.work.raster == 1:
         return
-    m, n = context.letters
+    (m, n), number = context.letters, _number(context)
     rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
     full, band = Var("band_rows"), Var("band")
     yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
-    tile = _number(context)
-    yield Define(band.name, mul(div(tile, Binary("*", full, columns)), full))
+    yield Define(band.name, mul(div(number, Binary("*", full, columns)), full))
     left = sub(rows, band)
     yield Define("height", Select(less(left, full), left, full))
-    yield Define("within", mod(tile, Binary("*", full, columns)))
+    yield Define("within", mod(number, Binary("*", full, columns)))
 
 
 def _single(context: Context) -> Iterator[Node]:

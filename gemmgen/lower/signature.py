@@ -1,8 +1,8 @@
 """A kernel's parameters and what it requires of them, read off the lowered code.
 
-The order of parameters: extents; the matrices of the ``gemm`` line, each with its leading
-dimension, alpha before A and beta before C as in BLAS; then the epilogue's own tensors and scalars
-as it names them.  A parameter that nothing reads is dropped.
+The order of parameters: extents, the batches' last; the matrices of the ``gemm`` line, each with
+its leading dimension and its strides, alpha before A and beta before C as in BLAS; then the
+epilogue's own tensors and scalars as it names them.  A parameter that nothing reads is dropped.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.facts import equal_to
 from gemmgen.ir.nodes import Map, Space
+from gemmgen.ir.problem import Tensor
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
 from gemmgen.lower.split import piece_width
 
@@ -51,6 +52,8 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         tuple(_equal_extents(context)),
         context.kernel.work.parts,
         context.kernel.work.reduce == "ordered",
+        tuple((x, context.problem.extent(x)) for x in context.kernel.work.batch),
+        tuple((t.name, *step) for t in context.tensors for step in _strides(context, t)),
     )
 
 
@@ -67,39 +70,31 @@ def _map(context: Context) -> Map:
     return next(s for s in context.kernel.body if isinstance(s, Map))
 
 
-def _named(context: Context) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Scalars and further tensors of the epilogue, in order of appearance."""
-    final = _map(context)
-    known = {b.name for b in context.kernel.buffers} | set(context.letters)
-    scalars: dict[str, None] = {}
-    tensors: dict[str, tuple[str, ...]] = {}
-    for expr in walk(final.value):
-        if isinstance(expr, Element) and expr.buffer not in known:
-            tensors[expr.buffer] = tuple(i.name for i in expr.indices if isinstance(i, Var))
-        elif isinstance(expr, Var) and expr.name not in known:
-            scalars[expr.name] = None
-    return list(scalars), tensors
+def _scalars(context: Context) -> list[str]:
+    """Scalars of the epilogue, in order of appearance."""
+    known = {b.name for b in context.kernel.buffers} | set(context.named)
+    found = (e.name for e in walk(_map(context).value) if isinstance(e, Var))
+    return list(dict.fromkeys(name for name in found if name not in known))
 
 
 def _params(context: Context) -> Iterator[Param]:
-    scalars, tensors = _named(context)
-    globals_ = [b for b in context.kernel.buffers if b.space is Space.GLOBAL]
+    scalars = _scalars(context)
     for letter in _letters(context):
         yield Param(context.extent(letter).name, "extent")
     final, numbers = _map(context), context.problem.accumulate
-    for buffer in globals_:
-        written = buffer.name == final.dst
+    for tensor in context.tensors:
+        written = tensor.name == final.dst
         lead = "beta" if written else "alpha"
-        if lead in scalars:
+        if lead in scalars and context.kernel.has(tensor.name):
             scalars.remove(lead)
             yield Param(lead, "scalar", dtype=numbers)
-        read = not written or _is_read(final.value, buffer.name)
-        yield Param(buffer.name, "tensor", buffer.layout.order, written, read, buffer.dtype)
-        yield from _leading(context, buffer.name)
-    for name, letters in tensors.items():
-        yield Param(name, "tensor", letters, dtype=context.problem.dtype(name))
-        if len(letters) == 2:
-            yield from _leading(context, name)
+        read = not written or _is_read(final.value, tensor.name)
+        dtype = tensor.dtype
+        yield Param(tensor.name, "tensor", tensor.letters, written, read, dtype)
+        if context.problem.pitch(tensor):
+            yield from _leading(context, tensor.name)
+        for _, name in _strides(context, tensor):
+            yield Param(name, "stride")
     for name in scalars:
         yield Param(name, "scalar", dtype=numbers)
     yield from _scratch(context)
@@ -122,9 +117,14 @@ def _scratch(context: Context) -> Iterator[Param]:
         yield Param(ARRIVED.name, "counter", per_tile=counters, zeroed=True)
 
 
+def _strides(context: Context, tensor: Tensor) -> list[tuple[str, str]]:
+    """Batch letters of a tensor, each with the parameter that is its stride."""
+    return list(context.problem.strides(tensor).items())
+
+
 def _letters(context: Context) -> list[str]:
     """Letters whose extents are parameters; two assumed equal are one."""
-    letters = _all_letters(context)
+    letters = [*_all_letters(context), *context.kernel.work.batch]
     seen: dict[str, str] = {}
     for letter in letters:
         seen.setdefault(context.extent(letter).name, letter)
@@ -132,7 +132,7 @@ def _letters(context: Context) -> list[str]:
 
 
 def _all_letters(context: Context) -> list[str]:
-    """Letters of C, and the contracted one where this kernel contracts."""
+    """Row, column, and the contracted letter where this kernel contracts."""
     contracts = any(b.name == context.problem.a.name for b in context.kernel.buffers)
     return [*context.letters, *([context.problem.k] if contracts else [])]
 
@@ -157,7 +157,7 @@ def _is_read(value: Expr, tensor: str) -> bool:
 
 def _pitches(context: Context, params: tuple[Param, ...]) -> Iterator[tuple[str, str]]:
     for param in params:
-        if param.kind == "tensor" and len(param.indices) == 2:
+        if param.kind == "tensor" and context.problem.pitch(context.tensor(param.name)):
             yield param.name, context.pitch(param.name).name
 
 
@@ -206,3 +206,5 @@ def _wide(context: Context) -> Iterator[Requirement]:
         if buffer.space is Space.GLOBAL and width > 1:
             yield Aligned(buffer.name, BYTES[buffer.dtype] * width)
             yield MultipleOf(context.pitch(buffer.name).name, width)
+            for _, stride in _strides(context, context.tensor(buffer.name)):
+                yield MultipleOf(stride, width)

@@ -147,7 +147,7 @@ class TensorCore:
 
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:
         """A piece of each warp along C's rows, the whole tile along its contiguous letter."""
-        outer, inner = spread.axis(problem.c.strided), spread.axis(problem.c.contiguous)
+        outer, inner = (spread.axis(letter) for letter in problem.matrix(problem.c.letters))
         sizes = ((outer.letter, outer.warps * outer.width), (inner.letter, inner.extent))
         layout = Layout((outer.letter, inner.letter), PAD)
         return Buffer(SUMS, Space.SHARED, "f32", sizes, layout, origins=self._origins)

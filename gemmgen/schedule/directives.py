@@ -9,7 +9,7 @@ from gemmgen.schedule.model import Argument, Operand
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope
 from gemmgen.schedule.raw import RawArgument, RawDirective, RawOperand, RawSet, Word
-from gemmgen.schedule.roles import letters, spelt, tensors
+from gemmgen.schedule.roles import batches, letters, matrix, spelt, tensors
 from gemmgen.schedule.sets import Values
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
 from gemmgen.schedule.words import EXAMPLES, argument_meant, close
@@ -134,18 +134,27 @@ class _Checker:
 
     def _layout(self, raw: RawOperand, role: Role) -> tuple[str, ...]:
         access = {"a": self.gemm.a, "b": self.gemm.b, "c": self.gemm.c}[role]
+        tiled = matrix(access, self.gemm)
         if raw.indices is None:
-            return access.indices
+            return tiled
         there = tuple(word.text for word in raw.indices)
-        if sorted(there) != sorted(access.indices):
-            one = f"{access.tensor}[{', '.join(access.indices)}]"
-            other = f"{access.tensor}[{', '.join(reversed(access.indices))}]"
+        if sorted(there) != sorted(tiled):
+            one = f"{access.tensor}[{', '.join(tiled)}]"
+            other = f"{access.tensor}[{', '.join(reversed(tiled))}]"
+            what = f"{access.tensor} has"
+            if tiled != access.indices:
+                what = f"a tile of {access.tensor} has"
             raise Refusal(
-                f"{access.tensor} has the letters {' and '.join(access.indices)}, each once",
+                f"{what} the letters {' and '.join(tiled)}, each once",
                 at=raw.span,
+                notes=tuple(self._batch_note(x) for x in there if x in batches(self.gemm)),
                 hint=f"{one} keeps the order of global memory, {other} transposes",
             )
         return there
+
+    def _batch_note(self, letter: str) -> str:
+        output = self.gemm.c.tensor
+        return f"{letter} numbers the matrices of {output}: a block computes a tile of one of them"
 
     def arguments(self, mistakes: Mistakes) -> tuple[Argument, ...]:
         found: dict[str, Argument] = {}
@@ -173,6 +182,13 @@ class _Checker:
         if not self.sure and any("<" in spec.name for spec in self.spec.arguments):
             return
         name, names = raw.name.text, ", ".join(self.written.values())
+        if self.sure and name in batches(self.gemm):
+            raise Refusal(
+                f"{self.word} has no argument `{name}`",
+                at=raw.name.span,
+                notes=(self._batch_note(name),),
+                hint=f"{self.word} takes {names}" if names else "leave it out",
+            )
         near = argument_meant(name, self.written)
         if near == name or near in self.given:
             near = None
@@ -232,6 +248,8 @@ class _Checker:
         choices = [self.letters.get(choice, choice) for choice in spec.choices]
         if item.text not in choices and (self.sure or spec.choices[0][:1] != "<"):
             near = close(item.text, choices)
+            if self.sure and item.text in batches(self.gemm):
+                notes = (*notes, self._batch_note(item.text))
             raise Refusal(
                 f"{self.word} {name} can't be `{shown(item.text)}`",
                 at=place.span,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from gemmgen.errors import Mistakes, Refusal
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.expressions import Parsed, Use
-from gemmgen.schedule.model import Epilogue
-from gemmgen.schedule.problem import Scope, check_name
-from gemmgen.schedule.raw import Word
-from gemmgen.schedule.reserved import kernel_names, taken, tensor_names
+from gemmgen.schedule.model import Access, Epilogue
+from gemmgen.schedule.problem import Scope, check_name, check_storage, listed
+from gemmgen.schedule.raw import RawOperand, Word
+from gemmgen.schedule.reserved import kernel_names, stride_names, taken, tensor_names
 from gemmgen.schedule.roles import ld_name, roles
 from gemmgen.schedule.text import format_access
 from gemmgen.schedule.words import close
@@ -84,7 +84,7 @@ class _Names:
             raise Refusal(
                 f"{use.name} is summed over, so it has no value in the epilogue",
                 at=use.span,
-                hint=f"an epilogue's letters are {' and '.join(self.letters)}",
+                hint=f"an epilogue's letters are {listed(self.letters)}",
             )
         else:
             self._check_indices(use)
@@ -112,7 +112,7 @@ class _Names:
         letters = use.indices
         if letters is None or not self.sure:
             return
-        known = " and ".join(self.letters)
+        known = listed(self.letters)
         if not letters:
             raise Refusal(
                 f"{use.name}[] has no index", at=use.span, hint=f"its letters are {known}"
@@ -134,6 +134,9 @@ class _Names:
                     at=letter.span,
                     hint="each letter stands at most once in a tensor",
                 )
+        start = use.span.start
+        name = Word(use.name, Span(start, start + len(use.name)))
+        check_storage(RawOperand(name, None, letters, use.span), self.gemm)
 
     def _check_new(self, use: Use) -> None:
         kind = "parameter" if use.indices is None else "tensor"
@@ -150,7 +153,7 @@ class _Names:
             )
         if first is not use:
             return
-        own = tensor_names(use.name) if use.indices and len(use.indices) > 1 else {}
+        own = self._follow(use)
         for name in (use.name, *own):
             if name in self.taken:
                 why = self.taken[name]
@@ -165,7 +168,16 @@ class _Names:
                 )
         if own:
             self.taken |= {ld_name(use.name): f"the leading dimension of {use.name}"}
+            self.taken |= {n: what for n, what in own.items() if what.startswith("the stride")}
         self.taken |= {use.name: f"a {kind}"}
+
+    def _follow(self, use: Use) -> dict[str, str]:
+        """The names that follow from that of a tensor with several letters."""
+        if not use.indices or len(use.indices) < 2:
+            return {}
+        letters = tuple(word.text for word in use.indices)
+        strides = stride_names(Access(use.name, letters), self.gemm) if self.sure else {}
+        return tensor_names(use.name) | strides
 
 
 def _shape(use: Use) -> str:

@@ -10,7 +10,7 @@ from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope, check_name
 from gemmgen.schedule.raw import RawAssume, RawRequire, Word
 from gemmgen.schedule.reserved import global_word, kernel_names, taken
-from gemmgen.schedule.roles import extent, ld_name, roles, tensors
+from gemmgen.schedule.roles import batch_extent, batches, extent, ld_name, roles, tensors
 from gemmgen.schedule.words import QUANTITIES, TARGETS, UNITS, close
 from gemmgen.source import Source, Span, shown
 
@@ -114,6 +114,13 @@ def assume_key(assume: Assume, gemm: Gemm) -> tuple[int, bool, str]:
 
 def _check_assumed(word: Word, names: tuple[str, ...], scope: Scope) -> None:
     if scope.sure and word.text not in names:
+        for letter in batches(scope.gemm):
+            if word.text == batch_extent(letter):
+                raise Refusal(
+                    f"{word.text} counts the matrices along {letter}: no guard depends on it",
+                    at=word.span,
+                    hint="leave the line out",
+                )
         near = close(word.text, names)
         raise Refusal(
             f"`{shown(word.text)}` is neither an extent nor a leading dimension",

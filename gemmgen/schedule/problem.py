@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmgen.errors import Mistakes, Refusal
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
 from gemmgen.schedule.raw import RawOperand, Word
 from gemmgen.schedule.reserved import LETTER, NAME, VARIABLES, language_word, taken
-from gemmgen.schedule.roles import extent, ld_name
+from gemmgen.schedule.roles import extent, extents, ld_name, matrix, strides
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.source import Span, shown
 
-_SUPPORTED = "this version takes one row, one column and one contracted letter, and no batch"
+MOST_LETTERS = 6
+"""Of a tensor: four that number its matrices, and the matrix's two."""
 _EXAMPLE = "C[m, n] = A[m, k] * B[k, n]"
 
 
@@ -48,6 +49,8 @@ def check_gemm(
             _check_distinct(accesses)
             _check_roles(accesses, span)
             gemm = Gemm(*map(_access, accesses), span=span)
+            for access in accesses:
+                check_storage(access, gemm)
             _check_clashes(accesses, gemm)
             return Scope(gemm, True)
     return Scope(DEFAULT_GEMM, False)
@@ -164,28 +167,60 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
                     hint=f"a letter stands in two of the tensors: `{_EXAMPLE}`",
                 )
     kinds = list(found.values())
-    wrong = [f"{kinds.count(kind)} {kind} letters" for kind in where if kinds.count(kind) > 1]
-    wrong += [f"no {kind} letter" for kind in ("row", "column", "contracted") if kind not in kinds]
-    if "batch" in kinds and kinds.count("batch") == 1:
-        wrong.append("a batch letter")
-    if wrong:
+    missing = [f"no {kind} letter" for kind in ("row", "column", "contracted") if kind not in kinds]
+    if missing:
         raise Refusal(
-            f"the gemm line has {_listed(wrong)}: {_SUPPORTED}",
+            f"the gemm line has {listed(missing)}: it takes one of each at least",
             at=span,
             notes=notes,
             hint=f"write it like `{_EXAMPLE}`, with letters and index orders of your own",
         )
+    if kinds.count("contracted") > 1:
+        summed = [letter for letter, kind in found.items() if kind == "contracted"]
+        second = next(x for x in accesses[1].indices or () if x.text == summed[-1])
+        raise Refusal(
+            f"the gemm line sums over {listed(summed)}, and a kernel sums over one letter",
+            at=second.span,
+            notes=notes,
+            hint=f"make one letter of {listed(summed)} where they are neighbours in {a} and in {b}",
+        )
 
 
-def _listed(parts: list[str]) -> str:
+def check_storage(access: RawOperand, gemm: Gemm) -> None:
+    """Refuses a tensor whose matrices have no contiguous letter, or which has too many letters."""
+    name = access.tensor.text
+    letters = tuple(access.indices or ())
+    if len(letters) > MOST_LETTERS:
+        raise Refusal(
+            f"{name} has {len(letters)} letters, and at most {MOST_LETTERS} are taken",
+            at=letters[MOST_LETTERS].span,
+            hint="make one letter of two that are neighbours in every tensor",
+        )
+    there = tuple(letter.text for letter in letters)
+    tiled = matrix(Access(name, there), gemm)
+    if not tiled or there[-1] in tiled:
+        return
+    last, moved = there[-1], (*(x for x in there if x not in tiled), *tiled)
+    raise Refusal(
+        f"{name} is contiguous along {last}, which numbers its matrices",
+        at=letters[-1].span,
+        notes=(
+            f"a block computes one {last}, tiles run along {listed(tiled)}: "
+            f"neighbours in {name} would belong to different blocks",
+        ),
+        hint=f"store it as {name}[{', '.join(moved)}]",
+    )
+
+
+def listed(parts: Sequence[str]) -> str:
     """``a, b and c``."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
-    names = taken(gemm)
+    names, counts = taken(gemm), extents(gemm)
     for letter in (letter for access in accesses for letter in access.indices or ()):
-        for name in (letter.text, extent(letter.text)):
+        for name in (letter.text, counts[letter.text]):
             if not names[name].startswith(("a letter", "the extent", "a tensor")):
                 raise Refusal(
                     f"`{letter.text}` can't be a letter here: {name} is {names[name]}",
@@ -199,8 +234,8 @@ def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
             what = "the beginning of the emitted text's variables along a letter"
         if what == "a tensor":
             continue
-        for letter in {letter.text for other in accesses for letter in other.indices or ()}:
-            if extent(letter) == name:
+        for letter, count in counts.items():
+            if count == name:
                 raise Refusal(
                     f"the tensor {name} has the name of the extent of the letter {letter}",
                     at=access.tensor.span,
@@ -212,3 +247,18 @@ def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
             at=access.tensor.span,
             hint="rename the tensor, or the letters",
         )
+    _check_strides(accesses, gemm)
+
+
+def _check_strides(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
+    """``A`` along ``b_c`` and ``A_b`` along ``c`` would have one stride."""
+    owners: dict[str, str] = {}
+    for raw in accesses:
+        for letter, name in strides(_access(raw), gemm).items():
+            first = owners.setdefault(name, raw.tensor.text)
+            if first != raw.tensor.text:
+                raise Refusal(
+                    f"{first} and {raw.tensor.text} would share the stride {name}",
+                    at=raw.tensor.span,
+                    hint=f"rename the tensor, or the letter {letter}",
+                )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.schedule.model import Gemm
-from gemmgen.schedule.roles import extent, ld_name, roles
+from gemmgen.schedule.model import Access, Gemm
+from gemmgen.schedule.roles import batch_extent, batches, extent, ld_name, roles, strides
 from gemmgen.schedule.words import FUNCTIONS
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -69,6 +69,9 @@ EMITTED = _words("""
     """)
 """Names that the emitted text uses whatever the schedule."""
 
+BATCHED = ("tile", "matrix_tiles")
+"""Names that the emitted text of a kernel with batches uses besides."""
+
 STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
@@ -111,9 +114,12 @@ def taken(gemm: Gemm) -> dict[str, str]:
     """The names that a checked ``gemm`` line takes, each with what it stands for."""
     accesses = (gemm.c, gemm.a, gemm.b)
     names = {access.tensor: "a tensor" for access in accesses}
+    every = ", ".join(access.tensor for access in accesses)
+    for letter in (*roles(gemm), *batches(gemm)):
+        names[letter] = f"a letter of {every}"
     for letter in roles(gemm):
-        names[letter] = f"a letter of {', '.join(access.tensor for access in accesses)}"
         names[extent(letter)] = f"the extent of the letter {letter}"
+    names |= _batch_names(gemm)
     for letter in roles(gemm):  # what follows from a letter may be the name of another one
         capital = extent(letter)
         names |= {f"{first}_{letter}": f"a variable along {letter}" for first in VARIABLES}
@@ -126,6 +132,26 @@ def taken(gemm: Gemm) -> dict[str, str]:
             names[f"{access.tensor}_{letter}"] = first
             names[f"{access.tensor}_next_{letter}"] = first
     return names
+
+
+def _batch_names(gemm: Gemm) -> dict[str, str]:
+    """The names that follow from a ``gemm`` line with batches."""
+    if not batches(gemm):
+        return {}
+    names: dict[str, str] = dict.fromkeys(BATCHED, "used by the emitted text")
+    for letter in batches(gemm):
+        names[batch_extent(letter)] = f"the extent of the letter {letter}"
+    for access in (gemm.c, gemm.a, gemm.b):
+        names |= stride_names(access, gemm)
+    return names
+
+
+def stride_names(access: Access, gemm: Gemm) -> dict[str, str]:
+    """A tensor's strides along batch letters."""
+    return {
+        name: f"the stride of {access.tensor} along {letter}"
+        for letter, name in strides(access, gemm).items()
+    }
 
 
 def tensor_names(tensor: str) -> dict[str, str]:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from gemmgen.schedule.model import Gemm
+from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.spec import Role
 
 
 def roles(gemm: Gemm) -> tuple[str, str, str]:
-    """The row, the column and the contracted letter of a checked ``gemm`` line."""
-    a, b = gemm.a.indices, gemm.b.indices
-    (k,) = (letter for letter in a if letter in b)
-    (m,) = (letter for letter in a if letter != k)
-    (n,) = (letter for letter in b if letter != k)
+    """The row, the column and the contracted letter of a checked ``gemm`` line.
+
+    Of several row (or column) letters the innermost in C is the one that is tiled.
+    """
+    c, a, b = gemm.c.indices, gemm.a.indices, gemm.b.indices
+    *_, m = (letter for letter in c if letter in a and letter not in b)
+    *_, n = (letter for letter in c if letter in b and letter not in a)
+    (k,) = (letter for letter in a if letter in b and letter not in c)
     return m, n, k
+
+
+def batches(gemm: Gemm) -> tuple[str, ...]:
+    """The letters that number the matrices of a checked ``gemm`` line, in the output's order."""
+    tiled = roles(gemm)
+    return tuple(letter for letter in gemm.c.indices if letter not in tiled)
+
+
+def matrix(access: Access, gemm: Gemm) -> tuple[str, ...]:
+    """An access's letters without the batches: those of one matrix."""
+    tiled = roles(gemm)
+    return tuple(letter for letter in access.indices if letter in tiled)
 
 
 def letters(gemm: Gemm) -> dict[str, str]:
@@ -35,10 +50,33 @@ def tensors(gemm: Gemm) -> dict[Role, str]:
 
 
 def extent(letter: str) -> str:
-    """The kernel parameter that counts a letter's values: ``M`` of ``m``."""
+    """The kernel parameter that counts a tiled letter's values: ``M`` of ``m``."""
     return letter.upper()
+
+
+def batch_extent(letter: str) -> str:
+    """The kernel parameter that counts a batch letter's values: ``size_b`` of ``b``."""
+    return f"size_{letter}"
+
+
+def extents(gemm: Gemm) -> dict[str, str]:
+    """Each letter and the parameter that counts its values: row, column, contracted, batches."""
+    found = {letter: extent(letter) for letter in roles(gemm)}
+    return found | {letter: batch_extent(letter) for letter in batches(gemm)}
 
 
 def ld_name(tensor: str) -> str:
     """The kernel parameter that is a tensor's leading dimension: ``lda`` of ``A``."""
     return "ld" + tensor.lower()
+
+
+def stride_name(tensor: str, letter: str) -> str:
+    """The kernel parameter that parts a tensor's matrices along a batch letter: ``stride_A_b``."""
+    return f"stride_{tensor}_{letter}"
+
+
+def strides(access: Access, gemm: Gemm) -> dict[str, str]:
+    """Per batch letter of a tensor the parameter that is its stride; of the last one, none: its
+    neighbours are neighbours in memory."""
+    known = batches(gemm)
+    return {x: stride_name(access.tensor, x) for x in access.indices[:-1] if x in known}

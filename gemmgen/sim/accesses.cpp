@@ -29,19 +29,43 @@ uint64_t divide(uint64_t offset, uint64_t stride) {
   return static_cast<uint32_t>(offset) / static_cast<uint32_t>(stride);  // takes half the time
 }
 
-// Which element of the tensor, counted in its logical order, the access begins with; -1 where it
-// is not wholly within one row of it.
-int64_t find_element(const Tensor &tensor, uint64_t offset, size_t bytes) {
-  uint64_t element = 0;
+// The bytes from a tensor's first to its last, of its dimensions from `first` on.
+uint64_t span_of(const Tensor &tensor, unsigned first) {
   const unsigned last = tensor.rank - 1;
-  for (unsigned i = 0; i < last; ++i) {
-    const uint64_t index = divide(offset, tensor.strides[i]);
-    if (index >= tensor.shape[i]) return -1;
-    offset -= index * tensor.strides[i];
-    element = (element + index) * tensor.shape[i + 1];
+  uint64_t bytes = tensor.shape[last] * tensor.element;
+  for (unsigned i = first; i < last; ++i) bytes += (tensor.shape[i] - 1) * tensor.strides[i];
+  return bytes;
+}
+
+// The element as `find_element` counts, in the dimensions from `first` on.  The greatest index is
+// right where a stride spans all that the shorter ones reach; the loop is for interleaved tensors.
+int64_t find_from(const Tensor &tensor, unsigned first, uint64_t offset, size_t bytes) {
+  const unsigned last = tensor.rank - 1;
+  if (first == last) {
+    if (offset + bytes > tensor.shape[last] * tensor.element) return -1;
+    return static_cast<int64_t>(offset / tensor.element);
   }
-  if (offset + bytes > tensor.shape[last] * tensor.element) return -1;
-  return static_cast<int64_t>(element + offset / tensor.element);
+  uint64_t inner = 1;
+  for (unsigned i = first + 1; i <= last; ++i) inner *= tensor.shape[i];
+  const uint64_t stride = tensor.strides[first];
+  uint64_t index = stride != 0 ? divide(offset, stride) : 0;
+  if (index >= tensor.shape[first]) index = tensor.shape[first] - 1;
+  for (;; --index) {
+    const uint64_t rest = offset - index * stride;
+    if (rest + bytes > span_of(tensor, first + 1)) return -1;
+    const int64_t element = find_from(tensor, first + 1, rest, bytes);
+    if (element >= 0) return static_cast<int64_t>(index * inner) + element;
+    if (index == 0) return -1;
+  }
+}
+
+// Which element of the tensor the access begins with, counted by its dimensions; -1 where it is not
+// wholly within one row of it.
+int64_t find_element(const Tensor &tensor, uint64_t offset, size_t bytes) {
+  for (unsigned i = 0; i < tensor.rank; ++i) {
+    if (tensor.shape[i] == 0) return -1;
+  }
+  return find_from(tensor, 0, offset, bytes);
 }
 
 const unsigned char *data_of(const Tensor &tensor) {

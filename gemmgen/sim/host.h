@@ -53,6 +53,7 @@ extern const GgIndex threadIdx, blockIdx, blockDim, gridDim;
 
 union GgArgument {
   int integer;
+  long long wide;
   float real;
   double precise;
   void *pointer;

@@ -1,4 +1,4 @@
-"""Matrices in poisoned memory: whatever a kernel writes beside its matrix shows."""
+"""Tensors in poisoned memory: whatever a kernel writes beside its elements shows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import mmap
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gemmgen.formats import STORAGE, Stored, bits, poison
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.strides import bounds
 
 Array = Stored
 
@@ -23,30 +25,49 @@ BAND = 1024
 
 @dataclass(frozen=True)
 class Matrix:
-    """``view`` (rows, cols) lies in ``memory``, whose other elements are poison.
+    """``view`` (rows, cols; or of any shape) lies in ``memory``, whose other elements are poison.
 
-    ``pitch`` elements separate two rows; ``start`` is the place of the first element in ``memory``.
-    Both arrays hold elements as they are stored (bf16: its bits).
+    ``strides`` count elements; ``start`` is the place of the first element in ``memory``.  Both
+    arrays hold elements as they are stored (bf16: its bits).
     """
 
     view: Array
     memory: Array
     start: int
-    pitch: int
+    strides: tuple[int, ...]
     dtype: DType = "f32"
+
+    @staticmethod
+    def strided(
+        shape: tuple[int, ...], strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
+        """Elements never written.  ``offset`` elements shift them from an aligned address."""
+        low, high = bounds(shape, strides)
+        reach = max((n * abs(s) for n, s in zip(shape, strides, strict=True)), default=1)
+        start = BAND + offset - low
+        memory = aligned(BAND + offset + max(high - low, reach) + BAND, dtype)
+        memory[:] = poison(memory.size, dtype)
+        item = memory.itemsize
+        view = as_strided(memory[start:], shape, tuple(s * item for s in strides))
+        return Matrix(view, memory, start, strides, dtype)
+
+    @staticmethod
+    def copying(
+        values: Array, strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
+    ) -> Matrix:
+        """A copy of elements; what a stride of 0 makes one must be the same there."""
+        matrix = Matrix.strided(values.shape, strides, offset=offset, dtype=dtype)
+        matrix.view[...] = values
+        return matrix
 
     @staticmethod
     def poisoned(
         rows: int, cols: int, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
     ) -> Matrix:
-        """A matrix never written.  ``offset`` elements shift it from an aligned address."""
+        """A matrix never written, its rows ``pitch`` elements apart."""
         pitch = cols if pitch is None else pitch
         assert pitch >= cols
-        start = BAND + offset
-        memory = aligned(start + rows * pitch + BAND, dtype)
-        memory[:] = poison(memory.size, dtype)
-        rectangle = memory[start : start + rows * pitch].reshape(rows, pitch)
-        return Matrix(rectangle[:, :cols], memory, start, pitch, dtype)
+        return Matrix.strided((rows, cols), (pitch, 1), offset=offset, dtype=dtype)
 
     @staticmethod
     def holding(
@@ -57,30 +78,44 @@ class Matrix:
         matrix.view[:] = values
         return matrix
 
+    @property
+    def pitch(self) -> int:
+        """Elements between two rows."""
+        return self.strides[-2]
+
     def touched(self) -> str | None:
-        """Where memory beside the matrix was written, in words; None where it wasn't."""
-        rows, cols = self.view.shape
+        """Where memory beside the elements was written, in words; None where it wasn't."""
         beside = bits(self.memory) != bits(poison(self.memory.size, self.dtype))
-        inside = beside[self.start : self.start + rows * self.pitch].reshape(rows, self.pitch)
-        inside[:, :cols] = False
+        item = beside.itemsize
+        own = as_strided(
+            beside[self.start :], self.view.shape, tuple(s * item for s in self.strides)
+        )
+        own[...] = False
         if not beside.any():
             return None
         distance = int(np.argmax(beside)) - self.start
-        if distance < 0:
-            return f"{-distance} elements before the matrix were written"
-        if distance >= rows * self.pitch:
-            behind = distance - rows * self.pitch
+        low, high = bounds(self.view.shape, self.strides)
+        if distance < low:
+            return f"{low - distance} elements before the matrix were written"
+        if self.view.ndim != 2:
+            behind = f"{distance - high} behind" if distance >= high else f"{distance} within"
+            return f"an element beside those of the tensor was written, {behind} it"
+        end = len(self.view) * self.pitch
+        if distance >= end:
+            behind = distance - end
             return f"the element {behind} behind the matrix was written"
         row, col = divmod(distance, self.pitch)
         return f"the padding at row {row}, column {col} was written"
 
     def changed(self, before: Array) -> str | None:
-        """Where the matrix differs in bits from ``before`` (rows, cols), in words."""
+        """Where the elements differ in bits from ``before`` (of the view's shape), in words."""
         differs = bits(self.view) != bits(before)
         if not differs.any():
             return None
-        row, col = (int(i) for i in np.argwhere(differs)[0])
-        return f"the element at row {row}, column {col} changed"
+        place = tuple(int(i) for i in np.argwhere(differs)[0])
+        if len(place) != 2:
+            return f"the element [{', '.join(map(str, place))}] changed"
+        return f"the element at row {place[0]}, column {place[1]} changed"
 
 
 def sparse(values: Array, pitch: int) -> Array:

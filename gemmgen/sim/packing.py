@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,7 @@ from gemmgen.errors import CallError
 from gemmgen.formats import NAMES, STORAGE, Stored
 from gemmgen.interface import INT_MAX, Interface, Param
 from gemmgen.sim import process
+from gemmgen.strides import bounds, is_folded
 
 Array = npt.NDArray[np.generic]
 Argument = Stored | npt.NDArray[np.uint32] | int | float
@@ -39,6 +42,8 @@ def pack_launch(
         value = arguments[param.name]
         if isinstance(value, np.ndarray):
             values[param.name] = _address(value)
+        elif param.kind == "stride":
+            values[param.name] = _checked_stride(param, value)
         elif param.kind in ("extent", "ld"):
             values[param.name] = _checked_int(param, value)
     packing = _Packing(interface, values)
@@ -55,6 +60,12 @@ def pack_launch(
 def _checked_int(param: Param, value: int | float) -> int:
     if isinstance(value, float) or not 0 <= value <= INT_MAX:
         raise CallError(f"{param.name} must be an int from 0 to {INT_MAX}, not {value!r}")
+    return int(value)
+
+
+def _checked_stride(param: Param, value: int | float) -> int:
+    if isinstance(value, float) or not -(2**63) <= value < 2**63:
+        raise CallError(f"{param.name} must be an int of 64 bits, not {value!r}")
     return int(value)
 
 
@@ -76,7 +87,8 @@ class _Packing:
     """Gathers the memory that the tensors lie in; tensors of one memory share a buffer."""
 
     def __init__(self, interface: Interface, values: Mapping[str, int]):
-        self._pitch, self._extent = dict(interface.pitch), interface.extent
+        self._steps, self._extent = interface.steps, interface.extent
+        self._pitch = dict(interface.pitch)
         self._interface, self._values = interface, values
         self._roots: list[Array] = []
         self._names: list[str] = []
@@ -121,7 +133,7 @@ class _Packing:
         return tuple(
             process.Tensor(
                 param.name,
-                pointer,
+                replace(pointer, offset=pointer.offset + _first_byte(array)),
                 array.shape,
                 _strides(array),
                 _is_readable(param) and param.name not in unreadable,
@@ -170,15 +182,32 @@ class _Packing:
             raise CallError(f"{name} must have shape {shape}, not {array.shape}")
         if array.size == 0:
             return
-        if array.shape[-1:] > (1,) and array.strides[-1] != array.itemsize:
-            raise CallError(f"{name} must be contiguous along {param.indices[-1]}")
-        if name in self._pitch and array.shape[-2] > 1:
-            pitch = self._values[self._pitch[name]]
-            if array.strides[-2] != pitch * array.itemsize:
-                stride = array.strides[-2] // array.itemsize
-                raise CallError(
-                    f"{name} has rows {stride} elements apart, but {self._pitch[name]} is {pitch}"
-                )
+        self._check_strides(param, array)
+        if param.written and is_folded(shape, _in_elements(array)):
+            raise CallError(f"{name} is written, and two of its elements are one")
+
+    def _check_strides(self, param: Param, array: Array) -> None:
+        """The innermost first."""
+        name, item = param.name, array.itemsize
+        axes = zip(param.indices, self._steps(param), array.shape, array.strides, strict=True)
+        for letter, step, size, stride in reversed(list(axes)):
+            if size < 2:
+                continue
+            if step is None and stride != item:
+                raise CallError(f"{name} must be contiguous along {letter}")
+            if step is not None and stride != self._values[step] * item:
+                what = "rows" if step == self._pitch.get(name) else f"matrices along {letter}"
+                apart = f"{stride // item} elements apart"
+                raise CallError(f"{name} has {what} {apart}, but {step} is {self._values[step]}")
+
+
+def _first_byte(array: Array) -> int:
+    """From its first index on; less than 0 where strides are."""
+    return bounds(array.shape, _in_elements(array))[0] * array.itemsize
+
+
+def _in_elements(array: Array) -> tuple[int, ...]:
+    return tuple(stride // array.itemsize for stride in array.strides)
 
 
 def scratch_dtype(param: Param) -> str:
@@ -196,12 +225,12 @@ def _is_readable(param: Param) -> bool:
 
 
 def _strides(array: Array) -> tuple[int, ...]:
-    """In bytes, none of them 0: a dimension of one element has any."""
+    """In bytes; a dimension of one element has any, and gets that of dense rows."""
     strides = [array.itemsize]
     for i in range(array.ndim - 1, 0, -1):
-        least = strides[0] * max(array.shape[i], 1)
+        least = abs(strides[0]) * max(array.shape[i], 1)
         strides.insert(0, array.strides[i - 1] if array.shape[i - 1] > 1 else least)
-    return tuple(max(stride, array.itemsize) for stride in strides)
+    return tuple(strides)
 
 
 def _address(array: Array) -> int:
@@ -210,8 +239,13 @@ def _address(array: Array) -> int:
 
 def _root(array: Array, name: str) -> Array:
     """The array whose memory ``array`` is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
+    while True:
+        base: object = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # of as_strided
+        if not isinstance(base, np.ndarray):
+            break
+        array = cast(Array, base)
     if not array.flags.c_contiguous and not array.flags.f_contiguous:
         raise CallError(f"{name} must be a view of one contiguous array")
     return array

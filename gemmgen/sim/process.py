@@ -59,7 +59,8 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a checked kernel may touch behind ``pointer``; ``strides`` count bytes.
+    """What a checked kernel may touch behind ``pointer``, its lowest element; ``strides`` count
+    bytes.
 
     Where it is not ``readable``, what it holds before the launch means nothing.
     """
@@ -219,10 +220,14 @@ def _head(launch: Launch, seconds: float) -> bytes:
 
 
 def _tensor_head(tensor: Tensor) -> bytes:
-    rank, fill = len(tensor.shape), (0,) * (_RANK - len(tensor.shape))
+    """The longest stride first; what all values of a letter share is there once."""
+    *outer, last = zip(tensor.strides, tensor.shape, strict=True)
+    apart = sorted(((abs(s), n if s else min(n, 1)) for s, n in outer), reverse=True)
+    strides, shape = zip(*apart, last, strict=True)
+    fill = (0,) * (_RANK - len(shape))
     flags = tensor.readable, tensor.shared
-    place = (tensor.pointer.buffer, rank, *flags, tensor.element, 0, tensor.pointer.offset)
-    return _TENSOR.pack(*place, *tensor.shape, *fill, *tensor.strides, *fill)
+    place = (tensor.pointer.buffer, len(shape), *flags, tensor.element, 0, tensor.pointer.offset)
+    return _TENSOR.pack(*place, *shape, *fill, *strides, *fill)
 
 
 def _argument_head(argument: int | float | Real | Pointer) -> bytes:
@@ -232,7 +237,7 @@ def _argument_head(argument: int | float | Real | Pointer) -> bytes:
         return _ARGUMENT.pack(2, argument.buffer, argument.offset)
     if isinstance(argument, float):
         return _ARGUMENT.pack(1, 0, struct.unpack("=I", struct.pack("=f", argument))[0])
-    return _ARGUMENT.pack(0, 0, argument % 2**32)
+    return _ARGUMENT.pack(0, 0, argument % 2**64)
 
 
 def _write_all(pipe: int, memory: memoryview) -> None:

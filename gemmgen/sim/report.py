@@ -34,19 +34,22 @@ _TENSOR, _SHARED = 1, 2
 
 @dataclass(frozen=True)
 class TensorShape:
-    """What a launch says of a tensor; ``strides`` count bytes."""
+    """What a launch says of a tensor; ``strides`` count bytes, the last of them an element's."""
 
     name: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
     def index(self, offset: int) -> tuple[int, ...]:
-        """The element that begins ``offset`` bytes behind the first; outside the shape where the
+        """The element that begins ``offset`` bytes behind the lowest; outside the shape where the
         offset is."""
-        index: list[int] = []
-        for stride in self.strides:
-            at, offset = divmod(offset, max(stride, 1))
-            index.append(at)
+        index = [0] * len(self.shape)
+        order = sorted(range(len(index)), key=lambda i: -abs(self.strides[i]))
+        for i in order:
+            if self.strides[i]:
+                index[i], offset = divmod(offset, abs(self.strides[i]))
+            if self.strides[i] < 0:
+                index[i] = self.shape[i] - 1 - index[i]
         return tuple(index)
 
     def text(self) -> str:

@@ -40,11 +40,8 @@ GgArgument decode(const ArgumentHead &head) {
   GgArgument argument = {};
   if (head.kind == 2) {
     argument.pointer = state.buffers[head.buffer].data + head.value;
-  } else if (head.kind == 3) {
-    memcpy(&argument, &head.value, sizeof head.value);
   } else {
-    const auto bits = static_cast<uint32_t>(head.value);
-    memcpy(&argument, &bits, sizeof bits);
+    memcpy(&argument, &head.value, sizeof head.value);
   }
   return argument;
 }

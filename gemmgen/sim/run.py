@@ -104,7 +104,7 @@ class CompiledKernel:
 
     def _scratch(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
         """Memory for the launch; of extents that will be refused, as for an empty C."""
-        given = {name: arguments.get(name) for name, _ in self.interface.tiles}
+        given = {name: arguments.get(name) for name in self.interface.shaping()}
         extents = {n: v for n, v in given.items() if isinstance(v, int) and 0 <= v <= INT_MAX}
         if len(extents) < len(given) or self.interface.grid(extents) > INT_MAX:
             extents = dict.fromkeys(given, 0)

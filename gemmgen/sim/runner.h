@@ -65,7 +65,7 @@ struct ArgumentHead {
 constexpr unsigned MAX_RANK = 6;
 
 // What a kernel may touch of a buffer: `shape` elements whose neighbours along each dimension are
-// `strides` bytes apart, the last dimension contiguous.
+// `strides` bytes apart, the longest first; the last dimension is contiguous.
 struct Tensor {
   uint32_t buffer, rank;
   uint32_t readable;  // 0: what it holds before the launch means nothing

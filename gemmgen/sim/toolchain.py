@@ -65,6 +65,13 @@ _WARNINGS = (
     "-Wno-unknown-pragmas",
 )
 
+_INTEGERS = {
+    "extent": ("int", "integer"),
+    "ld": ("int", "integer"),
+    "stride": ("long long", "wide"),
+}
+"""Kinds of parameters that are integers: their types, and the members of ``GgArgument``."""
+
 _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 
@@ -149,7 +156,7 @@ def _c_type(param: Param) -> str:
         return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
     if param.is_scratch:
         return f"{_stored(param)} *"
-    return STORED[param.dtype] if param.kind == "scalar" else "int"
+    return STORED[param.dtype] if param.kind == "scalar" else _INTEGERS[param.kind][0]
 
 
 def _stored(param: Param) -> str:
@@ -160,7 +167,7 @@ def _c_value(param: Param, index: int) -> str:
     if param.kind == "tensor" or param.is_scratch:
         return f"static_cast<{_stored(param)} *>(arguments[{index}].pointer)"
     real = "precise" if param.dtype == "f64" else "real"
-    return f"arguments[{index}].{real if param.kind == 'scalar' else 'integer'}"
+    return f"arguments[{index}].{real if param.kind == 'scalar' else _INTEGERS[param.kind][1]}"
 
 
 @functools.cache

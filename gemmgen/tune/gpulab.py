@@ -8,29 +8,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
+from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import GPUS, Gpu
 from gemmgen.errors import CallError, CannotCheck
 from gemmgen.gpu import device
 from gemmgen.gpu.arguments import scalars
-from gemmgen.gpu.bench import as_stored, has_cublas, wanted_of
+from gemmgen.gpu.bench import as_stored, wanted_of
 from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
-from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, run_cublas, verify
+from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas, verify
 from gemmgen.interface import Interface
 from gemmgen.ir.build import problem_of
 from gemmgen.pipeline import compile_source
-from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
 from gemmgen.tune.lab import SAMPLE, Candidate, Finding, Here, Reading, Screen
 from gemmgen.verify.epilogue import is_exact
 from gemmgen.verify.gpu import cases_of, reference_of
-from gemmgen.verify.outcome import Subject
+from gemmgen.verify.outcome import Subject, spelled
 from gemmgen.verify.shapes import fit
-
-Shape = tuple[int, int, int]
 
 CUBLAS = "cuBLAS"
 RAGGED = (127, 131, 257)
@@ -60,7 +59,7 @@ class GpuLab:
             gpu_here(here),
         )
         self._shapes = tuple(shapes)
-        reference, names = reference_of(emitted), tuple(map(extent, roles(emitted.schedule.gemm)))
+        reference, names = reference_of(emitted), tuple(extents(emitted.schedule.gemm).values())
         self._problems = [
             _Problem(emitted.interface, dict(zip(names, shape, strict=True)), reference)
             for shape in shapes
@@ -157,7 +156,7 @@ class _Problem:
 
     @property
     def name(self) -> str:
-        return "x".join(map(str, self.extents.values()))
+        return spelled(tuple(self.extents.values()))
 
     @cached_property
     def product(self) -> Contraction:
@@ -189,7 +188,7 @@ class _Problem:
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
         """Its call for the same matrices, with a result of its own."""
-        if not has_cublas(self.product):
+        if not is_plain(self.interface):
             return None
         arrays = {**self.arrays, self.product.c.name: self.output.copy()}
         return run_cublas(self.interface, arrays, Case(tuple(self.extents.items())))

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from math import ceil, prod
 
+from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.target import MAX_REGISTERS, WARP
 from gemmgen.tune.facts import Facts, Operand
-
-Shape = tuple[int, int, int]
 
 BARRIER, MEMORY, SHARED = 40.0, 700.0, 30.0
 """Clocks: of a barrier, until an element of global memory arrives, of shared memory."""
@@ -38,10 +37,10 @@ PART, WIDE = 4, 32
 
 
 def estimate(facts: Facts, shape: Shape, gpu: Gpu) -> float:
-    """Seconds of one launch at ``shape`` (rows, columns, terms) on ``gpu``."""
-    m, n, k = shape
+    """Seconds of one launch at ``shape`` (rows, columns, terms, batches) on ``gpu``."""
+    m, n, k, *batches = shape
     rows, columns, step = facts.tile
-    blocks = -(-m // rows) * -(-n // columns) * facts.parts
+    blocks = block_count(facts, shape)
     resident = residents(facts, gpu)
     if not resident:
         return float("inf")
@@ -50,7 +49,7 @@ def estimate(facts: Facts, shape: Shape, gpu: Gpu) -> float:
     rounds = -(-blocks // (gpu.sms * share))
     clocks = rounds * (steps * _step(facts, share, gpu) + _ends(facts, share)) * _spilled(facts)
     a, b = facts.a.bytes, facts.b.bytes
-    compulsory = (a * m * k + b * k * n + facts.element * m * n) / gpu.memory
+    compulsory = (a * m * k + b * k * n + facts.element * m * n) * prod(batches) / gpu.memory
     through = prod(shape) * (b / rows + a / columns) / (gpu.l2 or 4 * gpu.memory)
     through *= 1.0 if facts.raster > 1 else 1.1
     return max(clocks / gpu.clock, compulsory, through) + LAUNCH
@@ -58,8 +57,13 @@ def estimate(facts: Facts, shape: Shape, gpu: Gpu) -> float:
 
 def waves(facts: Facts, shape: Shape, gpu: Gpu) -> float:
     """Blocks by the places for them on the whole GPU."""
-    blocks = -(-shape[0] // facts.tile[0]) * -(-shape[1] // facts.tile[1]) * facts.parts
-    return blocks / (gpu.sms * max(1, residents(facts, gpu)))
+    return block_count(facts, shape) / (gpu.sms * max(1, residents(facts, gpu)))
+
+
+def block_count(facts: Facts, shape: Shape) -> int:
+    """Blocks of a launch."""
+    rows, columns, _ = facts.tile
+    return ceil(shape[0] / rows) * ceil(shape[1] / columns) * facts.parts * prod(shape[3:])
 
 
 def residents(facts: Facts, gpu: Gpu) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,19 +11,19 @@ import numpy as np
 from gemmgen import reference
 from gemmgen.formats import Real, Stored, computing, held, stored
 from gemmgen.interface import Param
+from gemmgen.ir.axes import axes_of, in_roles, in_storage, sizes_of
 from gemmgen.ir.build import problem_of
-from gemmgen.ir.dtypes import Types
 from gemmgen.ir.landing import LANDINGS, Landing
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.pipeline import Emitted
 from gemmgen.reference import Inputs
-from gemmgen.schedule.roles import extent
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
-from gemmgen.verify.outcome import Shape
+from gemmgen.verify.layouts import Layout, lay_out, shared_letters
+from gemmgen.verify.outcome import Shape, spelled
 from gemmgen.verify.shapes import alignment, solve
 from gemmgen.verify.sums import Summation
 
@@ -32,7 +32,9 @@ Order = Literal["ascending", "descending", "shuffled"]
 OTHER_SCALAR = 0.75
 """What scalars of an epilogue get, beyond alpha and beta."""
 
-_MAKERS: Mapping[str, Callable[[int, int, int, int, Types], Inputs]] = {
+_LAYOUTS = {"behind": "behind one another", "within": "row by row in turn", "shared": "shared"}
+
+_MAKERS: Mapping[str, reference.Maker] = {
     "integers": reference.integers,
     "permutation": reference.permutation,
 }
@@ -49,13 +51,15 @@ class Case:
     pad: int = 0
     order: Order = "ascending"
     landing: Landing = "late"
+    layout: Layout = "behind"
 
     def text(self) -> str:
-        m, n, k = self.shape
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
+        batches = f", matrices {_LAYOUTS[self.layout]}" if len(self.shape) > 3 else ""
         landing = ", copies landing early" if self.landing == "early" else ""
-        return f"{m}x{n}x{k}, {self.data}, {scaled}{padding}, threads {self.order}{landing}"
+        told = f"{spelled(self.shape)}, {self.data}, {scaled}{padding}{batches}"
+        return f"{told}, threads {self.order}{landing}"
 
 
 def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
@@ -71,7 +75,7 @@ class Caller:
         self.emitted = emitted
         self.problem = problem_of(emitted.schedule)
         self._summation = Summation.of(emitted.schedule)
-        self._sums: dict[tuple[Shape, Data, Order], tuple[Inputs, Real]] = {}
+        self._sums: dict[tuple[Shape, Data, Order, bool], tuple[Inputs, Real]] = {}
 
     def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
         """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
@@ -80,9 +84,10 @@ class Caller:
         """
         problem, params = self.problem, self.emitted.interface.params
         inputs, acc = self._inputs(case)
-        names = [extent(letter) for letter in (problem.m, problem.n, problem.k)]
+        names = [problem.extent(letter) for letter in problem.letters]
         sizes = dict(zip(names, case.shape, strict=True))
         values = solve(self.emitted, sizes, case.pad)
+        values = lay_out(self.emitted, values, case.pad, case.layout)
         scalars = _scalars(params, case)
         tensors = self._tensors(case, inputs, scalars)
         unread = hides_c(problem) and scalars["beta"] == 0.0
@@ -93,7 +98,7 @@ class Caller:
         }
         before = {name: matrix.view.copy() for name, matrix in placed.items()}
         arguments: dict[str, Argument] = {**values, **scalars}
-        arguments |= {p.name: _shaped(p, placed[p.name]) for p in params if p.kind == "tensor"}
+        arguments |= {name: matrix.view for name, matrix in placed.items()}
         kernel.run(
             {p.name: arguments[p.name] for p in params if not p.is_scratch},
             order=case.order,
@@ -101,43 +106,53 @@ class Caller:
             seed=sum(case.shape),
             unreadable=(problem.c.name,) if unread else (),
         )
-        result = placed[problem.c.name].view
-        result = result if problem.c.letters[0] == problem.m else result.T
+        c = problem.c
+        result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))
         empty = np.zeros(result.shape, computing(problem.accumulate))
-        want = self._wanted(acc, tensors, scalars) if result.size else Wanted(empty, None)
+        want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(empty, None)
         return _difference(problem, placed, before, result, want)
 
     def _inputs(self, case: Case) -> tuple[Inputs, Real]:
-        """A (M, K), B (K, N), C (M, N), and the product of the first two."""
+        """A, B and C in their roles, and the product of the first two, of C's shape."""
         order = case.order if self._summation.follows_blocks else "ascending"
-        key = case.shape, case.data, order
+        shared = case.layout == "shared"
+        key = case.shape, case.data, order, shared
         if key not in self._sums:
-            m, n, k = case.shape
+            problem, (m, n, k, *batches) = self.problem, case.shape
+            there = (1 for _ in batches) if shared else batches
+            sizes = dict(zip(problem.batch, there, strict=True))
+            of_a, of_b = (sizes_of(problem.batch, t.letters, sizes) for t in (problem.a, problem.b))
             usual = reference.normal
             if order == "shuffled":
                 usual = reference.integers  # whose sums are the same in any order
-            make = _MAKERS.get(case.data, usual)
-            made = make(m, n, k, m + n + k, self.problem.types)
+            make, types = _MAKERS.get(case.data, usual), problem.types
+            made = reference.batched(make, (m, n, k), of_a, of_b, m + n + k, types)
+            if shared:  # but each C is one's own
+                apart, one = tuple(batches), (1,) * len(batches)
+                c = reference.batched(make, (m, n, 0), apart, one, m + n, types).c
+                made = Inputs(made.a, made.b, c)
             if case.data == "NaN in A":
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
             if case.data == "infinity in B":
                 made = Inputs(made.a, _marked(made.b, np.inf), made.c)
             acc = self._summation.sums(made.a, made.b, backwards=order == "descending")
-            self._sums[key] = made, acc
+            self._sums[key] = made, np.broadcast_to(acc, made.c.shape)
         return self._sums[key]
 
     def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, Real]:
-        """Every tensor as numbers, with rows and columns in the order of its roles."""
-        problem, c = self.problem, inputs.c
+        """Every tensor as numbers in its roles; along letters whose matrices are one it has one
+        element."""
+        problem, interface, c = self.problem, self.emitted.interface, inputs.c
         found = {problem.a.name: inputs.a, problem.b.name: inputs.b, problem.c.name: c}
-        m, n, _ = case.shape
-        for at, param in enumerate(self.emitted.interface.params):
+        m, n, *_ = case.shape
+        for at, param in enumerate(interface.params):
             if param.kind == "tensor" and param.name not in found:
-                sizes = [m if problem.m in param.indices else 1]
-                sizes.append(n if problem.n in param.indices else 1)
+                sizes = dict(zip(problem.letters, case.shape, strict=True))
+                sizes |= dict.fromkeys(shared_letters(interface, param, case.layout), 1)
+                shape = sizes_of(axes_of(problem, param.name), param.indices, sizes)
                 rng = np.random.default_rng([at, m, n])
-                drawn = rng.integers(-5, 6, sizes) if case.data == "integers" else None
-                values = rng.standard_normal(sizes) if drawn is None else drawn
+                drawn = rng.integers(-5, 6, shape) if case.data == "integers" else None
+                values = rng.standard_normal(shape) if drawn is None else drawn
                 number = computing(problem.accumulate)
                 found[param.name] = held(values, param.dtype).astype(number)
         return found
@@ -146,29 +161,15 @@ class Caller:
         self, param: Param, tensors: Mapping[str, Real], values: Mapping[str, int], *, unread: bool
     ) -> Matrix:
         """A tensor in its storage order; an output that may not be read was never written."""
-        emitted = self.emitted
-        rows = tensors[param.name]
-        laid = rows.T if self._is_turned(param) else rows
-        laid = laid.reshape(1, -1) if len(param.indices) == 1 else laid
-        pitch = dict(emitted.interface.pitch).get(param.name)
-        length = values[pitch] if pitch else laid.shape[1]
-        step = alignment(emitted.interface, param.name)
+        interface = self.emitted.interface
+        shape = tuple(values[interface.extent(letter)] for letter in param.indices)
+        strides = tuple(1 if s is None else values[s] for s in interface.steps(param))
+        step = alignment(interface, param.name)
         if param.written and (unread or not param.read):
-            size = len(laid), laid.shape[1], length
-            return Matrix.poisoned(*size, offset=step, dtype=param.dtype)
-        elements = stored(laid, param.dtype)
-        return Matrix.holding(elements, length, offset=step, dtype=param.dtype)
-
-    def _is_turned(self, param: Param) -> bool:
-        """Are the tensor's rows in memory the columns of its role?"""
-        problem = self.problem
-        first = {problem.a.name: problem.m, problem.b.name: problem.k}.get(param.name, problem.m)
-        return len(param.indices) == 2 and param.indices[0] != first
-
-    def _wanted(
-        self, acc: Real, tensors: Mapping[str, Real], scalars: Mapping[str, float]
-    ) -> Wanted:
-        return wanted(self.problem, acc, tensors, scalars)
+            return Matrix.strided(shape, strides, offset=step, dtype=param.dtype)
+        axes = axes_of(self.problem, param.name)
+        laid = np.broadcast_to(in_storage(tensors[param.name], param.indices, axes), shape)
+        return Matrix.copying(stored(laid, param.dtype), strides, offset=step, dtype=param.dtype)
 
 
 def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
@@ -177,15 +178,12 @@ def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
 
 
 def _marked(values: Real, mark: float) -> Real:
-    """``values`` with ``mark`` in the middle, if there is one."""
-    rows, columns = values.shape
+    """``values`` with ``mark`` in the middle, if there is one: in one matrix of several."""
     if not values.size:
         return values
-    return reference.placed(values, rows // 2, columns // 2, mark)
-
-
-def _shaped(param: Param, matrix: Matrix) -> Stored:
-    return matrix.view[0] if len(param.indices) == 1 else matrix.view
+    copy = values.copy()
+    copy[tuple(size // 2 for size in values.shape)] = mark
+    return copy
 
 
 def _difference(

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle, islice, product
+from math import prod
 
 from gemmgen.errors import CannotCheck
 from gemmgen.ir.landing import Landing
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.verify.calls import Caller, Case, Data, Order, landings_of
+from gemmgen.verify.layouts import LAYOUTS
 from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed, skipped
 from gemmgen.verify.shapes import default_shapes
 
@@ -59,7 +61,7 @@ def check(subject: Subject) -> Outcome:
 
 def _small(subject: Subject) -> tuple[Shape, ...]:
     """The shapes asked for that a CPU can do."""
-    return tuple(s for s in subject.shapes if s[0] * s[1] * s[2] <= MOST)
+    return tuple(s for s in subject.shapes if prod(s) <= MOST)
 
 
 def _left(subject: Subject) -> str:
@@ -68,7 +70,8 @@ def _left(subject: Subject) -> str:
 
 
 def cases(shapes: tuple[Shape, ...], landings: tuple[Landing, ...] = ("late",)) -> Iterator[Case]:
-    """Small shapes with every alpha and beta, others with some; orders, paddings and data in turn.
+    """Small shapes with every alpha and beta, others with some; orders, paddings, data and, of
+    batches, layouts in turn.
 
     Each kind of NaN and infinity is placed once per shape; asynchronous copies land in each of
     ``landings``.
@@ -81,10 +84,13 @@ def _cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
     pairs = cycle(product(FACTORS, FACTORS))
     orders, data, pads = cycle(_ORDERS), cycle(_DATA), cycle(_PADS)
     for at, shape in enumerate(shapes):
-        m, n, _ = shape
-        count = len(FACTORS) ** 2 if m * n <= _SMALL else _FEW
+        m, n, _, *batches = shape
+        layouts = cycle(LAYOUTS if batches else LAYOUTS[:1])
+        count = len(FACTORS) ** 2 if m * n * prod(batches) <= _SMALL else _FEW
         for alpha, beta in islice(pairs, count):
-            yield Case(shape, next(data), alpha, beta, next(pads), next(orders))
+            order, layout = next(orders), next(layouts)
+            yield Case(shape, next(data), alpha, beta, next(pads), order, layout=layout)
             next(data if at % 2 else orders)  # else the same few meet again and again
         for kind in ("NaN in A", "infinity in B"):
-            yield Case(shape, kind, 1.0, 0.0, next(pads), next(orders))
+            order, layout = next(orders), next(layouts)
+            yield Case(shape, kind, 1.0, 0.0, next(pads), order, layout=layout)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gemmgen.fma import fused
 from gemmgen.formats import F64, TINY, UNIT, Real, computing
+from gemmgen.ir.axes import along, axes_of
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
 from gemmgen.ir.expr import (
     Binary,
@@ -69,15 +70,16 @@ def is_exact(problem: Problem) -> bool:
 def wanted(
     problem: Problem, acc: Real, tensors: Mapping[str, Real], scalars: Mapping[str, float]
 ) -> Wanted:
-    """C (rows, columns) from the sums ``acc``; ``tensors`` broadcast to its shape.
+    """C from the sums ``acc``; both, and ``tensors``, are in their roles (``ir.axes``).
 
     The arithmetic is the emitted text's: its spelling of functions, one rounding per operation.
     """
     number = computing(problem.accumulate)
     names: dict[str, Value] = {name: number(value) for name, value in scalars.items()}
     names["acc"] = acc
-    names[problem.m] = np.arange(len(acc), dtype=number)[:, None]
-    names[problem.n] = np.arange(acc.shape[1], dtype=number)
+    axes = axes_of(problem, problem.c.name)
+    for letter, size in zip(axes, acc.shape, strict=True):
+        names[letter] = along(axes, letter, size).astype(number)
     if hides_c(problem):
         unread = scalars["beta"] == 0.0
         old = tensors[problem.c.name]

@@ -12,10 +12,10 @@ from gemmgen.formats import Real, computing
 from gemmgen.gpu import device
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import Case, Reference, cases, verify
+from gemmgen.ir.axes import axes_of, in_roles, in_storage
 from gemmgen.ir.build import problem_of
-from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.roles import batches, extents
 from gemmgen.verify.epilogue import is_continuous, is_exact, wanted
 from gemmgen.verify.outcome import Outcome, Shape, Subject, failed, passed, skipped
 from gemmgen.verify.shapes import default_shapes, fit
@@ -23,6 +23,8 @@ from gemmgen.verify.sums import Summation
 
 LAYER = "G2"
 LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
+MANY: Shape = (2, 3, 5, 70_001)
+"""More matrices than the 65,535 blocks of a grid's other dimensions."""
 SEQUENTIAL = 1 << 24
 """Multiply-adds up to which the sums are computed in the kernel's order, bit for bit.
 
@@ -62,12 +64,16 @@ def cases_of(subject: Subject) -> tuple[Case, ...]:
     shapes = subject.shapes
     if not shapes:
         shapes = (*default_shapes(emitted), *(fit(emitted, shape) for shape in LARGER))
-    names = [extent(letter) for letter in roles(emitted.schedule.gemm)]
+    names = tuple(extents(emitted.schedule.gemm).values())
+    batched = bool(batches(emitted.schedule.gemm))
+    if batched and not subject.shapes:
+        many = (*MANY, *(1 for _ in names[len(MANY) :]))
+        shapes = (*shapes, fit(emitted, many))
     jumps = not is_continuous(problem_of(emitted.schedule))
     return tuple(
         case
         for shape in dict.fromkeys(shapes)
-        for case in cases(dict(zip(names, shape, strict=True)))
+        for case in cases(dict(zip(names, shape, strict=True)), batched=batched)
         if case.data == "integers" or not (jumps and math.prod(shape) > SEQUENTIAL)
     )
 
@@ -79,35 +85,28 @@ def reference_of(emitted: Emitted) -> Reference | None:
     problem, summation = problem_of(emitted.schedule), Summation.of(emitted.schedule)
     number = computing(problem.accumulate)
 
+    params = {p.name: p.indices for p in emitted.interface.params if p.kind == "tensor"}
+    c = problem.c
+
     def compute(given: Mapping[str, np.ndarray | float]) -> np.ndarray:
         tensors = {
-            name: _in_roles(problem, emitted, name, value.astype(number))
+            name: in_roles(value.astype(number), params[name], axes_of(problem, name))
             for name, value in given.items()
             if isinstance(value, np.ndarray)
         }
         scalars = {name: v for name, v in given.items() if not isinstance(v, np.ndarray)}
         a, b = tensors.pop(problem.a.name), tensors.pop(problem.b.name)
         result = wanted(problem, _sums(a, b, summation), tensors, scalars).value
-        return result if problem.c.letters[0] == problem.m else result.T
+        return in_storage(result, c.letters, axes_of(problem, c.name))
 
     return compute
 
 
 def _sums(a: Real, b: Real, summation: Summation) -> Real:
-    """A (M, K) times B (K, N); large ones through float64, on the GPU."""
-    if a.shape[0] * a.shape[1] * b.shape[1] <= SEQUENTIAL:
+    """A (M, K) times B (K, N), for each batch; large ones through float64, on the GPU."""
+    both = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if math.prod((*both, *a.shape[-2:], b.shape[-1])) <= SEQUENTIAL:
         return summation.sums(a, b)
     on_gpu = device.cupy().asarray
     found = (on_gpu(a).astype("float64") @ on_gpu(b).astype("float64")).get()
     return found.astype(a.dtype)
-
-
-def _in_roles(problem: Problem, emitted: Emitted, name: str, values: Real) -> Real:
-    """A stored tensor as A (M, K), B (K, N), or broadcasting to C (M, N)."""
-    known = {t.name: t for t in (problem.a, problem.b, problem.c)}
-    params = {p.name: p.indices for p in emitted.interface.params}
-    tensor = known.get(name) or Tensor(name, params[name])
-    if len(tensor.letters) == 1:
-        return values[:, None] if tensor.letters[0] == problem.m else values
-    first = problem.k if name == problem.b.name else problem.m
-    return values if tensor.letters[0] == first else values.T

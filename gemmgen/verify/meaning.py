@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from gemmgen.ir.meaning import same_meaning
 from gemmgen.pipeline import Step, make_concrete, rewrite
-from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed
+from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed, spelled
 from gemmgen.verify.shapes import fit, ring_of, tile_of
 
 LAYER = "C1"
@@ -30,13 +32,13 @@ def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
     for shape in shapes:
         found = same_meaning(lowered, step.program.problem, step.program.facts, shape)
         if found is not None:
-            return f"{'x'.join(map(str, shape))}: {found.text()}"
+            return f"{spelled(shape)}: {found.text()}"
     return None
 
 
 def shapes_of(subject: Subject) -> tuple[Shape, ...]:
     """Tiny and ragged: less than a tile, a little more than one, and past the stages."""
-    given = tuple(s for s in subject.shapes if s[0] * s[1] <= MOST)
+    given = tuple(s for s in subject.shapes if s[0] * s[1] * prod(s[3:]) <= MOST)
     if given:
         return given
     m, n, _, _ = tile_of(subject.emitted.schedule)

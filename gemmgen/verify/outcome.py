@@ -9,8 +9,9 @@ from typing import Literal
 from gemmgen.pipeline import Emitted
 
 Status = Literal["passed", "failed", "skipped"]
-Shape = tuple[int, int, int]
-"""Rows, columns, terms."""
+Shape = tuple[int, ...]
+"""Rows, columns, terms; and the number of matrices along each batch letter, in the output's
+order."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel to prove; without ``shapes`` (M, N, K) each layer takes its own."""
+    """A kernel to prove; without ``shapes`` each layer takes its own."""
 
     emitted: Emitted
     shapes: tuple[Shape, ...] = ()
+
+
+def spelled(shape: Shape) -> str:
+    """``127x131x257``, ``127x131x257 in 2x3 batches``."""
+    matrix, batches = ("x".join(map(str, part)) for part in (shape[:3], shape[3:]))
+    return f"{matrix} in {batches} batches" if batches else matrix
 
 
 def counted(number: int, what: str) -> str:

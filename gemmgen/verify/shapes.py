@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from gemmgen.errors import UsageError
 from gemmgen.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
+from gemmgen.ir.build import problem_of
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.problem import Tensor
 from gemmgen.pipeline import Emitted, rewrite
 from gemmgen.schedule.model import Assume, Schedule
-from gemmgen.schedule.roles import extent, ld_name, roles, tensors
-from gemmgen.verify.outcome import Shape
+from gemmgen.schedule.roles import batches, extents
+from gemmgen.verify.outcome import Shape, spelled
 
 _ROUNDS = 64
 _MOST_TERMS = 1024
@@ -21,7 +23,8 @@ _K_STEP = 8
 
 
 def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
-    """Small, ragged, one beside each tile, past the ring of stages, several tiles, and K = 0."""
+    """Small, ragged, one beside each tile, past the ring of stages, several tiles, and K = 0; one
+    batch, several, and none."""
     m, n, k, _ = tile_of(emitted.schedule)
     ring = ring_of(emitted.schedule)
     wanted: tuple[Shape, ...] = (
@@ -33,6 +36,13 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
         (2 * m + 3, 2 * n + 5, k + 1),
         (3, 5, 0),
     )
+    count = len(batches(emitted.schedule.gemm))
+    if count:
+        sizes = ((1,), (3, 2), (2, 3), (1, 2), (3, 1), (2, 1), (2, 3))
+        wanted = tuple(
+            (*shape, *(batch * count)[:count]) for shape, batch in zip(wanted, sizes, strict=True)
+        )
+        wanted += ((2, 3, 5, *(0, 2, 2, 2)[:count]),)
     return tuple(dict.fromkeys(fit(emitted, shape) for shape in wanted))
 
 
@@ -54,23 +64,26 @@ def ring_of(schedule: Schedule) -> int:
 
 
 def fit(emitted: Emitted, wanted: Shape) -> Shape:
-    """``wanted``, made larger where an assumption or a requirement asks for it."""
-    names = [extent(letter) for letter in roles(emitted.schedule.gemm)]
-    values = solve(emitted, dict(zip(names, wanted, strict=True)), 0)
-    m, n, k = (values[name] for name in names)
-    return m, n, k
+    """``wanted``, made larger where an assumption or a requirement asks for it.
+
+    Where it leaves batches out there are 2, or 3 and 2; what it has too many of is not looked at.
+    """
+    names = tuple(extents(emitted.schedule.gemm).values())
+    left_out = max(len(names) - len(wanted), 0)
+    shape = (*wanted[: len(names)], *((2,) if left_out == 1 else (3, 2) * left_out)[:left_out])
+    values = solve(emitted, dict(zip(names, shape, strict=True)), 0)
+    return tuple(values[name] for name in names)
 
 
 def exactly(emitted: Emitted, shape: Shape) -> Shape:
     """``shape``, or a ``UsageError`` that says which assumption excludes it."""
-    names = [extent(letter) for letter in roles(emitted.schedule.gemm)]
-    wanted = dict(zip(names, shape, strict=True))
+    wanted = dict(zip(extents(emitted.schedule.gemm).values(), shape, strict=True))
     values = solve(emitted, wanted, 0)
-    if any(values[name] != wanted[name] for name in names):
-        spelled = "x".join(map(str, shape))
+    if any(values[name] != size for name, size in wanted.items()):
         broken = ", ".join(r.text() for r in constraints(emitted) if _breaks(r, wanted))
         why = broken or "its assumptions taken together"
-        raise UsageError(f"{emitted.name} can't be called with {spelled}: it requires {why}")
+        told = f"{emitted.name} can't be called with {spelled(shape)}"
+        raise UsageError(f"{told}: it requires {why}")
     return shape
 
 
@@ -78,19 +91,19 @@ STEP = 8
 """Elements by which the padding grows from tensor to tensor: wide accesses stay possible."""
 
 
-def solve(emitted: Emitted, extents: Mapping[str, int], pad: int) -> dict[str, int]:
+def solve(emitted: Emitted, sizes: Mapping[str, int], pad: int) -> dict[str, int]:
     """Extents and leading dimensions that satisfy everything, none less than asked for.
 
     Rows are ``pad`` elements longer than they need be, and a few more from tensor to tensor, where
     nothing forbids it: leading dimensions that were mixed up then show.
     """
-    values = dict(extents)
+    values = dict(sizes)
     for number, (name, row) in enumerate(_leading(emitted)):
-        values[name] = extents[row] + (pad + STEP * number if pad else 0)
+        values[name] = sizes[row] + (pad + STEP * number if pad else 0)
     for assume in emitted.schedule.assumes:
-        if assume.equals is not None and assume.name not in extents:
-            values[assume.name] = extents[assume.equals]
-    rules = tuple(constraints(emitted))
+        if assume.equals is not None and assume.name not in sizes:
+            values[assume.name] = sizes[assume.equals]
+    rules = tuple(rule for rule in constraints(emitted) if rule.name in values)
     broken = [rule for rule in rules if not rule.holds(values)]
     for _ in range(_ROUNDS):
         for rule in broken:
@@ -99,7 +112,7 @@ def solve(emitted: Emitted, extents: Mapping[str, int], pad: int) -> dict[str, i
         if not broken:
             return values
     told = ", ".join(rule.text() for rule in broken)
-    raise UsageError(f"no shape near {dict(extents)} satisfies {told}")
+    raise UsageError(f"no shape near {dict(sizes)} satisfies {told}")
 
 
 def constraints(emitted: Emitted) -> Iterator[Requirement]:
@@ -128,19 +141,21 @@ def alignment(interface: Interface, tensor: str) -> int:
 
 def _leading(emitted: Emitted) -> Iterator[tuple[str, str]]:
     """Each leading dimension, and the extent of the rows that it parts."""
-    gemm = emitted.schedule.gemm
-    letters = {a.tensor: a.indices for a in (gemm.c, gemm.a, gemm.b)}
-    for tensor in tensors(gemm).values():
-        yield ld_name(tensor), extent(letters[tensor][-1])
+    problem = problem_of(emitted.schedule)
+    tensors = {t.name: t for t in (problem.a, problem.b, problem.c)}
     for param in emitted.interface.params:
-        if param.kind == "tensor" and len(param.indices) == 2 and param.name not in letters:
-            yield ld_name(param.name), extent(param.indices[-1])
+        if param.kind == "tensor" and param.name not in tensors:
+            tensors[param.name] = Tensor(param.name, param.indices)
+    for tensor in tensors.values():
+        pitch = problem.pitch(tensor)
+        if pitch is not None:
+            yield pitch[1], problem.extent(tensor.contiguous)
 
 
-def _breaks(rule: Requirement, extents: Mapping[str, int]) -> bool:
+def _breaks(rule: Requirement, sizes: Mapping[str, int]) -> bool:
     """Is ``rule`` one of extents alone, and broken?"""
     try:
-        return not rule.holds(extents)
+        return not rule.holds(sizes)
     except KeyError:
         return False
 

@@ -48,14 +48,13 @@ def counts(
 ) -> dict[tuple[str, bool], Counted]:
     """Of each buffer and direction, over the whole launch."""
     interface = emitted.interface
-    extents = {name: int(values[name]) for name, _ in interface.tiles}
+    extents = {name: int(values[name]) for name in interface.shaping()}
     arguments = [interface.grid(extents), *interface.block]
-    pitches = dict(interface.pitch)
     for param in interface.params:
         if param.kind == "tensor":
-            rows = [int(values[letter.upper()]) for letter in param.indices]
-            length = int(values[pitches[param.name]]) if len(rows) == 2 else 1
-            arguments.append(rows[0] * length)
+            sizes = [int(values[interface.extent(letter)]) for letter in param.indices]
+            steps = [1 if s is None else int(values[s]) for s in interface.steps(param)]
+            arguments.append(max(n * s for n, s in zip(sizes, steps, strict=True)))
         else:
             arguments.append(values[param.name])
     command = [str(program), *map(str, arguments)]

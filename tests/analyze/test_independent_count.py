@@ -66,7 +66,14 @@ ORDERS = {
     for a in ("A[m, k]", "A[k, m]")
     for b in ("B[k, n]", "B[n, k]")
 }
-ALL = SCHEDULES | ORDERS
+BATCHES = {
+    "batched, B shared": "gemm C[b, m, n] = A[b, m, k] * B[k, n]" + BLOCKED + "raster group=2",
+    "attention scores": "gemm C[b, h, m, n] = A[b, h, m, k] * B[b, h, n, k]"
+    + BLOCKED
+    + "vectorize A.shared C width=4\nfuse_epilogue acc * scale[h] + bias[b, n]",
+    "a batch between rows": "gemm C[m, b, n] = A[m, b, k] * B[b, k, n]\n",
+}
+ALL = SCHEDULES | ORDERS | BATCHES
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +85,9 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_counts_are_those_of_the_emitted_text(name: str, counter: Path, tmp_path: Path) -> None:
     kernel = compile_kernel(parse_schedule(Source(ALL[name])))
     program = build(kernel.emitted, counter, tmp_path)
-    for shape in SHAPES:
-        beta = float(shape == SHAPES[1])
+    batches = (3, 2)[: len(kernel.program.problem.batch)]
+    for matrix in SHAPES:
+        shape, beta = (*matrix, *batches), float(matrix == SHAPES[1])
         values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
         found = {
             (t.buffer, t.write): (

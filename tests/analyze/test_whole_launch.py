@@ -30,15 +30,24 @@ SCHEDULES = [
     TILE.format(k=4) + "vectorize A B C width=4\ndouble_buffer A B A.register B.register",
     TILE.format(k=4) + "double_buffer A B\nunroll tile_k=2",
     TILE.format(k=8) + "assume lda == K\nassume N % 4 == 0\nvectorize A.global width=2",
+    TILE.format(k=8) + "assume M == N\nassume lda == K",
+    "assume N == K",
+    "gemm C[b, m, n] = A[b, m, k] * B[k, n]\n" + TILE.format(k=8) + "raster group=2",
+    "gemm C[b, c, m, n] = A[b, c, k, m] * B[b, n, k]\nbind x=m",
+    "gemm C[m, b, n] = A[b, m, k] * B[b, k, n]\nassume ldc == N\n" + TILE.format(k=8),
 ]
 SHAPES: tuple[Shape, ...] = ((64, 64, 320), (35, 132, 334))
+SQUARE: tuple[Shape, ...] = ((64, 64, 64), (70, 70, 70))
+BATCHES = (3, 5)
 
 
 @pytest.mark.parametrize("text", SCHEDULES)
 def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
     kernel = compile_kernel(parse_schedule(Source(text)))
-    for shape in SHAPES:
-        values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=1.0)
+    problem = kernel.program.problem
+    for matrix in SQUARE if "assume M ==" in text or "assume N ==" in text else SHAPES:
+        shape = (*matrix, *BATCHES[: len(problem.batch)])
+        values = arguments_of(kernel.lowered.interface, problem, shape, beta=1.0)
         assert count_launch(kernel.lowered, values) == count_every_block(kernel.lowered, values)
 
 

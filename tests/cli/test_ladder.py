@@ -10,7 +10,7 @@ import pytest
 
 from gemmgen import examples
 from gemmgen.cli import measure, rungs
-from gemmgen.cli.options import Shape
+from gemmgen.cli.shapes import Shape, Written
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import Row
 from gemmgen.pipeline import Emitted
@@ -27,9 +27,9 @@ def row(name: str, shape: Shape, ms: float | None = 2.0, note: str = "") -> Row:
     return Row(name, named, ms, ms, ms, 8.5, 0.5, "slower", 0.1, right, "NVIDIA H200", note)
 
 
-def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Shape]) -> tuple[Row, ...]:
+def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Written]) -> tuple[Row, ...]:
     names = ("cuBLAS A[m,k] B[k,n] C[m,n]", *kernels)
-    return tuple(row(name, shape) for shape in shapes for name in names)
+    return tuple(row(name, shape.matrix or ()) for shape in shapes for name in names)
 
 
 @pytest.fixture

@@ -75,14 +75,15 @@ def relu_bias() -> Interface:
 
 BATCHED = """
 extern "C" __global__ void __launch_bounds__(256)
-    gemm(int B, int M, int N, int K, float alpha, const float *__restrict__ X, int ldx,
-         const float *__restrict__ Y, int ldy, float beta, float *__restrict__ Z, int ldz) {
+    gemm(int M, int N, int K, int size_b, float alpha, const float *__restrict__ X, int ldx,
+         long long stride_X_b, const float *__restrict__ Y, int ldy, float beta,
+         float *__restrict__ Z, int ldz, long long stride_Z_b) {
   const int blocks_m = (M + 7) / 8, blocks_n = (N + 31) / 32;
   const int b = blockIdx.x / (blocks_m * blocks_n), block = blockIdx.x % (blocks_m * blocks_n);
   const int m = block / blocks_n * 8 + threadIdx.y, n = block % blocks_n * 32 + threadIdx.x;
   if (m >= M || n >= N) return;
-  const float *x = X + static_cast<long long>(b) * M * ldx;
-  float *z = Z + static_cast<long long>(b) * M * ldz;
+  const float *x = X + b * stride_X_b;
+  float *z = Z + b * stride_Z_b;
   float acc = 0.0f;
   for (int k = 0; k < K; ++k) acc = fmaf(x[m * ldx + k], Y[k * ldy + n], acc);
   z[m * ldz + n] = beta == 0.0f ? alpha * acc : fmaf(beta, z[m * ldz + n], alpha * acc);
@@ -97,17 +98,20 @@ def batched() -> Interface:
         (Param(name, "tensor", tuple(letters), written=name == "Z"), Param(ld, "ld"))
         for name, ld, letters in tensors
     )
-    extents = tuple(Param(name, "extent") for name in "BMNK")
+    extents = tuple(Param(name, "extent") for name in ("M", "N", "K", "size_b"))
     alpha, beta = Param("alpha", "scalar"), Param("beta", "scalar")
+    of_x, of_z = Param("stride_X_b", "stride"), Param("stride_Z_b", "stride")
     return Interface(
         name="gemm",
-        params=(*extents, alpha, *x, *y, beta, *z),
+        params=(*extents, alpha, *x, of_x, *y, beta, *z, of_z),
         block=(32, 8),
-        tiles=(("B", 1), ("M", 8), ("N", 32)),
+        tiles=(("M", 8), ("N", 32)),
         requirements=(),
         dynamic_shared=0,
         static_shared=0,
         pitch=tuple((name, ld) for name, ld, _ in tensors),
+        batches=(("b", "size_b"),),
+        strides=(("X", "b", "stride_X_b"), ("Z", "b", "stride_Z_b")),
     )
 
 

@@ -119,7 +119,7 @@ def test_a_difference_names_its_place():
     wrong = Select(of("&&", of("==", "m", 3), of("==", "n", 5)), zero, at("A", "m", "k"))
     difference = check(swapped(naive(), at("A", "m", "k"), wrong), (8, 8, 3))
     assert difference is not None
-    assert (difference.row, difference.column) == (3, 5)
+    assert difference.place == (3, 5)
     assert difference.text().startswith("C[3, 5] is ")
     assert "1 wrong in all" in difference.text()
 
@@ -127,7 +127,7 @@ def test_a_difference_names_its_place():
 def test_unwritten_elements_are_named():
     guarded = swapped(naive(), of(">=", "n", "N"), of(">=", "n", 3))
     difference = check(guarded, (2, 4, 3))
-    assert difference == Difference("is never written", 0, 3)
+    assert difference == Difference("is never written", (0, 3))
 
 
 def test_a_barrier_that_some_threads_miss_is_found():

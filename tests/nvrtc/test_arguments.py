@@ -7,7 +7,7 @@ from gpu import kernels
 
 from gemmgen.errors import CallError
 from gemmgen.gpu.arguments import View, check_addresses, contiguous_strides, geometry, output_shape
-from gemmgen.interface import AtMost, Equal, Interface, Param
+from gemmgen.interface import AtMost, Equal, Interface, MultipleOf, Param
 
 PLAIN = kernels.interface((32, 8), 8, 32)
 WIDE = kernels.interface((16, 16), 128, 128, width=4)
@@ -151,20 +151,80 @@ def test_an_assumed_leading_dimension_is_checked() -> None:
         geometry(assumed, call(assumed, A=view(0, 8, 16, strides=(20, 1))))
 
 
-def test_batches_are_packed_behind_one_another() -> None:
-    batched = dataclasses.replace(
-        PLAIN,
-        params=tuple(
-            dataclasses.replace(p, indices=("b", *p.indices)) if p.name in "AC" else p
-            for p in PLAIN.params
-        ),
-        tiles=(("B", 1), ("M", 8), ("N", 32)),
+BATCHED = kernels.batched()
+
+
+def batches(**changed: View) -> dict[str, View]:
+    views = {"X": view(0, 3, 8, 16), "Y": view(4096, 16, 32), "Z": view(16384, 3, 8, 32)}
+    return {**views, **changed}
+
+
+def test_strides_come_from_strides() -> None:
+    found = geometry(BATCHED, batches())
+    assert found.grid == 3
+    assert found.values["size_b"] == 3
+    assert (found.values["stride_X_b"], found.values["stride_Z_b"]) == (128, 256)
+    for stride in (0, 1, 200, 2**40, -128):
+        views = batches(X=view(0, 3, 8, 16, strides=(stride, 16, 1)))
+        assert geometry(BATCHED, views).values["stride_X_b"] == stride
+
+
+def test_heads_within_a_row_are_matrices_of_long_rows() -> None:
+    views = batches(X=view(0, 3, 8, 16, strides=(16, 48, 1)))
+    found = geometry(BATCHED, views).values
+    assert (found["ldx"], found["stride_X_b"]) == (48, 16)
+
+
+def test_one_matrix_has_any_stride_and_no_matrix_no_block() -> None:
+    one = batches(X=view(0, 1, 8, 16, strides=(7, 16, 1)), Z=view(16384, 1, 8, 32))
+    found = geometry(BATCHED, one)
+    assert (found.values["stride_X_b"], found.grid) == (0, 1)
+    none = batches(X=view(0, 0, 8, 16), Z=view(16384, 0, 8, 32))
+    assert geometry(BATCHED, none).grid == 0
+
+
+@pytest.mark.parametrize("strides", [(0, 32, 1), (32, 32, 1), (224, 32, 1), (31, 96, 1)])
+def test_refuses_an_output_whose_matrices_overlap(strides: tuple[int, int, int]) -> None:
+    with pytest.raises(CallError, match="two of its elements are one"):
+        geometry(BATCHED, batches(Z=view(16384, 3, 8, 32, strides=strides)))
+
+
+def test_an_output_beside_an_input_in_one_row_does_not_overlap_it() -> None:
+    """Queries, keys and the result in one buffer: every row has all three."""
+    views = batches(
+        X=view(0, 3, 8, 16, strides=(16, 144, 1)), Z=view(192, 3, 8, 32, strides=(32, 144, 1))
     )
-    views = {"A": view(0, 3, 8, 16), "B": view(4096, 16, 32), "C": view(16384, 3, 8, 32)}
-    assert geometry(batched, views).grid == 3
-    views["A"] = view(0, 3, 8, 16, strides=(200, 16, 1))
-    with pytest.raises(CallError, match=r"A has stride 200 along b; .* 128 elements apart"):
-        geometry(batched, views)
+    views["Y"] = view(65536, 16, 32)
+    check_addresses(geometry(BATCHED, views), BATCHED, address(views))
+    views["Z"] = view(188, 3, 8, 32, strides=(32, 144, 1))
+    with pytest.raises(CallError, match="Z overlaps X"):
+        check_addresses(geometry(BATCHED, views), BATCHED, address(views))
+
+
+def test_a_reversed_input_is_followed_and_its_place_known() -> None:
+    views = batches(X=view(1024, 3, 8, 16, strides=(-128, 16, 1)), Z=view(1536, 3, 8, 32))
+    views["Y"] = view(65536, 16, 32)
+    check_addresses(geometry(BATCHED, views), BATCHED, address(views))
+    views["Z"] = view(0, 3, 8, 32)
+    with pytest.raises(CallError, match="Z overlaps X"):
+        check_addresses(geometry(BATCHED, views), BATCHED, address(views))
+
+
+def test_a_stride_that_breaks_a_width_is_explained() -> None:
+    wide = dataclasses.replace(BATCHED, requirements=(MultipleOf("stride_X_b", 4),))
+    geometry(wide, batches())
+    with pytest.raises(CallError, match=r"stride_X_b = 130, .* pad the matrices of X"):
+        geometry(wide, batches(X=view(0, 3, 8, 16, strides=(130, 16, 1))))
+
+
+def test_more_matrices_than_a_grid_dimension_has_blocks() -> None:
+    count = 1 << 22
+    views = batches(X=view(0, count, 8, 16), Z=view(1 << 40, count, 8, 32))
+    assert geometry(BATCHED, views).grid == count
+    shape = 1 << 20, 1 << 15, 32
+    views = batches(X=view(0, *shape[:2], 16), Z=view(1 << 60, *shape))
+    with pytest.raises(CallError, match="at most 2147483647 blocks"):
+        geometry(BATCHED, views)
 
 
 def test_an_absent_output_has_the_shape_that_the_inputs_give() -> None:

@@ -168,7 +168,7 @@ class Launch:
             rows[:, : values.shape[1]] = values
             view = at_the_end(rows)[:, : values.shape[1]]
             self.arguments[name] = view
-            self.memories[name] = Matrix(view, view, 0, pitch, param.dtype)
+            self.memories[name] = Matrix(view, view, 0, (pitch, 1), param.dtype)
         else:
             hidden = param.written and self.call.beta == 0 and self._hides_c()
             matrix = (

@@ -52,7 +52,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_text() -> None:
 
 def test_a_wrong_gemm_line_makes_no_further_mistakes() -> None:
     error = refused(
-        "gemm S[b, i, j] = Q[b, i, d] * R[b, j, d]\n"
+        "gemm S[b, i, j] = Q[b, i, d, f] * R[b, j, d, f]\n"
         "tile i=64 j=64 d=8\ncache_shared Q[d, i] R\nvectorize S width=4\n"
         "dtype Q=f32\nassume J % 4 == 0\nassume ldq == D\nbind x=i\n"
         "fuse_epilogue S[b, i, j] + bias[j] * i\n"

@@ -1,0 +1,50 @@
+"""Arrays in the order of their roles: batches, rows, columns.
+
+A tensor *in its roles* has an axis for each batch letter of the problem, in the output's order, and
+two for its matrix: (m, k) for a, (k, n) for b, (m, n) for all others.  An axis of a letter that the
+tensor lacks has one element, so that tensors broadcast to the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.ir.problem import Problem
+
+Kind = TypeVar("Kind", bound=np.generic)
+Letters = tuple[str, ...]
+
+
+def axes_of(problem: Problem, tensor: str) -> Letters:
+    """The letters of a tensor's axes in its roles."""
+    matrix = {problem.a.name: (problem.m, problem.k), problem.b.name: (problem.k, problem.n)}
+    return (*problem.batch, *matrix.get(tensor, (problem.m, problem.n)))
+
+
+def sizes_of(axes: Letters, letters: Letters, extents: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape in its roles of a tensor that has ``letters``; ``extents`` are by letter."""
+    return tuple(extents[x] if x in letters else 1 for x in axes)
+
+
+def in_roles(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> npt.NDArray[Kind]:
+    """A view in its roles of a tensor stored in the order of ``letters``."""
+    turned = values.transpose([letters.index(x) for x in axes if x in letters])
+    return turned[tuple(slice(None) if x in letters else None for x in axes)]
+
+
+def in_storage(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> npt.NDArray[Kind]:
+    """A view in the order of ``letters`` of a tensor in its roles."""
+    kept = values[tuple(slice(None) if x in letters else 0 for x in axes)]
+    there = [x for x in axes if x in letters]
+    return kept.transpose([there.index(x) for x in letters])
+
+
+def along(axes: Letters, letter: str, extent: int) -> npt.NDArray[np.float64]:
+    """A letter's values along its axis."""
+    shape = [1] * len(axes)
+    shape[axes.index(letter)] = extent
+    return np.arange(extent, dtype=np.float64).reshape(shape)

@@ -1,0 +1,64 @@
+"""The block's matrices: their numbers along the batch letters, and the pointers moved to them.
+
+A block's number counts the tiles of a matrix fastest, then the matrices, the output's last batch
+letter first.  Behind these lines each tensor's name means the block's own matrix, and the rest of
+the kernel knows of no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.lowered import Advance, Block, Define, Node
+from gemmgen.ir.problem import Tensor
+from gemmgen.ir.simplify import add, div, mod
+from gemmgen.lower.context import Context
+
+EACH, OWN = Var("matrix_tiles"), Var("tile")
+"""The tiles of one matrix of C, and which of them is the block's."""
+
+
+def matrices(context: Context, counts: tuple[Node, ...], number: Expr) -> tuple[Node, ...]:
+    """``counts`` define the tiles along rows and columns, ``number`` is the block's among those of
+    all matrices."""
+    letters = context.kernel.work.batch
+    body = (*counts, *_numbers(context, number), *_moves(context))
+    what = " and ".join([", ".join(letters[:-1]), letters[-1]] if len(letters) > 1 else letters)
+    return (Block(f"the block's {what}, and the matrices there", (), body),)
+
+
+def tiles_of_each(context: Context) -> Define:
+    """Tiles of one matrix."""
+    rows, columns = context.letters
+    return Define(EACH.name, Binary("*", Var(f"blocks_{rows}"), Var(f"blocks_{columns}")))
+
+
+def _numbers(context: Context, number: Expr) -> Iterator[Define]:
+    """``b = number / matrix_tiles / size_h``, ``h = number / matrix_tiles % size_h``."""
+    letters, left = context.kernel.work.batch, div(number, EACH)
+    found: list[Define] = []
+    for letter in reversed(letters[1:]):
+        found.append(Define(letter, mod(left, context.extent(letter))))
+        left = div(left, context.extent(letter))
+    yield Define(letters[0], left)
+    yield from reversed(found)
+
+
+def _moves(context: Context) -> Iterator[Advance]:
+    for tensor in context.tensors:
+        by = _offset(context, tensor)
+        if by != Int(0):
+            yield Advance(tensor.name, by)
+
+
+def _offset(context: Context, tensor: Tensor) -> Expr:
+    """Elements from a tensor's first to the block's matrix; strides are 64 bits wide."""
+    strides = context.problem.strides(tensor)
+    terms: list[Expr] = []
+    for letter in tensor.letters:
+        if letter in strides:
+            terms.append(Binary("*", Var(strides[letter]), Var(letter)))
+        elif letter in context.kernel.work.batch:
+            terms.append(Var(letter))
+    return add(*terms)

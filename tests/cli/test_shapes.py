@@ -1,0 +1,77 @@
+"""``--shape`` by roles and by letters, of matrices and of batches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gemmgen.cli import measure
+from gemmgen.cli.shapes import Written, cube, resolve, shape
+from gemmgen.gpu import device
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.source import Source
+
+from .running import gemmgen
+
+BATCHED = "gemm S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]\ntile i=16 j=16 d=8\n"
+GEMM = parse_schedule(Source(BATCHED)).gemm
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    (
+        ("4x5x6", (4, 5, 6, 1, 1)),
+        ("7", (7, 7, 7, 1, 1)),
+        ("4x5x6,h=2", (4, 5, 6, 1, 2)),
+        ("7, b=3, h=2", (7, 7, 7, 3, 2)),
+        ("b=3,i=4,j=5,d=6,h=2", (4, 5, 6, 3, 2)),
+        ("d=6,j=5,i=0", (0, 5, 6, 1, 1)),
+    ),
+)
+def test_sizes_are_those_of_the_letters(text: str, sizes: tuple[int, ...]) -> None:
+    assert resolve(shape(text), GEMM) == sizes
+
+
+def test_a_cube_is_written_like_a_number() -> None:
+    assert cube(7) == shape("7") == Written((7, 7, 7))
+
+
+def test_verify_takes_batches() -> None:
+    result = gemmgen("verify", "-", "--shape", "b=3,h=2,i=5,j=7,d=3", input=BATCHED)
+    assert result.exit_code == 0 and "C2  passed" in result.stdout
+
+
+def test_explain_and_diff_take_batches() -> None:
+    options = ("--shape", "32,b=3,h=2", "--json")
+    figures = json.loads(gemmgen("explain", "-", *options, input=BATCHED).stdout)
+    assert figures["shape"]["batches"] == {"b": 3, "h": 2}
+    assert figures["flops"] == 2 * 32**3 * 6
+    assert figures["waves"]["blocks"] == 2 * 2 * 6
+    told = gemmgen("explain", "-", *options[:2], input=BATCHED).stdout
+    assert "C is 32 x 32, 3 x 2 matrices" in told and "size_b*size_h*IJ" in told
+
+
+def test_emit_assumes_nothing_of_batches() -> None:
+    fixed = gemmgen("emit", "-", "--shape", "32,b=3,h=2", input=BATCHED).stdout
+    assert "assume          I % 32 == 0" in fixed and "size_b %" not in fixed
+
+
+def test_bench_counts_the_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed where there is a GPU: the extents by their parameters."""
+    from gemmgen.gpu import bench, launch
+
+    seen: list[dict[str, int]] = []
+
+    def timed(entries: object, sizes: list[dict[str, int]], progress: object) -> tuple[()]:
+        seen.extend(sizes)
+        return ()
+
+    monkeypatch.setattr(device, "missing", lambda: None)
+    monkeypatch.setattr(bench, "bench", timed)
+    monkeypatch.setattr(launch.Kernel, "of", lambda kernel: kernel)
+    from gemmgen.pipeline import compile_source
+
+    kernels = {"scores": compile_source(Source(BATCHED))}
+    assert measure.measure(kernels, [shape("32,b=3,h=2")]) == ()
+    assert seen == [{"I": 32, "J": 32, "D": 32, "size_b": 3, "size_h": 2}]
