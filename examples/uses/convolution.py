@@ -7,10 +7,10 @@ at, (channel, row, column) of its window.  W is PyTorch's array of (filters, cha
 its last three axes taken for one, so no weight moves.  NumPy's sliding windows make X: a view, of
 which one copy is taken.
 
-Here are a first layer's sizes: 3 channels give sums of 27 products, and the pixels of two outputs of
-13 x 11 are 286; neither is a multiple of four.  So nothing is asked of the extents: ``vectorize``
-names only the reads of shared memory, where the kernel itself lays out the tiles.  The tile is wide
-along p, of which there are thousands in earnest, and low along f.
+Here are a first layer's sizes: 3 channels give sums of 27 products, and two outputs of 13 x 11 have
+286 pixels; neither is a multiple of four.  So nothing is asked of the extents: ``vectorize`` names
+only the reads of shared memory, where the kernel itself lays out the tiles.  The tile is wide along
+p, of which there are thousands in earnest, and low along f.
 """
 
 import numpy as np
