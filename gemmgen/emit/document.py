@@ -94,7 +94,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         _call_lines(interface),
         launch_lines(interface),
         units_text(interface),
-        requirement_lines(interface),
+        requirement_lines(interface, WIDTH - 8),
         intrinsics_of(kernel.body),
         _render(_kernel_view(kernel)),
         _render(_launcher_view(interface)),

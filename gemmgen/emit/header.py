@@ -52,9 +52,12 @@ def parameter_lines(interface: Interface, width: int) -> list[str]:
     """The parameter list, wrapped at ``width`` columns."""
     texts = [parameter_text(param, written=param.written) for param in interface.params]
     extents = sum(param.kind == "extent" for param in interface.params)
-    lines = [", ".join(texts[:extents])]
-    rest = wrapped(texts[extents:], ", ", width)
-    return [line + "," for line in [*lines, *rest][:-1]] + rest[-1:]
+    return _listed([", ".join(texts[:extents]), *wrapped(texts[extents:], ", ", width)])
+
+
+def _listed(lines: list[str]) -> list[str]:
+    """A list's lines, each but the last with the comma that parts it from the next."""
+    return [line + "," for line in lines[:-1]] + lines[-1:]
 
 
 def wrapped(texts: list[str], separator: str, width: int) -> list[str]:
@@ -115,10 +118,10 @@ def call_text(interface: Interface) -> str:
     return f"launch_{interface.name}({names}, stream)"
 
 
-def requirement_lines(interface: Interface) -> list[str]:
-    """The requirements in words that fit a line."""
-    groups = [", ".join(group) for group in _grouped(interface) if group]
-    return [*groups, *scratch_lines(interface)]
+def requirement_lines(interface: Interface, width: int) -> list[str]:
+    """The requirements in words, wrapped at ``width`` columns."""
+    groups = [_listed(wrapped(group, ", ", width)) for group in _grouped(interface) if group]
+    return [*(line for group in groups for line in group), *scratch_lines(interface)]
 
 
 def _grouped(interface: Interface) -> list[list[str]]:

@@ -19,7 +19,8 @@
 // requires (leading dimensions and strides count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483567, N <= 2147483567, K <= 2147483615
-//     lda % 4 == 0, stride_A_b % 4 == 0, ldb % 4 == 0, stride_B_b % 4 == 0, ldc % 4 == 0, stride_C_b % 4 == 0
+//     lda % 4 == 0, stride_A_b % 4 == 0, ldb % 4 == 0, stride_B_b % 4 == 0, ldc % 4 == 0,
+//     stride_C_b % 4 == 0
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 //     no two elements of C are one
