@@ -146,6 +146,21 @@ kernel gemm
   C = alpha * acc + beta * C[m, n] width=4 through=acc_shared
 """
 
+MATRICES = """\
+program C[b, h, m, n] = A[b, m, k] * B[h, k, n]
+  epilogue acc + bias[h, n]
+kernel gemm
+  work b h m=16 n=16 raster=2   # tile m=16 n=16; raster group=2
+  global A[m, k] f32
+  global B[k, n] f32
+  global C[m, n] f32
+  register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n   # tile m=16 n=16
+  init acc
+  loop k
+    acc += A * B
+  C = acc + bias[h, n]   # fuse_epilogue acc + bias[h, n]
+"""
+
 PROGRAMS = {
     "naive": NAIVE,
     "unfused": UNFUSED,
@@ -154,4 +169,5 @@ PROGRAMS = {
     "halves": HALVES,
     "unrolled": UNROLLED,
     "tensor": TENSOR,
+    "matrices": MATRICES,
 }

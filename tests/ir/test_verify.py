@@ -10,7 +10,7 @@ from gemmgen.ir.nodes import Layout
 from gemmgen.ir.text import parse_program
 from gemmgen.ir.verify import FORM, USE, IRError, verify
 
-from .samples import FAST, NAIVE, PROGRAMS, TENSOR, TRANSPOSED, UNFUSED, UNROLLED
+from .samples import FAST, MATRICES, NAIVE, PROGRAMS, TENSOR, TRANSPOSED, UNFUSED, UNROLLED
 
 SHARED_A = "shared A_shared[k=8, m=128] f32 pad=4 stages=2"
 PLANTED = [
@@ -28,10 +28,14 @@ PLANTED = [
     ("work_tiles_the_output", NAIVE, "work m=8 n=32", "work m=8 k=32"),
     ("work_tiles_the_output", FAST, "raster=8 ", "raster=0 "),
     ("work_tiles_the_output", NAIVE, "x=n", "x=k"),
+    ("work_tiles_the_output", MATRICES, "work b h m", "work b m"),
+    ("work_tiles_the_output", MATRICES, "work b h m", "work h b m"),
+    ("work_tiles_the_output", NAIVE, "work m", "work b m"),
     ("bounds_and_loops_are_whole", UNROLLED, "blocks=2", "blocks=33"),
     ("bounds_and_loops_are_whole", UNROLLED, "unroll=4", "unroll=3"),
     ("bounds_and_loops_are_whole", UNROLLED, "unroll=2", "unroll=0"),
     ("global_buffers_are_the_problems", NAIVE, "global B[k, n]", "global B[n, k]"),
+    ("global_buffers_are_the_problems", MATRICES, "global C[m, n]", "global C[b, h, m, n]"),
     ("pads_and_stages_have_a_place", FAST, "stages=3", "stages=0"),
     ("pads_and_stages_have_a_place", NAIVE, "global C[m, n] f32", "global C[m, n] f32 pad=4"),
     (
