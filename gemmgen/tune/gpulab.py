@@ -12,21 +12,24 @@ import numpy as np
 
 from gemmgen.analyze.gpus import GPUS, Gpu
 from gemmgen.errors import CallError, CannotCheck
+from gemmgen.formats import UNIT
 from gemmgen.gpu import device
-from gemmgen.gpu.arguments import scalars
+from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
-    EPS,
     Contraction,
     Expected,
+    accumulator,
     contraction,
     expected,
     inputs,
     product_of,
+    storing,
 )
 from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
-from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, run_cublas, verify
+from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas, verify
 from gemmgen.interface import Interface
 from gemmgen.ir.build import problem_of
 from gemmgen.pipeline import compile_source
@@ -176,9 +179,14 @@ class _Problem:
         return inputs(self.interface, self.extents, "normal")
 
     @cached_property
+    def stored(self) -> dict[str, Array]:
+        """The tensors as kernels take them."""
+        return {p.name: elements(self.values[p.name], p.dtype) for p in tensors(self.interface)}
+
+    @cached_property
     def output(self) -> Array:
         """Where every candidate's result goes, one after another."""
-        return self.values[self.product.c.name].copy()
+        return self.stored[self.product.c.name].copy()
 
     @cached_property
     def numbers(self) -> dict[str, float]:
@@ -187,7 +195,8 @@ class _Problem:
 
     @cached_property
     def expected(self) -> Expected:
-        """The project's bound: 16 eps (|A| |B| + |result|), from float64."""
+        """The project's bound: 16 u (|A| |B| + |result|), from float64, and a rounding to C's
+        type."""
         if self.reference is None:
             return expected(self.interface, self.values, 1.0, 0.0, "normal")
         given: dict[str, np.ndarray | float] = {
@@ -195,31 +204,32 @@ class _Problem:
         }
         want = cupy().asarray(self.reference({**given, **self.numbers})).astype("float64")
         size = product_of(self.interface, self.values, absolute=True) + abs(want)
-        return Expected(want, size * (16 * EPS))
+        bound = size * (16 * UNIT[accumulator(self.interface)])
+        return Expected(want, bound + storing(want, self.interface))
 
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
         """Its call for the same matrices; checked too, for it is what we are compared with."""
         product = self.product
-        if any(len(p.indices) != 2 for p in (product.a, product.b, product.c)):
+        if not is_plain(self.interface):
             return None
         output = self.output.copy()
-        arrays = {**self.values, product.c.name: output}
+        arrays = {**self.stored, product.c.name: output}
         return run_cublas(self.interface, arrays, Case(tuple(self.extents.items())))
 
     def launch(self, kernel: Kernel) -> Callable[[], None]:
-        arguments: dict[str, object] = {**self.values, self.product.c.name: self.output}
+        arguments: dict[str, object] = {**self.stored, self.product.c.name: self.output}
         return kernel.prepare(**arguments, **self.numbers)
 
     def complaint(self, kernel: Kernel) -> str | None:
         """What is wrong with the result of one launch on a poisoned output, if anything is."""
         launch, param = self.launch(kernel), self.product.c
         if not param.read or self.numbers.get("beta") == 0:
-            self.output.fill(float("nan"))
+            self.output.fill(nan(param.dtype))
         else:
-            self.output[...] = self.values[param.name]
+            self.output[...] = self.stored[param.name]
         launch()
-        return self.expected.difference(self.output)
+        return self.expected.difference(self.output, param.dtype)
 
     def warm_up(self, kernel: Kernel, seconds: float) -> None:
         run = self.cublas or self.launch(kernel)
