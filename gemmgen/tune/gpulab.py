@@ -8,23 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-import numpy as np
-
+from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import GPUS, Gpu
 from gemmgen.errors import CallError, CannotCheck
-from gemmgen.formats import UNIT
 from gemmgen.gpu import device
-from gemmgen.gpu.arguments import scalars, tensors
-from gemmgen.gpu.compare import (
-    Contraction,
-    Expected,
-    accumulator,
-    contraction,
-    expected,
-    inputs,
-    product_of,
-    storing,
-)
+from gemmgen.gpu.arguments import scalars
+from gemmgen.gpu.bench import as_stored, wanted_of
+from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
@@ -33,15 +23,13 @@ from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cubl
 from gemmgen.interface import Interface
 from gemmgen.ir.build import problem_of
 from gemmgen.pipeline import compile_source
-from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
 from gemmgen.tune.lab import SAMPLE, Candidate, Finding, Here, Reading, Screen
 from gemmgen.verify.epilogue import is_exact
 from gemmgen.verify.gpu import cases_of, reference_of
-from gemmgen.verify.outcome import Subject
+from gemmgen.verify.outcome import Subject, spelled
 from gemmgen.verify.shapes import fit
-
-Shape = tuple[int, int, int]
 
 CUBLAS = "cuBLAS"
 RAGGED = (127, 131, 257)
@@ -71,7 +59,7 @@ class GpuLab:
             gpu_here(here),
         )
         self._shapes = tuple(shapes)
-        reference, names = reference_of(emitted), tuple(map(extent, roles(emitted.schedule.gemm)))
+        reference, names = reference_of(emitted), tuple(extents(emitted.schedule.gemm).values())
         self._problems = [
             _Problem(emitted.interface, dict(zip(names, shape, strict=True)), reference)
             for shape in shapes
@@ -168,7 +156,7 @@ class _Problem:
 
     @property
     def name(self) -> str:
-        return "x".join(map(str, self.extents.values()))
+        return spelled(tuple(self.extents.values()))
 
     @cached_property
     def product(self) -> Contraction:
@@ -176,17 +164,17 @@ class _Problem:
 
     @cached_property
     def values(self) -> dict[str, Array]:
+        """The inputs as numbers."""
         return inputs(self.interface, self.extents, "normal")
 
     @cached_property
-    def stored(self) -> dict[str, Array]:
-        """The tensors as kernels take them."""
-        return {p.name: elements(self.values[p.name], p.dtype) for p in tensors(self.interface)}
+    def arrays(self) -> dict[str, Array]:
+        """The same as kernels take them; every candidate's result goes where C is."""
+        return as_stored(self.interface, self.values)
 
-    @cached_property
+    @property
     def output(self) -> Array:
-        """Where every candidate's result goes, one after another."""
-        return self.stored[self.product.c.name].copy()
+        return self.arrays[self.product.c.name]
 
     @cached_property
     def numbers(self) -> dict[str, float]:
@@ -195,31 +183,18 @@ class _Problem:
 
     @cached_property
     def expected(self) -> Expected:
-        """The project's bound: 16 u (|A| |B| + |result|), from float64, and a rounding to C's
-        type."""
-        if self.reference is None:
-            return expected(self.interface, self.values, 1.0, 0.0, "normal")
-        given: dict[str, np.ndarray | float] = {
-            name: value.astype("float64").get() for name, value in self.values.items()
-        }
-        want = cupy().asarray(self.reference({**given, **self.numbers})).astype("float64")
-        size = product_of(self.interface, self.values, absolute=True) + abs(want)
-        bound = size * (16 * UNIT[accumulator(self.interface)])
-        return Expected(want, bound + storing(want, self.interface))
+        return wanted_of(self.interface, self.reference, self.values, self.numbers)
 
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
-        """Its call for the same matrices; checked too, for it is what we are compared with."""
-        product = self.product
+        """Its call for the same matrices, with a result of its own."""
         if not is_plain(self.interface):
             return None
-        output = self.output.copy()
-        arrays = {**self.stored, product.c.name: output}
+        arrays = {**self.arrays, self.product.c.name: self.output.copy()}
         return run_cublas(self.interface, arrays, Case(tuple(self.extents.items())))
 
     def launch(self, kernel: Kernel) -> Callable[[], None]:
-        arguments: dict[str, object] = {**self.stored, self.product.c.name: self.output}
-        return kernel.prepare(**arguments, **self.numbers)
+        return kernel.prepare(**self.arrays, **self.numbers)
 
     def complaint(self, kernel: Kernel) -> str | None:
         """What is wrong with the result of one launch on a poisoned output, if anything is."""
@@ -227,7 +202,7 @@ class _Problem:
         if not param.read or self.numbers.get("beta") == 0:
             self.output.fill(nan(param.dtype))
         else:
-            self.output[...] = self.stored[param.name]
+            self.output[...] = elements(self.values[param.name], param.dtype)
         launch()
         return self.expected.difference(self.output, param.dtype)
 

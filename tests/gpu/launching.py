@@ -54,6 +54,11 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
             array = cp.ndarray((rows, ld), cp.float32, memory)
             array.set(rng.standard_normal((rows, ld), dtype=np.float32))
     values["bias"] = cp.asarray(np.ones(n, np.float32))
+    for param in interface.scratch:
+        size = interface.scratch_elements(param, {"M": m, "N": n})
+        values[param.name] = memory = cp.cuda.alloc(size * param.item)
+        if param.zeroed:
+            memory.memset(0, size * param.item)
     arguments = tuple(
         (
             np.int32(values[p.name])
@@ -62,6 +67,7 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
         )
         for p in interface.params
     )
+    arguments = tuple(getattr(x, "ptr", x) for x in arguments)
     pointers = tuple(
         np.uintp(x) if isinstance(x, int) and not isinstance(x, bool) else x for x in arguments
     )

@@ -10,7 +10,7 @@ from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ("double_buffered", "vectorized", "warp_tiled")
+NAMES = ("double_buffered", "split_k", "vectorized", "warp_tiled")
 
 
 @pytest.mark.parametrize("name", NAMES)
