@@ -262,7 +262,7 @@ def is_plain(interface: Interface) -> bool:
     """Whether cuBLAS has a call for it: matrices of its types, or batches of them, one letter
     contracted."""
     product, batches = contraction(interface), dict(interface.batches)
-    if not cublas.multiplies(*(p.dtype for p in (product.a, product.b, product.c))):
+    if not cublas.multiplies(product.a.dtype, product.b.dtype, product.c.dtype):
         return False
     tiled = [[i for i in p.indices if i not in batches] for p in (product.a, product.b, product.c)]
     return all(len(letters) == 2 for letters in tiled) and len(product.contracted) == 1
