@@ -274,6 +274,6 @@ def _batch(array: Array, param: Param, batches: tuple[str, ...], transposed: boo
     one = tuple(0 if letter in batches else slice(None) for letter in param.indices)
     strides = dict(zip(param.indices, array.strides, strict=True))
     steps = tuple(strides.get(letter, 0) // item for letter in batches)
-    if 0 in array.shape:
-        return cublas.Batch(cublas.Matrix(0, 0, 0, 1, dtype=param.dtype), steps)
+    if any(not size for size, at in zip(array.shape, one, strict=True) if at == 0):
+        return cublas.Batch(cublas.Matrix(0, 0, 0, 1, dtype=param.dtype), steps)  # there is none
     return cublas.Batch(cublas.matrix(array[one], param.dtype, transposed=transposed), steps)
