@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from gemmgen.errors import UsageError
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -22,6 +22,7 @@ from gemmgen.target import TARGETS
 
 if TYPE_CHECKING:
     from gemmgen.gpu.launch import Kernel
+    from gemmgen.sim.launch import HostKernel
 
 AnySchedule = str | Path | ScheduleBuilder | Schedule
 """A file (a ``Path``, or a string that ends in ``.sched``), a text, a builder, or its value."""
@@ -29,18 +30,52 @@ AnySchedule = str | Path | ScheduleBuilder | Schedule
 Settings = Mapping[str, int | str]
 
 
+@overload
 def compile(
-    schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
-) -> Kernel:
+    schedule: AnySchedule,
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+    device: Literal["gpu"] = "gpu",
+) -> Kernel: ...
+
+
+@overload
+def compile(
+    schedule: AnySchedule,
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+    device: Literal["cpu"],
+) -> HostKernel: ...
+
+
+def compile(
+    schedule: AnySchedule,
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+    device: Literal["gpu", "cpu"] = "gpu",
+) -> Kernel | HostKernel:
     """The kernel of ``schedule`` on the current GPU, to be called on CuPy or PyTorch arrays.
 
     ``arch`` stands in place of the schedule's ``target``; ``set`` settles its sets, ``{"tile.m":
     128}`` say.  The kernel takes arguments by the schedule's names, and joins the caller's stream.
-    Raises ``ScheduleError`` for a mistake in the schedule, ``CannotCheck`` where there is no GPU.
+    With ``device="cpu"`` it takes NumPy arrays, and g++ compiles the same text for this machine:
+    slow, and right to try a schedule without a GPU.
+    Raises ``ScheduleError`` for a mistake in the schedule, ``CannotCheck`` where there is no GPU
+    (no g++).
     """
+    if device not in ("gpu", "cpu"):
+        raise UsageError(f"device={device!r}: there are gpu, cpu")
+    emitted = compile_any(schedule, arch=arch, set=set)
+    if device == "cpu":
+        from gemmgen.sim.launch import HostKernel
+
+        return HostKernel(emitted.text, emitted.interface)
     from gemmgen.gpu.launch import Kernel
 
-    return Kernel.of(compile_any(schedule, arch=arch, set=set))
+    return Kernel.of(emitted)
 
 
 def emit_cuda(

@@ -51,6 +51,9 @@ def _head(e: Explanation, name: str) -> Section:
         ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
         ("launch", f"{e.waves.blocks:,} blocks of {x} x {y} threads"),
     ]
+    parts = e.kernel.lowered.interface.parts
+    if parts > 1:
+        rows.append(("parts", f"{parts} blocks share each tile of C, and leave their sums to one"))
     if useful < 1:
         rows.append(
             ("ragged edges", f"{useful:.1%} of the multiply-adds are of C, the rest padding")

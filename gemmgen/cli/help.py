@@ -17,7 +17,7 @@ from gemmgen.source import shown
 HEADS = {
     "gemm": "what is computed, in index notation; index order is storage order, last contiguous",
     "kernel": "the kernel's name; gemm where it is left out",
-    "dtype": "element types; f32 where they are left out",
+    "dtype": "element types: f32 where they are left out, f16, bf16, or f64 (all or nothing)",
     "target": "the oldest architecture that must run it; sm_80 where it is left out",
     "assume": "a fact about the arguments, checked at launch: it removes guards and parameters",
     "require": "a bound on shared memory (bytes or KiB), threads, registers or spills",

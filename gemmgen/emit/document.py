@@ -122,8 +122,8 @@ def fold(line: str) -> str:
 def _fold_comment(line: str) -> str:
     """A comment goes on behind another ``//``."""
     indent = " " * (len(line) - len(line.lstrip()))
-    first = len(f"{indent}// ")
-    ends = [m.end() for m in CITATIONS.finditer(line) if first < m.end() <= WIDTH]
+    first = len(indent) + len("// ")
+    ends = [m.end() for m in CITATIONS.finditer(line, first) if first < m.end() <= WIDTH]
     if not ends:
         return line
     return line[: ends[-1]].rstrip() + "\n" + fold(f"{indent}// {line[ends[-1] :]}")

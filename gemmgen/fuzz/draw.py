@@ -13,7 +13,15 @@ from gemmgen.fuzz.plans import plan_at
 from gemmgen.fuzz.rules import last_shared, widest
 
 STEPS = {"1": (1,), "odd": (3, 5, 7, 9, 13), "even": (2, 6, 10, 14), "fours": (4, 8, 12, 16, 32)}
+PARTS = {
+    "2": ("parts=2",),
+    "more": ("parts=3", "parts=4", "parts=7"),
+    "groups": ("parts=4 groups=2", "parts=6 groups=3", "parts=6 groups=2"),
+    "atomic": ("parts=2 reduce=atomic", "parts=3 reduce=atomic"),
+}
 PADS = {"odd": (1, 3, 5, 33), "even": (2, 6, 10), "fours": (4, 8, 16)}
+_FRAGMENTS = (16, 32, 48, 64)
+"""Steps that tensor cores take."""
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
 _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores"), ("P", "Q", "L"))
 _BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
@@ -98,8 +106,10 @@ class Draw:
     def _step(self) -> int:
         """A step whose tiles are no larger than they need be."""
         steps = STEPS.get(self.plan["tile"], (0,))
+        if self.plan["tensor"] != NONE:
+            steps = _FRAGMENTS
         m, n = self.grid.tile
-        threads = self.grid.threads[0] * self.grid.threads[1]
+        threads = self.grid.count
         stages = max(int(self.plan["stages A"]), int(self.plan["stages B"]))
         size = max(SIZES[self.plan["types"]][:2])
         along = [
@@ -151,7 +161,9 @@ class Draw:
         plan, names = self.plan["types"], [self.tensors[name] for name in "ABC"]
         halves = ("f16", "bf16")
         if plan == "halves to f32":
-            return " ".join(f"{name}={self.dice.pick(halves)}" for name in names[:2])
+            one, other = self.dice.pick(halves), self.dice.pick(halves)
+            other = other if self.plan["tensor"] == NONE else one
+            return f"{names[0]}={one} {names[1]}={other}"
         if plan == "f32 to halves":
             return f"{names[2]}={self.dice.pick(halves)}"
         if plan == "f32":
@@ -198,8 +210,12 @@ class Draw:
         cached = [self._cached(name) for name in "AB" if plan[f"cache {name}"] != NONE]
         lines += self._together("cache_shared", cached)
         if plan["warp"] != NONE:
-            lanes = [int(size) for size in plan["warp"].split("x")]
+            lanes = [1, 1]
+            if plan["warp"] != "fragments":
+                lanes = [int(size) for size in plan["warp"].split("x")]
             lines.append(f"warp_tile {m}={lanes[0] * grid.micro[0]} {n}={lanes[1] * grid.micro[1]}")
+        if plan["tensor"] != NONE:
+            lines.append(f"tensor_core via={plan['tensor']}")
         if plan["register m"] != NONE or plan["register n"] != NONE:
             block = f"register_block {m}={grid.micro[0]} {n}={grid.micro[1]}"
             block += f" interleave={grid.interleave}" if grid.interleave else ""
@@ -292,7 +308,7 @@ class Draw:
         return f"unroll {' '.join(parts)}" if parts else ""
 
     def _late(self) -> list[str]:
-        """unroll, launch_bounds, raster, fuse_epilogue."""
+        """unroll, launch_bounds, raster, split_k, fuse_epilogue."""
         plan, letters = self.plan, self.letters
         lines = [self._unroll()]
         if plan["blocks"] != NONE:
@@ -300,6 +316,8 @@ class Draw:
         if plan["raster"] != NONE:
             group = 2 if plan["raster"] == "2" else self.dice.pick((3, 4, 5, 8, 64))
             lines.append(f"raster group={group}")
+        if plan["parts"] != NONE:
+            lines.append(f"split_k {self.dice.pick(PARTS[plan['parts']])}")
         if plan["epilogue"] != NONE:
             kept = ", ".join(letters.order(plan["order C"]))
             turned = ", ".join(letters.order(plan["order C"][::-1]))

@@ -44,7 +44,8 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "tile": (NONE, "no step", "1", *_PARITY),
     "cache A": (NONE, "kept", "turned"),
     "cache B": (NONE, "kept", "turned"),
-    "warp": (NONE, "8x4", "4x8", "16x2", "2x16", "32x1", "1x32"),
+    "warp": (NONE, "8x4", "4x8", "16x2", "2x16", "32x1", "1x32", "fragments"),
+    "tensor": (NONE, "wmma"),
     "register m": (NONE, "1", *_PARITY),
     "register n": (NONE, "1", *_PARITY),
     "interleave": (NONE, "1", "2", "4", "other"),
@@ -68,6 +69,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "rounds": (NONE, "yes"),
     "blocks": (NONE, "1", "more"),
     "raster": (NONE, "2", "more"),
+    "parts": (NONE, "2", "more", "groups", "atomic"),
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
@@ -75,7 +77,8 @@ FACTORS: dict[str, tuple[str, ...]] = {
 """``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, alike or not;
 ``even`` is 2 mod 4; ``kept`` keeps the order of global memory; widths are those of the hops;
 ``some`` threads are 33 to 256; ``part`` of a tile's steps, or any steps where k is not split;
-``rounds`` are of as many tiles as come back to the same stages."""
+``rounds`` are of as many tiles as come back to the same stages; a warp's ``fragments`` are those of
+tensor cores."""
 
 _LIBRARY = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
 _CONDITIONS = frozenset({"relu", "min", "max", "clamp"})
@@ -102,6 +105,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "bind": {None: NONE, m: "m", n: "n"}[facts.word("bind", "x")],
         "tile": facts.tile(k),
         "warp": facts.warp(m, n),
+        "tensor": facts.word("tensor_core", "via") or NONE,
         "register m": _parity(facts.number("register_block", m)),
         "register n": _parity(facts.number("register_block", n)),
         "interleave": _listed(facts.number("register_block", "interleave"), "124", "other"),
@@ -113,6 +117,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "rounds": NONE if facts.number("unroll", f"tile_{k}") < 2 else "yes",
         "blocks": _listed(facts.number("launch_bounds", "blocks"), "1", "more"),
         "raster": _listed(facts.number("raster", "group"), "2", "more"),
+        "parts": facts.parts(),
         "epilogue": NONE,
         "reads": NONE,
         "assume": _assumed(schedule),
@@ -172,6 +177,15 @@ class _Facts:
                     return str(next(given, default))
         return str(absent)
 
+    def parts(self) -> str:
+        if not self.number("split_k", "parts"):
+            return NONE
+        if self.word("split_k", "reduce") == "atomic":
+            return "atomic"
+        if self.number("split_k", "groups") > 1:
+            return "groups"
+        return _listed(self.number("split_k", "parts"), "2", "more")
+
     def cached(self, role: Role) -> str:
         for directive in self.of("cache_shared"):
             for operand in directive.operands:
@@ -197,6 +211,8 @@ class _Facts:
     def warp(self, m: str, n: str) -> str:
         if not any(self.of("warp_tile")):
             return NONE
+        if any(self.of("tensor_core")):
+            return "fragments"
         lanes = (
             self.number("warp_tile", x) // (self.number("register_block", x) or 1) for x in (m, n)
         )

@@ -9,7 +9,17 @@ from math import gcd
 
 from gemmgen.fuzz.factors import NONE, Plan
 
-MICRO = {NONE: (1,), "1": (1,), "odd": (3, 5, 7), "even": (2, 6), "fours": (4, 8, 12)}
+MICRO = {
+    NONE: (1,),
+    "1": (1,),
+    "odd": (3, 5, 7),
+    "even": (2, 6),
+    "fours": (4, 8, 12),
+    "fragments": (16, 32, 48, 64),
+}
+"""``fragments``: what a warp has of them."""
+WARP, SIDE, USUAL = 32, 16, 64
+"""Threads of a warp, the side of a fragment, and the most that a warp has where nothing says so."""
 PIECES = {NONE: (0,), "1": (1,), "2": (2,), "4": (4,), "other": (3, 5, 6, 7, 8, 12)}
 THREADS = {"32": (32,), "some": (64, 96, 128, 192, 256), "many": (512, 768, 1024)}
 LONGEST, LARGEST, MOST_REGISTERS = 256, 8192, 64
@@ -19,11 +29,18 @@ NAIVE = (8, 32)
 
 @dataclass(frozen=True)
 class Grid:
-    """A thread's elements along m and n, ``interleave`` (0: none), and the block's threads."""
+    """A thread's elements along m and n, ``interleave`` (0: none), and the block's threads; on
+    tensor cores a warp's and the block's warps, each of ``group`` threads."""
 
     micro: tuple[int, int]
     interleave: int
     threads: tuple[int, int]
+    group: int = 1
+
+    @property
+    def count(self) -> int:
+        """Threads of the block."""
+        return self.threads[0] * self.threads[1] * self.group
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -54,10 +71,11 @@ def last_shared(plan: Mapping[str, str], name: str) -> str:
 
 
 def widest(plan: Mapping[str, str], name: str) -> int:
-    """The widest access to the rows of an operand's tile in shared memory."""
+    """The widest access to the rows of an operand's tile in shared memory; a fragment's lines have
+    8 elements a piece."""
     kept = plan[f"cache {name}"] == "kept"
     wide = int(plan[f"{name}.global"]) if kept else 1
-    return max(wide, int(plan[f"{name}.shared"]))
+    return max(wide, int(plan[f"{name}.shared"]), 8 if plan["tensor"] != NONE else 1)
 
 
 def permuted(plan: Mapping[str, str], name: str) -> int:
@@ -84,6 +102,8 @@ def wish(plan: Plan) -> Wish:
         along_x = plan["order C"][1] if plan["bind"] == NONE else plan["bind"]
         fixed = NAIVE if along_x == "n" else (NAIVE[1], NAIVE[0])
     micro = plan["register m"], plan["register n"]
+    if plan["tensor"] != NONE:
+        micro = "fragments", "fragments"
     interleave, threads, warp = plan["interleave"], plan["threads"], plan["warp"]
     return Wish(micro, interleave, threads, warp, (tiles[0], tiles[1]), (runs[0], runs[1]), fixed)
 
@@ -97,9 +117,13 @@ def grids(wanted: Wish) -> tuple[Grid, ...]:
         for n in MICRO[wanted.micro[1]]
         for piece in PIECES[wanted.interleave]
         if _runs(wanted, (m, n), piece)
-        for threads in _threads(wanted.threads, wanted.warp)
-        if _fits(wanted, grid := Grid((m, n), piece, threads))
+        for threads in _threads(wanted.threads, wanted.warp, _group(wanted))
+        if _fits(wanted, grid := Grid((m, n), piece, threads, _group(wanted)))
     )
+
+
+def _group(wanted: Wish) -> int:
+    return WARP if wanted.micro[0] == "fragments" else 1
 
 
 def _runs(wanted: Wish, micro: tuple[int, int], piece: int) -> bool:
@@ -112,7 +136,9 @@ def _runs(wanted: Wish, micro: tuple[int, int], piece: int) -> bool:
 
 def _fits(wanted: Wish, grid: Grid) -> bool:
     m, n = grid.tile
-    if grid.micro[0] * grid.micro[1] > MOST_REGISTERS:
+    if grid.micro[0] * grid.micro[1] > MOST_REGISTERS * grid.group:
+        return False
+    if grid.group > 1 and wanted.warp == NONE and grid.micro != (_usual(m), _usual(n)):
         return False
     if wanted.fixed is not None:
         return (m, n) == wanted.fixed
@@ -121,12 +147,20 @@ def _fits(wanted: Wish, grid: Grid) -> bool:
     return all(size % by == 0 for size, by in zip((m, n), wanted.tiles, strict=True))
 
 
+def _usual(size: int) -> int:
+    """What a warp has of a tile where nothing says so."""
+    return next(s for s in range(USUAL, 0, -SIDE) if size % s == 0)
+
+
 @cache
-def _threads(wanted: str, warp: str) -> tuple[tuple[int, int], ...]:
-    lanes = (1, 1) if warp == NONE else tuple(int(size) for size in warp.split("x"))
+def _threads(wanted: str, warp: str, group: int) -> tuple[tuple[int, int], ...]:
+    lanes = (1, 1)
+    if warp not in (NONE, "fragments"):
+        rows, columns = (int(size) for size in warp.split("x"))
+        lanes = (rows, columns)
     return tuple(
         (rows, total // rows)
-        for total in THREADS[wanted]
+        for total in (count // group for count in THREADS[wanted])
         for rows in range(1, total + 1)
         if total % rows == 0 and rows % lanes[0] == 0 and (total // rows) % lanes[1] == 0
     )

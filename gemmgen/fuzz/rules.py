@@ -104,7 +104,7 @@ def _of_operand(name: str) -> Iterator[Rule]:
     )
     yield Rule(
         "a pad keeps rows aligned",
-        frozenset((f"pad {name}", cache_, loads, reads)),
+        frozenset((f"pad {name}", cache_, loads, reads, "tensor")),
         lambda p: p[f"pad {name}"] == NONE
         or (p[cache_] != NONE and p[f"pad {name}"] in _PADS[widest(p, name)]),
     )
@@ -116,7 +116,7 @@ def _of_operand(name: str) -> Iterator[Rule]:
     )
     yield Rule(
         "chunks change places within a row",
-        frozenset((swizzle, cache_, order, "tile", loads, reads)),
+        frozenset((swizzle, cache_, order, "tile", loads, reads, "tensor")),
         lambda p: last_shared(p, name) != "k" or permuted(p, name) <= _STEPS_OF.get(p["tile"], 1),
     )
     for what, absent in ((f"stages {name}", "1"),):
@@ -126,11 +126,10 @@ def _of_operand(name: str) -> Iterator[Rule]:
             cache_,
             lambda stages, kept, absent=absent: stages == absent or kept != NONE,
         )
-    yield _implies(
-        "fragments need a micro-tile",
-        f"ahead {name}",
-        micro,
-        lambda ahead, size: ahead == NONE or size != NONE,
+    yield Rule(
+        "fragments need a micro-tile, or tensor cores",
+        frozenset((f"ahead {name}", micro, "tensor")),
+        lambda p: p[f"ahead {name}"] == NONE or (p[micro], p["tensor"]) != (NONE, NONE),
     )
     yield Rule(
         "a store is no wider than the pieces that the fragment's reads make",
@@ -163,8 +162,50 @@ def _copied(name: str) -> Iterator[Rule]:
     )
 
 
+_TENSOR = {
+    "types": ("f16", "bf16", "halves to f32"),
+    "tile": ("fours",),
+    "cache A": ("kept", "turned"),
+    "cache B": ("kept", "turned"),
+    "warp": (NONE, "fragments"),
+    "register m": (NONE,),
+    "register n": (NONE,),
+    "swizzle A": (NONE,),
+    "swizzle B": (NONE,),
+    "unroll": (NONE, "whole"),
+}
+"""What goes together with tensor cores."""
+
+
+def _on_tensor_cores() -> Iterator[Rule]:
+    for factor, classes in _TENSOR.items():
+        yield _implies(
+            f"tensor cores go with {' or '.join(classes)} as {factor}",
+            "tensor",
+            factor,
+            lambda tensor, chosen, classes=classes: tensor == NONE or chosen in classes,
+        )
+    yield _implies(
+        "a warp's fragments are those of tensor cores",
+        "tensor",
+        "warp",
+        lambda tensor, warp: tensor != NONE or warp != "fragments",
+    )
+
+
 _GRID = (
-    ("tile", "bind", "order A", "order B", "order C", "cache A", "cache B", "warp", "threads"),
+    (
+        "tensor",
+        "tile",
+        "bind",
+        "order A",
+        "order B",
+        "order C",
+        "cache A",
+        "cache B",
+        "warp",
+        "threads",
+    ),
     ("register m", "register n", "interleave", "A.global", "A.shared", "B.global", "B.shared"),
     ("C.global", "swizzle A", "swizzle B"),
 )
@@ -225,17 +266,23 @@ RULES: tuple[Rule, ...] = (
         lambda rounds, tile: rounds == NONE or tile not in (NONE, "no step"),
     ),
     _implies(
+        "parts are of steps of k",
+        "parts",
+        "tile",
+        lambda parts, tile: parts == NONE or tile not in (NONE, "no step"),
+    ),
+    _implies(
         "several blocks are small ones",
         "blocks",
         "threads",
         lambda blocks, threads: blocks != "more" or threads != "many",
     ),
-    _implies(
-        "wide stores need a micro-tile",
-        "C.global",
-        "register m",
-        lambda width, m: width == "1" or m != NONE,
+    Rule(
+        "wide stores need a micro-tile, or tensor cores",
+        frozenset(("C.global", "register m", "tensor")),
+        lambda p: p["C.global"] == "1" or (p["register m"], p["tensor"]) != (NONE, NONE),
     ),
+    *_on_tensor_cores(),
     _implies(
         "what an epilogue reads needs an epilogue",
         "epilogue",
@@ -267,7 +314,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "there are sizes for this micro-tile",
-        frozenset((*_GRID[1][:3], "tile", "warp", "threads", "bind", "order C")),
+        frozenset((*_GRID[1][:3], "tensor", "tile", "warp", "threads", "bind", "order C")),
         lambda p: bool(grids(wish(_narrow(p)))),
     ),
 )

@@ -10,10 +10,9 @@ caller's current stream.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, SupportsFloat, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -30,13 +29,10 @@ from gemmgen.gpu.arguments import (
     scalars,
     tensors,
 )
+from gemmgen.gpu.numbers import Number, number
 from gemmgen.gpu.scratch import Pool, Scratch
 from gemmgen.interface import Interface, Param
 
-DEFAULTS: Mapping[str, float] = {"alpha": 1.0, "beta": 0.0}
-Number = np.float32 | np.float64
-_FLOAT_MAX = float(np.finfo(np.float32).max)
-_NUMBERS: tuple[type, ...] = (int, float, np.floating, np.integer)
 _KEPT = 256  # geometries a kernel remembers
 
 
@@ -146,7 +142,7 @@ class Kernel:
         if not self._names.issuperset(arguments):
             unknown = next(name for name in arguments if name not in self._names)
             raise CallError(f"there is no argument {unknown}: the kernel takes {self._listed()}")
-        numbers = {param.name: _number(param, arguments) for param in self._scalars}
+        numbers = {param.name: number(param, arguments) for param in self._scalars}
         values, library = self._gather(arguments, numbers)
         signature = tuple([library.signature(value) for value in values.values()])
         plan = self._plans.get(signature)
@@ -276,18 +272,3 @@ class Kernel:
                 f"at most {limit}"
             )
         self._function.max_dynamic_shared_size_bytes = wanted
-
-
-def _number(param: Param, arguments: Mapping[str, object]) -> Number:
-    name = param.name
-    value = arguments.get(name, DEFAULTS.get(name))
-    if value is None:
-        raise CallError(f"{name} is missing: it has no default")
-    if not isinstance(value, _NUMBERS):
-        raise CallError(f"{name} is a {type(value).__qualname__}; the kernel takes a number")
-    number = float(cast(SupportsFloat, value))
-    if param.dtype == "f64":
-        return np.float64(number)
-    if math.isfinite(number) and abs(number) > _FLOAT_MAX:
-        raise CallError(f"{name} = {number} is more than a float32 holds")
-    return np.float32(number)

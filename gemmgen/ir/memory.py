@@ -151,7 +151,7 @@ class FlatMemory(Memory):
         if isinstance(index, int):
             index = np.full(self.lanes.count, index)
         places = self._places(index, mask)
-        if mask is not None and isinstance(value, np.ndarray):
+        if mask is not None and isinstance(value, np.ndarray) and value.ndim:
             value = value[mask]
         self.data[places] = value
 
@@ -237,7 +237,7 @@ class Registers(Memory):
         places, every = index, self.every
         if mask is not None:
             places, every = index[mask], self.every[mask]
-            value = value[mask] if isinstance(value, np.ndarray) else value
+            value = value[mask] if isinstance(value, np.ndarray) and value.ndim else value
         self.check(places, mask)
         self.data[places, every] = value
 

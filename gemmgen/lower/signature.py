@@ -51,6 +51,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         tuple(_pitches(context, params)),
         tuple(_equal_extents(context)),
         context.kernel.work.parts,
+        context.kernel.work.groups,
         context.kernel.work.reduce == "ordered",
         tuple((x, context.problem.extent(x)) for x in context.kernel.work.batch),
         tuple((t.name, *step) for t in context.tensors for step in _strides(context, t)),

@@ -156,6 +156,8 @@ class Unroll:
                 ),
                 hint=f"tile_{k}={-(-tiles // once_round) * once_round}",
             )
+        if kernel.spread.group > 1:  # an instruction makes 128 of a lane's multiply-adds
+            return
         sums = kernel.spread.registers
         if tiles * pipeline.step * sums > MOST_FMAS:
             raise Refusal(

@@ -26,7 +26,7 @@ CORES = (
 )
 SCHEDULES = {
     "naive": BATCHED,
-    "two letters, shared weights": "gemm C[a, m, b, n] = A[a, b, m, k] * B[k, n]\n",
+    "two letters, shared weights": "gemm C[h, m, s, n] = A[h, s, m, k] * B[k, n]\n",
     "wide": BATCHED + WIDE,
     "parts in order": f"{BATCHED}{WIDE}split_k parts=3\n",
     "tensor cores": BATCHED + CORES,

@@ -210,6 +210,7 @@ LEAVES = {
     "epilogue.expression.buffer": NAME,
     "epilogue.expression.function": tuple(FUNCTIONS),
     "epilogue.expression.value": float,
+    "epilogue.expression.dtype": ("f32", "f64"),
 }
 """All that a schedule's value holds: names that were checked, words of closed sets, numbers."""
 

@@ -1,0 +1,124 @@
+"""A generated kernel as a Python function over NumPy arrays: its text, run by this machine's CPU.
+
+    kernel = HostKernel(emitted.text, emitted.interface)
+    c = kernel(A=a, B=b, alpha=2.0)
+
+It is called as the kernel on a GPU is: arguments go by the names of the schedule, extents follow
+from shapes and leading dimensions from strides, and the same calls are refused in the same words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from gemmgen.errors import CallError
+from gemmgen.formats import Stored, poison
+from gemmgen.gpu.arguments import (
+    View,
+    argument_names,
+    check_addresses,
+    geometry,
+    may_be_absent,
+    output_shape,
+    scalars,
+    tensors,
+)
+from gemmgen.gpu.numbers import Number, number
+from gemmgen.interface import Interface, Param
+from gemmgen.ir.dtypes import DType
+from gemmgen.sim.memory import aligned
+from gemmgen.sim.packing import Argument
+from gemmgen.sim.run import compile_kernel
+
+
+class HostKernel:
+    """One emitted text, compiled by g++.
+
+    bf16 is its bits, in uint16 (or an array of ``ml_dtypes``).  Every thread of every block runs,
+    so it is for checks and small sizes.  Raises ``CannotCheck`` where there is no g++.
+    """
+
+    def __init__(self, text: str, interface: Interface):
+        self.interface = interface
+        self._program = compile_kernel(text, interface)
+
+    @property
+    def name(self) -> str:
+        return self.interface.name
+
+    def __call__(self, **arguments: object) -> Stored:
+        """Runs the kernel and returns C, which is allocated where it isn't passed and not read.
+
+        Raises ``CallError`` with one sentence for arguments that can't be launched with, and
+        ``KernelFault`` where the run is stopped.
+        """
+        interface = self.interface
+        known = argument_names(interface)
+        for name in arguments:
+            if name not in known:
+                raise CallError(f"there is no argument {name}: the kernel takes {self._listed()}")
+        numbers = {param.name: number(param, arguments) for param in scalars(interface)}
+        values = self._gather(arguments, numbers)
+        views = {name: _view(name, value) for name, value in values.items()}
+        found = geometry(interface, views)
+        check_addresses(found, interface, {name: view.pointer for name, view in views.items()})
+        given: dict[str, Argument] = {**found.values, **values}
+        given |= {name: float(value) for name, value in numbers.items()}
+        self._program.run({p.name: given[p.name] for p in interface.params if not p.is_scratch})
+        return next(values[param.name] for param in tensors(interface) if param.written)
+
+    def _gather(
+        self, arguments: Mapping[str, object], numbers: Mapping[str, Number]
+    ) -> dict[str, Stored]:
+        """The tensors by name, an absent output allocated."""
+        values: dict[str, Stored] = {}
+        absent: Param | None = None
+        for param in tensors(self.interface):
+            value = arguments.get(param.name)
+            if value is not None:
+                values[param.name] = _array(param, value)
+                continue
+            beta = numbers.get("beta")
+            if not may_be_absent(param, None if beta is None else float(beta)):
+                raise CallError(self._missing(param))
+            absent = param
+        if absent is not None:
+            views = {name: _view(name, value) for name, value in values.items()}
+            shape = output_shape(absent, self.interface, views)
+            values[absent.name] = _unwritten(shape, absent.dtype)
+        return values
+
+    def _missing(self, param: Param) -> str:
+        if param.written:
+            return f"{param.name} is missing: the kernel reads it, unless beta is 0"
+        return f"{param.name} is missing: the kernel takes {self._listed()}"
+
+    def _listed(self) -> str:
+        return ", ".join(argument_names(self.interface))
+
+
+def _unwritten(shape: tuple[int, ...], dtype: DType) -> Stored:
+    """NaNs, where a kernel that leaves out an element is seen."""
+    array = aligned(math.prod(shape), dtype)
+    array[:] = poison(array.size, dtype)
+    return array.reshape(shape)
+
+
+def _array(param: Param, value: object) -> Stored:
+    if isinstance(value, np.ndarray):
+        return cast(Stored, value)
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise CallError(f"{param.name} is a {kind}; a kernel on the CPU takes a NumPy array")
+
+
+def _view(name: str, value: Stored) -> View:
+    item = value.itemsize
+    if any(stride % item for stride in value.strides):
+        raise CallError(f"{name} has strides of {value.strides} bytes, no multiples of {item}")
+    strides = tuple(stride // item for stride in value.strides)
+    address = cast(int, value.__array_interface__["data"][0])
+    return View(address, value.shape, strides, value.dtype.name)
