@@ -253,9 +253,21 @@ def run_cublas(
     sizes = tuple(
         arrays[product.c.name].shape[product.c.indices.index(letter)] for letter in batches
     )
-    return cublas.gemm_batches(
+    call = cublas.gemm_batches(
         operands[0], operands[1], operands[2], sizes, alpha=scaled.alpha, beta=scaled.beta
     )
+    return _Packed(call, tuple(arrays.values()))
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A call that knows addresses alone, and the arrays there, which live as long as it does."""
+
+    call: Callable[[], None]
+    arrays: tuple[Array, ...]
+
+    def __call__(self) -> None:
+        self.call()
 
 
 def is_plain(interface: Interface) -> bool:
