@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gemmgen.formats import bits, is_nan
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.draw import schedule_at
 from gemmgen.fuzz.trial import ARCH, cases, compile_text, exact
@@ -20,7 +21,7 @@ from gemmgen.verify.calls import Caller, Case
 cp = pytest.importorskip("cupy")
 SEED, SCHEDULES, BATCH = 11, 300, 20
 NAN, NEGATED_NAN = 0x7FFFFFFF, 0xFFFFFFFF
-"""A GPU's NaN; its negative looks like what CPU runs fill shared memory with."""
+"""A GPU's NaN of f32; its negative looks like what CPU runs fill shared memory with."""
 Argument = np.ndarray | int | float
 
 
@@ -43,7 +44,7 @@ class OnDevice:
                 offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
                 at = cp.cuda.MemoryPointer(memory.data.mem, memory.data.ptr - memory.data.mem.ptr)
                 given[param.name] = cp.ndarray(
-                    value.shape, cp.float32, at + offset, strides=value.strides
+                    value.shape, value.dtype, at + offset, strides=value.strides
                 )
             elif param.kind == "scalar":
                 given[param.name] = value
@@ -51,8 +52,9 @@ class OnDevice:
             self.kernel(**given)
         for root, memory in memories:
             root[...] = cp.asnumpy(memory)
-            bits = root.view(np.uint32)
-            bits[bits == NEGATED_NAN] = NAN
+            if root.dtype == np.float32:
+                found = root.view(np.uint32)
+                found[found == NEGATED_NAN] = NAN
 
 
 def grid_of(interface: Interface, arguments: Mapping[str, Argument]) -> list[int]:
@@ -70,14 +72,14 @@ class Kept:
 
     def __init__(self, kernel: OnDevice | CompiledKernel, interface: Interface):
         self.kernel = kernel
-        self.written = next(p.name for p in interface.params if p.written)
-        self.memory = np.zeros(0, np.uint32)
+        self.written = next(p for p in interface.params if p.written)
+        self.memory = np.zeros(0, np.float32)
 
     def run(self, arguments: Mapping[str, Argument], **how: object) -> None:
         self.kernel.run(arguments, **how)
-        array = arguments[self.written]
+        array = arguments[self.written.name]
         assert isinstance(array, np.ndarray)
-        self.memory = np.ascontiguousarray(array).view(np.uint32).copy()
+        self.memory = np.array(array)
 
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, BATCH))
@@ -102,6 +104,6 @@ def check(emitted: Emitted, case: Case, device: Kept, host: Kept, replay: str) -
         complaint = caller.complaint(case, kernel)  # type: ignore[arg-type]
         assert complaint is None, f"{replay}, {case.text()}: {complaint}"
     if exact(emitted):
-        numbers = ~np.isnan(host.memory.view(np.float32))
-        assert (np.isnan(device.memory.view(np.float32)) == ~numbers).all(), replay
-        assert (device.memory[numbers] == host.memory[numbers]).all(), replay
+        numbers = ~is_nan(host.memory, host.written.dtype)
+        assert (is_nan(device.memory, host.written.dtype) == ~numbers).all(), replay
+        assert (bits(device.memory)[numbers] == bits(host.memory)[numbers]).all(), replay
