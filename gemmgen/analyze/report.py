@@ -195,8 +195,8 @@ def _loop(used: Resources) -> str:
         return f"not available: {used.unread}"
     return (
         f"{loop.count:,} {loop.arithmetic} and {loop.others:,} other instructions "
-        f"({loop.overhead:.0%}), {loop.code / 1024:.0f} KiB; {loop.reuse:.0%} of the {loop.arithmetic} mark an operand .reuse, "
-        f"{loop.operands:.0%} of the operands"
+        f"({loop.overhead:.0%}), {loop.code / 1024:.0f} KiB; {loop.reuse:.0%} of the "
+        f"{loop.arithmetic} mark an operand .reuse, {loop.operands:.0%} of the operands"
     )
 
 

@@ -80,6 +80,7 @@ class _Run:
     expected: Callable[[], Expected]
     rival: str  # the name of the cuBLAS call with the same storage orders and types
     dtype: DType
+    operands: tuple[Array, ...] = ()  # kept alive: cuBLAS's call has but their addresses
 
 
 def bench(
@@ -226,7 +227,8 @@ def _cublas(
     def wanted() -> Expected:
         return expected(interface, values, 1.0, 0.0, "normal")
 
-    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype)
+    operands = tuple(arrays.values())
+    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype, operands)
 
 
 def _row(
