@@ -13,6 +13,8 @@ from pathlib import Path
 import cupy as cp
 import numpy as np
 
+from gemmgen.formats import STORAGE, stored
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 
@@ -44,15 +46,18 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     rng = np.random.default_rng(m + n)
     values: dict[str, object] = {"M": m, "N": n, "K": k, "alpha": 1.0, "beta": 0.0}
+    types = {p.name: p.dtype for p in interface.params}
     for tensor, (rows, columns) in {"A": (m, k), "B": (k, n), "C": (m, n)}.items():
-        ld = -(-max(columns, 1) // 4) * 4
-        memory = cp.cuda.alloc(max(rows, 1) * ld * 4)  # exactly as large as the matrix
+        ld = -(-max(columns, 1) // 8) * 8
+        dtype = types[tensor]
+        # Exactly as large as the matrix.
+        memory = cp.cuda.alloc(max(rows, 1) * ld * BYTES[dtype])
         values[tensor], values["ld" + tensor.lower()] = memory.ptr, ld
         values["memory of " + tensor] = memory
         if tensor != "C":
             # From the host: initcheck follows copies, but only the kernels that it is told to.
-            array = cp.ndarray((rows, ld), cp.float32, memory)
-            array.set(rng.standard_normal((rows, ld), dtype=np.float32))
+            array = cp.ndarray((rows, ld), STORAGE[dtype], memory)
+            array.set(stored(rng.standard_normal((rows, ld)), dtype))
     values["bias"] = cp.asarray(np.ones(n, np.float32))
     arguments = tuple(
         (
