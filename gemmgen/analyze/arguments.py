@@ -14,10 +14,15 @@ Shape = tuple[int, ...]
 
 
 def arguments_of(
-    interface: Interface, problem: Problem, shape: Shape, *, beta: float = 0.0
+    interface: Interface,
+    problem: Problem,
+    shape: Shape,
+    *,
+    beta: float = 0.0,
+    dense: bool = False,
 ) -> dict[str, int | float]:
     """Dense tensors: each row begins behind the one before, or at the next allowed place, and so
-    does each matrix.
+    does each matrix; with ``dense`` behind the one before and nowhere else.
 
     ``alpha`` and further scalars are 1.  Raises ``UsageError`` for a shape that the kernel does not
     take.
@@ -31,7 +36,7 @@ def arguments_of(
             raise _unfit(shape, f"{problem.extent(letter)} == {name}")
     for param in interface.params:
         if param.kind == "tensor":
-            values |= _steps(interface, param, values)
+            values |= _steps(interface, param, values, dense)
     addresses = {p.name: 0 for p in interface.params if p.kind == "tensor"}
     broken = interface.violated({n: int(v) for n, v in values.items()} | addresses)
     if broken:
@@ -45,7 +50,9 @@ def _unfit(shape: Shape, required: str) -> UsageError:
     return UsageError(f"the kernel does not take the shape {size}: it requires {required}")
 
 
-def _steps(interface: Interface, param: Param, values: Mapping[str, int | float]) -> dict[str, int]:
+def _steps(
+    interface: Interface, param: Param, values: Mapping[str, int | float], dense: bool
+) -> dict[str, int]:
     """A tensor's leading dimension and strides, the innermost letter's first; one that is an extent
     is there, and what lies between its rows goes behind the matrix."""
     sizes = [int(values[interface.extent(letter)]) for letter in param.indices]
@@ -56,7 +63,9 @@ def _steps(interface: Interface, param: Param, values: Mapping[str, int | float]
     for name, size in reversed(outer):
         assert name is not None
         step = (
-            int(values[name]) if name in interface.extent_names() else _next(interface, name, span)
+            int(values[name])
+            if name in interface.extent_names()
+            else span if dense else _next(interface, name, span)
         )
         found[name] = step
         span = step * size

@@ -155,7 +155,7 @@ def _multiply_adds(kernel: Kernel, values: Values, blocks: int) -> int:
     pipeline = pipeline_of(kernel.program.main)
     if pipeline is not None:
         terms = -(-terms // pipeline.step) * pipeline.step
-    return blocks * prod(size for _, size in interface.tiles) * terms
+    return blocks // interface.parts * prod(size for _, size in interface.tiles) * terms
 
 
 def _all(body: tuple[Node, ...]) -> Iterator[Node]:
@@ -234,6 +234,9 @@ def _through_l2(kernel: Kernel, launch: Launch, shape: Shape) -> int:
     found = sum(
         SECTOR * total(launch, (problem.c.name,), write=write).sectors for write in (False, True)
     )
+    for param in kernel.lowered.interface.scratch:
+        both = (total(launch, (param.name,), write=write) for write in (False, True))
+        found += SECTOR * sum(counts.sectors for counts in both)
     for operand, other in ((problem.a, problem.n), (problem.b, problem.m)):
         if main.has(f"{operand.name}_shared"):
             found += SECTOR * total(launch, (operand.name,), write=False).sectors

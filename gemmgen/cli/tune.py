@@ -16,6 +16,7 @@ import click
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
+from gemmgen.cli.shapes import HELP, METAVAR, Shape, Written, resolve_all, shape
 from gemmgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ INTERRUPTED = 130
 @click.option(
     "--shape",
     "shapes",
-    type=options.shape,
-    metavar="MxNxK",
+    type=shape,
+    metavar=METAVAR,
     multiple=True,
     required=True,
-    help="Rows x columns x terms; of several the mean counts.",
+    help=f"{HELP}; of several the mean counts.",
 )
 @click.option(
     "--seconds", type=click.FloatRange(min=5), default=300, help="In all; 300 by default."
@@ -60,7 +61,7 @@ INTERRUPTED = 130
 @options.as_json
 def command(
     file: str,
-    shapes: Sequence[options.Shape],
+    shapes: Sequence[Written],
     seconds: float,
     jobs: int | None,
     seed: int,
@@ -86,7 +87,7 @@ def command(
 
     _check_files(file, output, trials, resume)
     space = Space(read_schedule(file), tuple(settings), arch)
-    wanted = tuple(dict.fromkeys(shapes))
+    wanted = tuple(dict.fromkeys(resolve_all(shapes, space.gemm)))
     with Workers(jobs or os.cpu_count() or 1) as workers:
         census = _census(space, wanted, workers)
         if listed:
@@ -110,7 +111,7 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
         raise UsageError("--resume goes on from a file of trials: name it with --trials")
 
 
-def _census(space: Space, shapes: Sequence[options.Shape], workers: Workers) -> Census:
+def _census(space: Space, shapes: Sequence[Shape], workers: Workers) -> Census:
     """The legal points, counted on standard error."""
     from gemmgen.cli.progress import progress
     from gemmgen.tune.legal import CHUNK, census
@@ -131,9 +132,7 @@ def _counted(found: Census) -> str:
     return f"{found.points:,} points: {len(found.legal):,} legal schedules, {refused:,} refused"
 
 
-def _show(
-    space: Space, census: Census, shapes: Sequence[options.Shape], gpu: str, as_json: bool
-) -> None:
+def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_json: bool) -> None:
     from gemmgen.cli.sections import plain
     from gemmgen.tune import listing
 

@@ -80,6 +80,7 @@ class _Run:
     expected: Callable[[], Expected]
     rival: str  # the name of the cuBLAS call with the same storage orders and types
     dtype: DType
+    operands: tuple[Array, ...] = ()  # kept alive: cuBLAS's call has but their addresses
 
 
 def bench(
@@ -177,16 +178,15 @@ def _values(
     return {name: shared[key] for name, key in keys.items()}
 
 
-def _stored(interface: Interface, values: Mapping[str, Array]) -> dict[str, Array]:
+def as_stored(interface: Interface, values: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors as kernels take them."""
-    types = {param.name: param.dtype for param in tensors(interface)}
-    return {name: elements(array, types[name]) for name, array in values.items()}
+    return {p.name: elements(values[p.name], p.dtype) for p in tensors(interface)}
 
 
 def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
     interface = entry.kernel.interface
     product = contraction(interface)
-    stored = _stored(interface, values)
+    stored = as_stored(interface, values)
     output = stored[product.c.name]
     numbers = {param.name: OTHER_SCALAR for param in scalars(interface)}
     numbers.update({name: v for name, v in (("alpha", 1.0), ("beta", 0.0)) if name in numbers})
@@ -194,19 +194,24 @@ def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
     launch = entry.kernel.prepare(**arguments)
 
     def wanted() -> Expected:
-        return _wanted(entry, values, numbers)
+        return wanted_of(interface, entry.reference, values, numbers)
 
     return _Run(launch, output, wanted, rival, product.c.dtype)
 
 
-def _wanted(entry: Entry, values: dict[str, Array], numbers: dict[str, float]) -> Expected:
-    interface = entry.kernel.interface
-    if entry.reference is None:
+def wanted_of(
+    interface: Interface,
+    reference: Reference | None,
+    values: Mapping[str, Array],
+    numbers: Mapping[str, float],
+) -> Expected:
+    """What a kernel should give for normal numbers, with alpha 1 and beta 0."""
+    if reference is None:
         return expected(interface, values, 1.0, 0.0, "normal")
     given: dict[str, np.ndarray | float] = {
         name: value.astype("float64").get() for name, value in values.items()
     }
-    want = cupy().asarray(entry.reference({**given, **numbers})).astype("float64")
+    want = cupy().asarray(reference({**given, **numbers})).astype("float64")
     size = product_of(interface, values, absolute=True) + abs(want)
     bound = size * (16 * UNIT[accumulator(interface)])
     return Expected(want, bound + storing(want, interface))
@@ -216,13 +221,14 @@ def _cublas(
     interface: Interface, values: dict[str, Array], shape: Mapping[str, int], name: str
 ) -> _Run:
     product = contraction(interface)
-    arrays = _stored(interface, values)
+    arrays = as_stored(interface, values)
     launch = run_cublas(interface, arrays, Case(tuple(shape.items())))
 
     def wanted() -> Expected:
         return expected(interface, values, 1.0, 0.0, "normal")
 
-    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype)
+    operands = tuple(arrays.values())
+    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype, operands)
 
 
 def _row(

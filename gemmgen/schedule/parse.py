@@ -83,6 +83,7 @@ class Unsettled:
         self.source = source.cleaned()
         self.sets = choices(self.source)
         self._contents = read_contents(self.source, SPEC_OF, Mistakes(self.source))
+        self.gemm = _Checker(self.source, self._contents, Mistakes(self.source)).scope.gemm
 
     def settled(self, settings: Settings) -> Schedule:
         """As ``parse_schedule``; raises ``ScheduleError`` alike."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from gemmgen.interface import Interface
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import contraction, copies, pipeline_of
 from gemmgen.ir.nodes import Copy, Kernel, Program, Space
 from gemmgen.target import OVERHEAD, WARP
+
+BANK = 4
+"""Bytes of a bank of shared memory, and of a register."""
 
 
 @dataclass(frozen=True)
@@ -17,17 +21,19 @@ class Operand:
 
     ``tile``: elements of a step's tile in shared memory, 0 without one.  ``load`` and ``read`` are
     elements an access moves, from global and from shared memory; ``store`` those into shared
-    memory.  ``micro``: elements of a thread's fragment.  ``lanes``: threads of a warp that read
-    different fragments.  ``ways``: how many of a warp's stores, at the most, fall into one bank.
+    memory.  ``micro``: elements of a thread's fragment, or its share of a warp's.  ``lanes``:
+    threads of a warp that read different fragments.  ``ways``: how many of a warp's stores, at the
+    most, fall into one bank.  ``bytes`` are an element's.
     """
 
     tile: int
     load: int
     store: int
     read: int
-    micro: int
+    micro: float
     lanes: int
     ways: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,9 @@ class Facts:
 
     ``registers``: a thread's arrays and ``OVERHEAD``; what the compiler needs is near it.
     ``stages``: copies of the shared tiles, 1 where a step waits for its own.  ``ahead``: fragments
-    are read a step early.  ``reuse``: consecutive multiply-adds share operands.
+    are read a step early.  ``reuse``: consecutive multiply-adds share operands.  ``micro``:
+    multiply-adds of a thread for one k.  ``parts`` blocks share a tile.  ``blocks``: as many are
+    asked to fit on a multiprocessor, 0 where nothing is said.  ``element``: C's bytes.
     """
 
     tile: tuple[int, int, int]
@@ -50,11 +58,12 @@ class Facts:
     asynchronous: bool
     reuse: bool
     raster: int
-
-    @property
-    def micro(self) -> int:
-        """Multiply-adds of a thread for one k."""
-        return self.a.micro * self.b.micro
+    micro: float
+    tensor: bool
+    double: bool
+    parts: int
+    blocks: int
+    element: int
 
 
 def facts_of(program: Program, interface: Interface) -> Facts:
@@ -77,18 +86,32 @@ def facts_of(program: Program, interface: Interface) -> Facts:
         asynchronous=any(copy.mode != "registers" for copy in moves),
         reuse=contraction(kernel).order != "rows",
         raster=kernel.work.raster,
+        micro=prod(axis.registers for axis in kernel.spread.axes) / kernel.spread.group,
+        tensor=contraction(kernel).atom != "fma",
+        double=kernel.buffer("acc").dtype == "f64",
+        parts=kernel.work.parts,
+        blocks=kernel.bounds.blocks,
+        element=BYTES[kernel.buffer(problem.c.name).dtype],
     )
 
 
 def _registers(kernel: Kernel) -> int:
     """A thread's sums, fragments, and the pieces that wait between a load and a late store."""
     arrays = [b for b in kernel.buffers if b.space is Space.REGISTER and b.spread is not None]
-    total = sum(b.layout.stages * b.spread.registers for b in arrays if b.spread is not None)
+    total = OVERHEAD
+    for array in arrays:
+        if array.spread is not None:
+            total += _words(array.layout.stages * array.spread.registers, array.dtype)
     for copy in copies(kernel):
         tile = kernel.buffer(copy.dst)
         if tile.space is Space.SHARED and tile.layout.stages > 1 and copy.mode == "registers":
-            total += -(-_elements(kernel, copy.dst) // kernel.spread.threads)
-    return total + OVERHEAD
+            waiting = -(-_elements(kernel, copy.dst) // kernel.spread.threads)
+            total += _words(waiting, tile.dtype)
+    return total
+
+
+def _words(elements: int, dtype: DType) -> int:
+    return -(-elements * BYTES[dtype] // BANK)
 
 
 def _elements(kernel: Kernel, name: str) -> int:
@@ -110,8 +133,9 @@ def _operand(program: Program, tensor: str, letter: str) -> Operand:
         load=load,
         store=load if straight else 1,
         read=fetch.width if fetch else 1,
-        micro=axis.registers,
+        micro=axis.registers / kernel.spread.group,
         lanes=min(axis.lanes, WARP),
+        bytes=BYTES[kernel.buffer(tensor).dtype],
         ways=1 if straight or fill is None or not staged else _ways(kernel, fill),
     )
 
@@ -127,8 +151,10 @@ def _ways(kernel: Kernel, fill: Copy) -> int:
     shared memory begin in banks that are ``width * row`` words apart, modulo 32.
     """
     tile = kernel.buffer(fill.dst)
+    if tile.layout.swizzle is not None:
+        return 1
     run = tile.extent(_last(kernel, fill.src))
-    row = tile.extent(tile.layout.order[-1]) + tile.layout.pad
+    row = (tile.extent(tile.layout.order[-1]) + tile.layout.pad) * BYTES[tile.dtype] // BANK
     down = min(WARP, max(1, run // fill.width))
     banks = WARP // gcd(fill.width * row, WARP)
     return max(1, down // banks)

@@ -8,37 +8,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-import numpy as np
-
+from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import GPUS, Gpu
 from gemmgen.errors import CallError, CannotCheck
 from gemmgen.gpu import device
 from gemmgen.gpu.arguments import scalars
-from gemmgen.gpu.compare import (
-    EPS,
-    Contraction,
-    Expected,
-    contraction,
-    expected,
-    inputs,
-    product_of,
-)
+from gemmgen.gpu.bench import as_stored, wanted_of
+from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
 from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
-from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, run_cublas, verify
+from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas, verify
 from gemmgen.interface import Interface
 from gemmgen.ir.build import problem_of
 from gemmgen.pipeline import compile_source
-from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
 from gemmgen.tune.lab import SAMPLE, Candidate, Finding, Here, Reading, Screen
 from gemmgen.verify.epilogue import is_exact
 from gemmgen.verify.gpu import cases_of, reference_of
-from gemmgen.verify.outcome import Subject
+from gemmgen.verify.outcome import Subject, spelled
 from gemmgen.verify.shapes import fit
-
-Shape = tuple[int, int, int]
 
 CUBLAS = "cuBLAS"
 RAGGED = (127, 131, 257)
@@ -68,7 +59,7 @@ class GpuLab:
             gpu_here(here),
         )
         self._shapes = tuple(shapes)
-        reference, names = reference_of(emitted), tuple(map(extent, roles(emitted.schedule.gemm)))
+        reference, names = reference_of(emitted), tuple(extents(emitted.schedule.gemm).values())
         self._problems = [
             _Problem(emitted.interface, dict(zip(names, shape, strict=True)), reference)
             for shape in shapes
@@ -165,7 +156,7 @@ class _Problem:
 
     @property
     def name(self) -> str:
-        return "x".join(map(str, self.extents.values()))
+        return spelled(tuple(self.extents.values()))
 
     @cached_property
     def product(self) -> Contraction:
@@ -173,12 +164,17 @@ class _Problem:
 
     @cached_property
     def values(self) -> dict[str, Array]:
+        """The inputs as numbers."""
         return inputs(self.interface, self.extents, "normal")
 
     @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """The same as kernels take them; every candidate's result goes where C is."""
+        return as_stored(self.interface, self.values)
+
+    @property
     def output(self) -> Array:
-        """Where every candidate's result goes, one after another."""
-        return self.values[self.product.c.name].copy()
+        return self.arrays[self.product.c.name]
 
     @cached_property
     def numbers(self) -> dict[str, float]:
@@ -187,39 +183,28 @@ class _Problem:
 
     @cached_property
     def expected(self) -> Expected:
-        """The project's bound: 16 eps (|A| |B| + |result|), from float64."""
-        if self.reference is None:
-            return expected(self.interface, self.values, 1.0, 0.0, "normal")
-        given: dict[str, np.ndarray | float] = {
-            name: value.astype("float64").get() for name, value in self.values.items()
-        }
-        want = cupy().asarray(self.reference({**given, **self.numbers})).astype("float64")
-        size = product_of(self.interface, self.values, absolute=True) + abs(want)
-        return Expected(want, size * (16 * EPS))
+        return wanted_of(self.interface, self.reference, self.values, self.numbers)
 
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
-        """Its call for the same matrices; checked too, for it is what we are compared with."""
-        product = self.product
-        if any(len(p.indices) != 2 for p in (product.a, product.b, product.c)):
+        """Its call for the same matrices, with a result of its own."""
+        if not is_plain(self.interface):
             return None
-        output = self.output.copy()
-        arrays = {**self.values, product.c.name: output}
+        arrays = {**self.arrays, self.product.c.name: self.output.copy()}
         return run_cublas(self.interface, arrays, Case(tuple(self.extents.items())))
 
     def launch(self, kernel: Kernel) -> Callable[[], None]:
-        arguments: dict[str, object] = {**self.values, self.product.c.name: self.output}
-        return kernel.prepare(**arguments, **self.numbers)
+        return kernel.prepare(**self.arrays, **self.numbers)
 
     def complaint(self, kernel: Kernel) -> str | None:
         """What is wrong with the result of one launch on a poisoned output, if anything is."""
         launch, param = self.launch(kernel), self.product.c
         if not param.read or self.numbers.get("beta") == 0:
-            self.output.fill(float("nan"))
+            self.output.fill(nan(param.dtype))
         else:
-            self.output[...] = self.values[param.name]
+            self.output[...] = elements(self.values[param.name], param.dtype)
         launch()
-        return self.expected.difference(self.output)
+        return self.expected.difference(self.output, param.dtype)
 
     def warm_up(self, kernel: Kernel, seconds: float) -> None:
         run = self.cublas or self.launch(kernel)

@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
-from gemmgen.errors import ScheduleError
-from gemmgen.interface import Aligned, Interface
+from gemmgen.analyze.arguments import Shape, arguments_of
+from gemmgen.errors import ScheduleError, UsageError
 from gemmgen.limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
-from gemmgen.schedule.roles import extent, roles
 from gemmgen.schedule.text import format_schedule
 from gemmgen.tune.facts import Facts, facts_of
 from gemmgen.tune.space import Settings, Space
-
-Shape = tuple[int, int, int]
 
 CHUNK = 128
 """Points that a process takes at a time."""
@@ -78,13 +75,10 @@ def judge(space: Space, number: int, shapes: Sequence[Shape]) -> Found:
         program = rewrite(schedule)[-1].program
         kernel = make_concrete(program).kernels[0]
         check_limits(schedule, program, kernel)
-    except ScheduleError as error:
-        return error.message
-    names = tuple(map(extent, roles(schedule.gemm)))
-    for shape in shapes:
-        broken = _broken(kernel.interface, dict(zip(names, shape, strict=True)))
-        if broken:
-            return f"{'x'.join(map(str, shape))} is no shape for it: it requires {broken}"
+        for shape in shapes:
+            arguments_of(kernel.interface, program.problem, shape, dense=True)
+    except (ScheduleError, UsageError) as error:
+        return error.message if isinstance(error, ScheduleError) else str(error)
     text = format_schedule(schedule)
     return Legal(number, space.settings(number), text, facts_of(program, kernel.interface))
 
@@ -108,13 +102,3 @@ def _chunks(
     ]
     for future in running:
         yield future.result()
-
-
-def _broken(interface: Interface, extents: dict[str, int]) -> str:
-    """What the kernel asks of dense matrices and does not get: wide rows of odd length, say."""
-    indices = {p.name: p.indices for p in interface.params if p.kind == "tensor"}
-    values = dict(extents)
-    for tensor, name in interface.pitch:
-        values.setdefault(name, extents[interface.extent(indices[tensor][-1])])
-    asked = [r for r in interface.requirements if not isinstance(r, Aligned)]
-    return ", ".join(r.text() for r in asked if not r.holds(values))

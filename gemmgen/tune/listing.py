@@ -11,6 +11,7 @@ from gemmgen.tune.legal import Census, Legal, Shape
 from gemmgen.tune.model import estimate, ffma_share, intensity, residents, waves
 from gemmgen.tune.space import Space
 from gemmgen.tune.tuner import rank
+from gemmgen.verify.outcome import spelled
 
 REASONS = 20
 """Reasons for refusals that are listed, the commonest first."""
@@ -88,4 +89,4 @@ def _rate(point: Legal, shape: Shape, gpu: Gpu) -> float:
 
 
 def _told(shape: Shape) -> str:
-    return "x".join(map(str, shape)) if len(set(shape)) > 1 else str(shape[0])
+    return spelled(shape) if len(set(shape)) > 1 else str(shape[0])

@@ -7,13 +7,12 @@ its measured ladder: others differ, and their order hardly does.
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 
+from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.target import MAX_REGISTERS, WARP
 from gemmgen.tune.facts import Facts, Operand
-
-Shape = tuple[int, int, int]
 
 BARRIER, MEMORY, SHARED = 40.0, 700.0, 30.0
 """Clocks: of a barrier, until an element of global memory arrives, of shared memory."""
@@ -31,31 +30,40 @@ save; how much slower where so much is missing (``MISSING``) that arrays end up 
 MISSING = 0.5
 ALONE = 0.3
 """Of a scheduler's slots, what one warp leaves empty: instructions wait for each other."""
-ELEMENT = 4
+TENSOR = 10.0
+"""Multiply-adds of tensor cores for one of a thread's, by ``mma.sync``."""
+PART, WIDE = 4, 32
+"""Bytes of a sum in a workspace; bytes that a multiprocessor stores in a clock."""
 
 
 def estimate(facts: Facts, shape: Shape, gpu: Gpu) -> float:
-    """Seconds of one launch at ``shape`` (rows, columns, terms) on ``gpu``."""
-    m, n, k = shape
+    """Seconds of one launch at ``shape`` (rows, columns, terms, batches) on ``gpu``."""
+    m, n, k, *batches = shape
     rows, columns, step = facts.tile
-    blocks = -(-m // rows) * -(-n // columns)
+    blocks = block_count(facts, shape)
     resident = residents(facts, gpu)
     if not resident:
         return float("inf")
-    steps = -(-k // step)
+    steps = ceil(ceil(k / step) / facts.parts)
     share = min(resident, -(-blocks // gpu.sms))
     rounds = -(-blocks // (gpu.sms * share))
     clocks = rounds * (steps * _step(facts, share, gpu) + _ends(facts, share)) * _spilled(facts)
-    compulsory = ELEMENT * (m * k + k * n + m * n) / gpu.memory
-    through = ELEMENT * prod(shape) * (1 / rows + 1 / columns) / (gpu.l2 or 4 * gpu.memory)
+    a, b = facts.a.bytes, facts.b.bytes
+    compulsory = (a * m * k + b * k * n + facts.element * m * n) * prod(batches) / gpu.memory
+    through = prod(shape) * (b / rows + a / columns) / (gpu.l2 or 4 * gpu.memory)
     through *= 1.0 if facts.raster > 1 else 1.1
     return max(clocks / gpu.clock, compulsory, through) + LAUNCH
 
 
 def waves(facts: Facts, shape: Shape, gpu: Gpu) -> float:
     """Blocks by the places for them on the whole GPU."""
-    blocks = -(-shape[0] // facts.tile[0]) * -(-shape[1] // facts.tile[1])
-    return blocks / (gpu.sms * max(1, residents(facts, gpu)))
+    return block_count(facts, shape) / (gpu.sms * max(1, residents(facts, gpu)))
+
+
+def block_count(facts: Facts, shape: Shape) -> int:
+    """Blocks of a launch."""
+    rows, columns, _ = facts.tile
+    return ceil(shape[0] / rows) * ceil(shape[1] / columns) * facts.parts * prod(shape[3:])
 
 
 def residents(facts: Facts, gpu: Gpu) -> int:
@@ -68,8 +76,8 @@ def residents(facts: Facts, gpu: Gpu) -> int:
 
 
 def allowance(facts: Facts) -> int:
-    """Registers that a thread may have where a block is alone; more of them are spilled."""
-    return min(MAX_REGISTERS, REGISTERS // facts.threads)
+    """Registers that a thread may have; more of them are spilled."""
+    return min(MAX_REGISTERS, REGISTERS // (facts.threads * max(1, facts.blocks)))
 
 
 def ffma_share(facts: Facts) -> float:
@@ -105,11 +113,16 @@ def _step(facts: Facts, share: int, gpu: Gpu) -> float:
     warps = share * facts.threads / WARP
     each = max(1.0, warps / SCHEDULERS)  # a warp stays with its scheduler
     filled = _filled(warps / SCHEDULERS)
-    fmas = step * facts.micro * each * max(1.0, SCHEDULERS * WARP / gpu.lanes)
+    fmas = step * facts.micro * each * max(1.0, SCHEDULERS * WARP / _lanes(facts, gpu))
     fmas *= 1.0 if facts.reuse else 1.0 + BANKS
+    fmas /= TENSOR if facts.tensor else 1.0
     port = warps * sum(_port(x, facts) for x in (facts.a, facts.b))
     busy = max((fmas + _overhead(facts) * each) / filled, port)
     return busy + _waits(facts, busy, share, each)
+
+
+def _lanes(facts: Facts, gpu: Gpu) -> int:
+    return gpu.double_lanes if facts.double else gpu.lanes
 
 
 def _filled(warps: float) -> float:
@@ -129,7 +142,7 @@ def _port(x: Operand, facts: Facts) -> float:
     if not x.tile:
         return facts.tile[2] * x.micro * 2.0
     reads = facts.tile[2] * x.micro / x.read
-    clocks = 1.0 if x.read < 4 else 2.0 if x.lanes <= 8 else 4.0
+    clocks = 1.0 if x.read * x.bytes < 16 else 2.0 if x.lanes <= 8 else 4.0
     return reads * clocks + x.tile / facts.threads / x.store * max(x.ways, x.store)
 
 
@@ -144,6 +157,7 @@ def _waits(facts: Facts, busy: float, share: int, each: float) -> float:
 
 
 def _ends(facts: Facts, share: int) -> float:
-    """Clocks of a block's first load and its stores."""
-    elements = facts.tile[0] * facts.tile[1] * share
-    return 2 * MEMORY + elements * ELEMENT / 32
+    """Clocks of a block's first load and its stores; of the parts of a tile that it adds."""
+    tile = facts.tile[0] * facts.tile[1] * share
+    parts = tile * PART * (1 + facts.parts) / WIDE if facts.parts > 1 else 0.0
+    return 2 * MEMORY + tile * facts.element / WIDE + parts

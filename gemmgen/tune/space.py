@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gemmgen.errors import UsageError
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.parse import Unsettled
 from gemmgen.source import Source
 
@@ -48,6 +48,11 @@ class Space:
     @cached_property
     def _unsettled(self) -> Unsettled:
         return Unsettled(self.source)
+
+    @property
+    def gemm(self) -> Gemm:
+        """What is computed, which no set changes."""
+        return self._unsettled.gemm
 
     @cached_property
     def sets(self) -> dict[str, tuple[Value, ...]]:

@@ -9,6 +9,7 @@ from gemmgen.analyze.report import Section
 from gemmgen.tune.lab import Reading
 from gemmgen.tune.trial import Trial
 from gemmgen.tune.tuner import Tuned
+from gemmgen.verify.outcome import spelled
 
 WIDTH = 100
 
@@ -30,7 +31,7 @@ def schedule_text(tuned: Tuned) -> str:
 def _speeds(tuned: Tuned, reading: Reading) -> Iterator[str]:
     for at, shape in enumerate(tuned.task.shapes):
         ms = reading.ms[at]
-        found = f"{'x'.join(map(str, shape))}: {ms:.4g} ms, {2 * math.prod(shape) / ms / 1e9:.1f} "
+        found = f"{spelled(shape)}: {ms:.4g} ms, {2 * math.prod(shape) / ms / 1e9:.1f} "
         found += "TFLOP/s"
         if reading.share is not None:
             found += f", {reading.share[at]:.1%} of cuBLAS"
@@ -40,7 +41,7 @@ def _speeds(tuned: Tuned, reading: Reading) -> Iterator[str]:
 def section(tuned: Tuned) -> Section:
     """The finalists, fastest first, and how many points came to what."""
     keys = [key for key, values in tuned.task.space.sets.items() if len(values) > 1]
-    shapes = ["x".join(map(str, shape)) for shape in tuned.task.shapes]
+    shapes = [spelled(shape) for shape in tuned.task.shapes]
     compared = any(reading.share is not None for reading in tuned.finals.readings)
     header = (*(f"ms, {shape}" for shape in shapes),)
     if compared:

@@ -43,8 +43,7 @@ def sides(variant: Variant, a: F32, b: F32) -> tuple[Stored, Stored]:
 def on_cpu(variant: Variant, a: F32, b: F32) -> F32:
     left, right = sides(variant, a, b)
     out = np.zeros((16, 16), np.float32)
-    k = a.shape[1]
-    numbers = {"K": k, "M": 16, "N": 16, "lda": k, "ldb": k, "ldc": 16}
+    numbers = {"K": a.shape[1], "M": 16, "N": 16, "ldc": 16}
     kernel = compile_kernel(variant.text(), interface(variant.dtype))
     kernel.run({**numbers, "A": left, "B": right, "C": out})
     return out
@@ -54,9 +53,8 @@ def on_gpu(variant: Variant, a: F32, b: F32) -> F32:
     left, right = (cp.asarray(side) for side in sides(variant, a, b))
     out = cp.zeros((16, 16), "float32")
     module = cp.RawModule(code=with_functions(variant.text()), options=("--std=c++17",))
-    k, side = np.int32(a.shape[1]), np.int32(16)
-    arguments = (k, side, side, left, k, right, k, out, side)
-    module.get_function("wmma")((1,), (32,), arguments)
+    numbers = (np.int32(a.shape[1]), np.int32(16), np.int32(16))
+    module.get_function("wmma")((1,), (32,), (*numbers, left, right, out, np.int32(16)))
     return out.get()
 
 

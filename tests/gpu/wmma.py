@@ -11,15 +11,16 @@ from gemmgen.sim.toolchain import BEGIN, END
 
 
 def interface(dtype: DType) -> Interface:
-    """M = N = 16; A by rows and B by columns."""
+    """M = N = 16; A and B have their rows and columns one behind another, K elements apart."""
     params = (
         *(Param(extent, "extent") for extent in "KMN"),
-        *(Param("A", "tensor", ("m", "k"), dtype=dtype), Param("lda", "ld")),
-        *(Param("B", "tensor", ("n", "k"), dtype=dtype), Param("ldb", "ld")),
-        *(Param("C", "tensor", ("m", "n"), written=True), Param("ldc", "ld")),
+        Param("A", "tensor", ("m", "k"), dtype=dtype),
+        Param("B", "tensor", ("n", "k"), dtype=dtype),
+        Param("C", "tensor", ("m", "n"), written=True),
+        Param("ldc", "ld"),
     )
-    pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))
-    return Interface("wmma", params, (32, 1), (), (), 0, 0, pitch)
+    pitches = (("A", "K"), ("B", "K"), ("C", "ldc"))
+    return Interface("wmma", params, (32, 1), (), (), 0, 0, pitches)
 
 
 DEPTH, PITCH = 64, 24
@@ -52,16 +53,15 @@ class Variant:
 constexpr int DEPTH = {DEPTH}, PITCH = {PITCH};
 
 extern "C" __global__ void __launch_bounds__(32)
-    wmma(int K, int M, int N, const unsigned short *A, int lda, const unsigned short *B, int ldb,
-         float *C, int ldc)
+    wmma(int K, int M, int N, const unsigned short *A, const unsigned short *B, float *C, int ldc)
 {{
     __shared__ alignas(32) unsigned short A_shared[{a_lines}];
     __shared__ alignas(32) unsigned short B_shared[{b_lines}];
     __shared__ alignas(32) float sums[16 * 20];
     const int lane = threadIdx.x;
     for (int i = lane; i < 16 * K; i += 32) {{
-        {a_line} = A[i / K * lda + i % K];
-        {b_line} = B[i / K * ldb + i % K];
+        {a_line} = A[i];
+        {b_line} = B[i];
     }}
     __syncthreads();
     unsigned A_frag[{count}], B_frag[{count}];

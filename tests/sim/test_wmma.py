@@ -28,8 +28,7 @@ def run(variant: Variant, a: F32, b: F32, c: F32, order: str = "ascending", text
     kernel = compile_kernel(text or variant.text(), interface(variant.dtype), checked=True)
     out = c.copy()
     sides = {"A": stored(a, variant.dtype), "B": stored(b.T.copy(), variant.dtype)}
-    k = a.shape[1]
-    numbers = {"K": k, "M": 16, "N": 16, "lda": k, "ldb": k, "ldc": 16}
+    numbers = {"K": a.shape[1], "M": 16, "N": 16, "ldc": 16}
     kernel.run({**sides, **numbers, "C": out}, order=order, seed=5)
     return out
 
