@@ -49,6 +49,8 @@ def emitted(name: str, order: str = "NN") -> Emitted:
     return compile_source(Source(turned, name))
 
 
+BY_BITS = [name for name in NAMES if name != "tensor_core"]
+"""Tensor cores sum in an order of their own."""
 EVERY = [(name, "NN") for name in NAMES] + [
     (name, order) for name in ORDERED for order in ORDERS if order != "NN"
 ]
@@ -72,7 +74,7 @@ def test_is_right_at_large_sizes(name: str) -> None:
         assert outcome.status == "passed", outcome
 
 
-@pytest.mark.parametrize(("name", "order"), EVERY)
+@pytest.mark.parametrize(("name", "order"), [pair for pair in EVERY if pair[0] in BY_BITS])
 def test_gives_the_bits_of_the_cpu_run(name: str, order: str) -> None:
     kernel = emitted(name, order)
     sides = Sides(kernel)
