@@ -38,6 +38,9 @@ def test_emit_takes_less_than_0_3_s():
         ["example"],
         ["verify", "--help"],
         ["ladder", "--help"],
+        ["suggest", "--shape", "1024"],
+        ["tune", "--help"],
+        ["tune", "examples/spaces/f32.sched", "--shape", "64", "--set", "tile.m=64", "--list"],
     ],
     ids=" ".join,
 )
