@@ -9,6 +9,7 @@ from gemmgen.schedule.words import close
 from gemmgen.source import shown
 
 SUFFIX = ".sched"
+PAGE = ".py"
 
 PERCENTAGES = {
     "naive": 10,
@@ -49,20 +50,29 @@ def names() -> tuple[str, ...]:
     return (*climbing, *(name for name in found if name not in climbing))
 
 
+def pages() -> tuple[str, ...]:
+    """The programs that use examples, by name: ``uses/attention.py``."""
+    root = folder()
+    return tuple(sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{PAGE}")))
+
+
 def path_of(name: str) -> Path:
     """The file of example ``name``; raises ``UsageError`` with the nearest where there is none."""
-    known, wanted = names(), name.removesuffix(SUFFIX)
+    known, wanted = (*names(), *pages()), name.removesuffix(SUFFIX)
     if wanted not in known:
         near = close(wanted, known)
         hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
         raise UsageError(f"there is no example {shown(name)}; {hint}")
-    return folder() / f"{wanted}{SUFFIX}"
+    return folder() / (wanted if wanted.endswith(PAGE) else f"{wanted}{SUFFIX}")
 
 
 def about(name: str) -> str:
-    """What an example says of itself: the first sentence of its first comment."""
+    """What an example says of itself: the first sentence of its first comment (docstring)."""
     words: list[str] = []
-    for line in path_of(name).read_text(encoding="utf-8").splitlines():
+    text = path_of(name).read_text(encoding="utf-8")
+    if name.endswith(PAGE):
+        return text.removeprefix('"""').splitlines()[0].removesuffix('"""').removesuffix(".")
+    for line in text.splitlines():
         if not line.startswith("#"):
             break
         words += line.removeprefix("#").split()

@@ -130,11 +130,11 @@ class Interface:
     ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent
     is bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over
     ``tiles`` and of the extents of ``batches``, times the ``parts`` that share a tile, at most
-    2^31 - 1.  ``ordered``: the parts are added in one order in every run.  ``dynamic_shared``
-    counts bytes passed at launch (0 when all shared memory is static).  ``pitch`` gives for each
-    matrix tensor the name of the parameter that is its leading dimension (an extent where the
-    schedule assumes it).  ``equal`` pairs an extent that is no parameter, since it is assumed equal
-    to another, with that other.
+    2^31 - 1.  Parts are added by ``groups``; ``ordered``: in one order in every run.
+    ``dynamic_shared`` counts bytes passed at launch (0 when all shared memory is static).
+    ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
+    (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
+    since it is assumed equal to another, with that other.
 
     ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
     ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.
@@ -150,6 +150,7 @@ class Interface:
     pitch: tuple[tuple[str, str], ...]
     equal: tuple[tuple[str, str], ...] = ()
     parts: int = 1
+    groups: int = 1
     ordered: bool = True
     batches: tuple[tuple[str, str], ...] = ()
     strides: tuple[tuple[str, str, str], ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jinja2 import Environment, StrictUndefined
 
-from gemmgen_docs import commands, documents, ladder, language, schedules
+from gemmgen_docs import commands, documents, ladder, language, schedules, uses
 
 FUNCTIONS = {
     "combinations": language.combinations,
@@ -13,6 +13,7 @@ FUNCTIONS = {
     "directives": language.directives,
     "documents": documents.tables,
     "epilogue_functions": language.epilogue_functions,
+    "helper": uses.helper,
     "ladder_table": ladder.table,
     "layers": language.layers,
     "output": commands.output,
@@ -22,6 +23,7 @@ FUNCTIONS = {
     "schedule": schedules.schedule,
     "statements": language.statements,
     "targets": language.targets,
+    "use": uses.use,
 }
 
 

@@ -9,7 +9,8 @@ tile and of the k tile; guards compare them with extents.
   same sectors and lines a request.  Shared addresses do not depend on the block.  So one block of
   each such class is walked and counts for all; a tile at a ragged edge is in a class of its own
   along that letter.  Of a tensor with batches the place where the block's matrix begins counts too,
-  modulo as many elements.
+  modulo as many elements.  Blocks that share a tile are of a class where their parts of k are as
+  long and begin alike, and where they do the same behind their sums.
 - The same holds for two trips of a loop that pass the same guards and lie a multiple of so many
   elements and of the number of shared stages apart: a *period*.  Guards are comparisons with a
   loop's variable, so each changes at most once; the first and the last trips are walked, and where
@@ -99,16 +100,34 @@ def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tupl
     """One block of each class, and how many blocks it stands for."""
     found: dict[tuple[int, ...], tuple[int, int]] = {}
     period = period_of(kernel)
-    for blocks, origins, matrices in origins_of(kernel, values):
+    for blocks, origins, matrices, ranges in origins_of(kernel, values):
         parts = [place % period for place in (*origins, *matrices)]
         for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
             parts.append((origin + size <= int(values[name])).astype(np.int64))
+        if ranges:
+            start, stop = ranges
+            parts += [start % period, np.maximum(stop - start, 0)]
+            parts.append(_behind(kernel, values, blocks))
         for at, count in _alike(parts):
             key = tuple(int(part[at]) for part in parts)
             block, before = found.get(key, (int(blocks[at]), 0))
             found[key] = (block, before + count)
     pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
+
+
+def _behind(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints) -> Ints:
+    """What each block does behind its own sums, as a number: it follows from its part's number
+    within a group, and the group's."""
+    interface = kernel.interface
+    part, size = blocks // _tiles(kernel, values), interface.parts // interface.groups
+    is_last = part == interface.parts - 1
+    return (part % size == size - 1) + 2 * is_last.astype(np.int64)
+
+
+def _tiles(kernel: LoweredKernel, values: Mapping[str, int | float]) -> int:
+    interface = kernel.interface
+    return interface.tile_count({name: int(values[name]) for name in interface.shaping()})
 
 
 def period_of(kernel: LoweredKernel) -> int:
@@ -134,7 +153,7 @@ def _total(
     abridged: bool,
 ) -> Launch:
     launch: Launch = {}
-    for blocks, weights in _chunks(*classes, kernel.threads):
+    for blocks, weights in _chunks(kernel, values, *classes):
         x, y = kernel.interface.block
         tally = Tally(Lanes(0, len(blocks), x, y), period_of(kernel))
         Walk(kernel, blocks, values, tally.see, tally.trips if abridged else every_trip).run()
@@ -143,10 +162,17 @@ def _total(
     return launch
 
 
-def _chunks(blocks: Ints, weights: Ints, threads: int) -> Iterator[tuple[Ints, Ints]]:
-    at_once = max(1, MOST_LANES // threads)
-    for at in range(0, len(blocks), at_once):
-        yield blocks[at : at + at_once], weights[at : at + at_once]
+def _chunks(
+    kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints, weights: Ints
+) -> Iterator[tuple[Ints, Ints]]:
+    """Blocks that are walked side by side: their loops have the same bounds."""
+    tiles = _tiles(kernel, values)
+    at_once = max(1, MOST_LANES // kernel.threads)
+    for part in np.unique(blocks // tiles):
+        own = np.flatnonzero(blocks // tiles == part)
+        for at in range(0, len(own), at_once):
+            some = own[at : at + at_once]
+            yield blocks[some], weights[some]
 
 
 class Tally:

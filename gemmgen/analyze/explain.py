@@ -23,7 +23,7 @@ from gemmgen.analyze.resources import (
 from gemmgen.analyze.roofline import Roofline, Work, matrix_bytes, roofline_of
 from gemmgen.errors import UsageError
 from gemmgen.ir.dtypes import ACCESS, HALVES
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete, rewrite
@@ -155,7 +155,7 @@ def _multiply_adds(kernel: Kernel, values: Values, blocks: int) -> int:
     pipeline = pipeline_of(kernel.program.main)
     if pipeline is not None:
         terms = -(-terms // pipeline.step) * pipeline.step
-    return blocks * prod(size for _, size in interface.tiles) * terms
+    return blocks // interface.parts * prod(size for _, size in interface.tiles) * terms
 
 
 def _all(body: tuple[Node, ...]) -> Iterator[Node]:
@@ -196,12 +196,15 @@ def _work(
         sum((c for s, c in launch.items() if s.space == "global"), Counts()),
         _conversions(kernel, launch),
         kernel.program.problem.accumulate,
+        contraction(kernel.program.main).atom,
     )
 
 
 def _conversions(kernel: Kernel, launch: Launch) -> int:
     """Elements of 16 bits that are read to be multiplied, each of which is converted."""
     problem, main, found = kernel.program.problem, kernel.program.main, 0
+    if contraction(main).atom != "fma":
+        return 0
     for operand in (problem.a, problem.b):
         if operand.dtype in HALVES:
             tile = f"{operand.name}_shared"
@@ -231,6 +234,9 @@ def _through_l2(kernel: Kernel, launch: Launch, shape: Shape) -> int:
     found = sum(
         SECTOR * total(launch, (problem.c.name,), write=write).sectors for write in (False, True)
     )
+    for param in kernel.lowered.interface.scratch:
+        both = (total(launch, (param.name,), write=write) for write in (False, True))
+        found += SECTOR * sum(counts.sectors for counts in both)
     for operand, other in ((problem.a, problem.n), (problem.b, problem.m)):
         if main.has(f"{operand.name}_shared"):
             found += SECTOR * total(launch, (operand.name,), write=False).sectors

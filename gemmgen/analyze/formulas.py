@@ -16,6 +16,7 @@ from gemmgen.analyze.count import Counts, Launch
 from gemmgen.ir import names
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
+from gemmgen.lower.context import WORKSPACE
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def formulas_of(program: Program, launch: Launch, shape: Shape) -> tuple[Formula
         counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
         sharing = [_sharing(program, name, shared=False) for name in tiles]
         found.append(_formula("shared reads", counted, mnk, products, sharing))
+    found += _parts(program, launch, shape)
     writes = total(launch, (problem.c.name,), write=True).elements
     elements = float(shape[0] * shape[1] * prod(shape[3:]))
     text = f"{_batches(problem)}{m}{n}"
@@ -69,6 +71,27 @@ def times(number: int, products: str) -> str:
 
 def _batches(problem: Problem) -> str:
     return "".join(f"{problem.extent(letter)}*" for letter in problem.batch)
+
+
+def _parts(program: Program, launch: Launch, shape: Shape) -> Iterable[Formula]:
+    """Of the sums that blocks hand over which share a tile: each part's, and each group's."""
+    work = program.main.work
+    if work.parts == 1:
+        return
+    problem = program.problem
+    results = "".join(problem.extent(letter) for letter in (problem.m, problem.n))
+    elements = float(shape[0] * shape[1] * prod(shape[3:]))
+    for write in (True, False):
+        more = 0 if work.groups == 1 else work.groups
+        many = work.parts
+        if work.reduce == "atomic":
+            many, more = (work.parts, 1) if write else (1, 0)  # zeros are put back
+        text = f"{_batches(problem)}{results}({many} + {more})"
+        if not more:
+            text = f"{_batches(problem)}{results} * {many}"
+        counted = total(launch, (WORKSPACE.name,), write=write).elements
+        name = f"workspace {'writes' if write else 'reads'}"
+        yield Formula(name, counted, text, elements * (many + more))
 
 
 def total(launch: Launch, buffers: Iterable[str], *, write: bool) -> Counts:

@@ -1,4 +1,5 @@
-"""Which tile of C each block computes: asked of the kernel's own first lines."""
+"""Which tile of C each block computes, and its range of k: asked of the kernel's own first
+lines."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ AT_ONCE = 1 << 18
 
 def origins_of(
     kernel: LoweredKernel, values: Mapping[str, int | float]
-) -> Iterator[tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]]:
-    """Numbers of blocks; for each of ``interface.tiles`` the first index of their tiles; and for
-    each tensor with batches the place where their matrix begins."""
+) -> Iterator[tuple[Ints, tuple[Ints, ...], tuple[Ints, ...], tuple[Ints, ...]]]:
+    """Numbers of blocks; for each of ``interface.tiles`` the first index of their tiles; for each
+    tensor with batches the place where their matrix begins; and where several share a tile, where
+    their parts of k start and stop."""
     interface = kernel.interface
     grid = interface.grid({name: int(values[name]) for name in interface.shaping()})
     for first in range(0, grid, AT_ONCE):
@@ -28,7 +30,7 @@ def origins_of(
 
 def _origins(
     kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints
-) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+) -> tuple[tuple[Ints, ...], tuple[Ints, ...], tuple[Ints, ...]]:
     scope = Scope()
     for name, value in {"blockIdx.x": blocks, "threadIdx.x": 0, "threadIdx.y": 0}.items():
         scope.bind(name, known(value, "int"))
@@ -51,9 +53,19 @@ def _origins(
         found[line.name] = compile_expression(line.value, scope).run(None)
         scope.bind(line.name, known(found[line.name], "int"))
         names = tuple(_origin_name(letter, found) for letter in letters)
-        if all(name in found for name in names):
-            return tuple(of_each(found[n]) for n in names), tuple(moved)
+        ranges = _range_names(kernel, found)
+        if all(name in found for name in (*names, *ranges)):
+            bounds = tuple(of_each(found[n]) for n in ranges)
+            return tuple(of_each(found[n]) for n in names), tuple(moved), bounds
     raise AssertionError(f"{kernel.interface.name} does not say which tile a block computes")
+
+
+def _range_names(kernel: LoweredKernel, found: Mapping[str, Value]) -> tuple[str, ...]:
+    """``start_k`` and ``stop_k``; () where a block has a tile for itself."""
+    if kernel.interface.parts == 1:
+        return ()
+    stems = ("start_", "stop_")
+    return tuple(next((name for name in found if name.startswith(s)), "") for s in stems)
 
 
 def _tiled(kernel: LoweredKernel) -> tuple[str, ...]:

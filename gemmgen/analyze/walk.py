@@ -14,6 +14,7 @@ from typing import cast
 
 import numpy as np
 
+from gemmgen.analyze.fragments import REGISTERS, places_of
 from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched, both_sides
 from gemmgen.analyze.trips import Trips, every_trip
 from gemmgen.interface import Param
@@ -33,29 +34,38 @@ from gemmgen.ir.closures import (
     where,
 )
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.evaluate import COMPARE, Ints, invert
+from gemmgen.ir.evaluate import COMPARE, Ints, Value, invert
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.expr import walk as parts_of
 from gemmgen.ir.lowered import (
     Advance,
     Assign,
+    AtomicAdd,
     Barrier,
     Block,
     Break,
     Commit,
     CopyAsync,
+    CountIn,
     Define,
     For,
+    FragmentArray,
     If,
     Leave,
+    LoadFragment,
     LoweredKernel,
     Move,
+    MultiplyFragments,
     Node,
     RegisterArray,
+    StoreFragment,
     Wait,
+    WarpBarrier,
 )
 from gemmgen.ir.machine import breaks
 from gemmgen.ir.memory import Index, Lanes, Mask
+from gemmgen.lower.split import LAST_OF_GROUP, PART
+from gemmgen.target import WARP
 
 Step = Callable[[Mask], None]
 
@@ -88,10 +98,11 @@ class Walk:
         """Where pointers that were moved point."""
         builtins = self.lanes.builtins()
         builtins["blockIdx.x"] = np.repeat(blocks, x * y) if len(blocks) > 1 else int(blocks[0])
+        self.parts = kernel.interface.parts
         for name, value in builtins.items():
             self.scope.bind(name, known(value, "int"))
         for param in kernel.interface.params:
-            if param.kind == "tensor":
+            if param.kind == "tensor" or param.is_scratch:
                 self.memories[param.name] = ("global", None, param.dtype)
             else:
                 self.scope.bind(param.name, _argument(param, values[param.name]))
@@ -173,7 +184,17 @@ class Walk:
                 return self.departure(compile_expression(condition, self.scope).run)
             case CopyAsync():
                 return self.copy_async(node)
-            case Barrier() | Commit() | Wait():
+            case CountIn():
+                return self.count_in(node)
+            case AtomicAdd(target):
+                return self.access(target, write=True, width=1)
+            case FragmentArray():
+                silent = Watched(node.name, self.lanes, None, self.see)
+                self.scope.bind(node.name, Array(silent, (*node.sizes, REGISTERS)))
+                return None
+            case LoadFragment() | StoreFragment():
+                return self.fragment(node)
+            case Barrier() | Commit() | Wait() | MultiplyFragments() | WarpBarrier():
                 return None
 
     def commented(self, node: Block) -> Step | None:
@@ -256,6 +277,22 @@ class Walk:
 
         return step
 
+    def fragment(self, node: LoadFragment | StoreFragment) -> Step:
+        write = isinstance(node, StoreFragment)
+        element = node.target if write else node.source
+        places, width = places_of(node)
+        site, see = self.site(element.buffer, write=write, width=width), self.see
+        _, index = compile_element(element.buffer, element.indices, self.scope)
+        pitch = compile_expression(node.pitch, self.scope).run
+        lane = np.arange(self.lanes.count) % WARP
+
+        def step(mask: Mask) -> None:
+            first, apart = cast(Index, index(mask)), cast(int, pitch(mask))
+            for line, within in places:
+                see(site, first + line[lane] * apart + within[lane], mask)
+
+        return step
+
     def move(self, node: Move) -> Step | None:
         sides = [
             self.access(element, write=write, width=node.width)
@@ -270,6 +307,25 @@ class Walk:
                 side(mask)
 
         return step if sides else None
+
+    def count_in(self, node: CountIn) -> Step:
+        """Which of a tile's blocks comes last is the same to all counts: it is taken to be the one
+        with the last part, of a group that with the group's last."""
+        write = self.access(node.counter, write=True, width=1)
+        chosen = compile_expression(node.chosen, self.scope).run
+        last = compile_expression(node.last, self.scope).run
+        part = compile_expression(PART, self.scope).run
+        frame, place = self.scope.frame, self.scope.variable(node.name, "bool").place
+        sharers = None if node.name == LAST_OF_GROUP.name else self.parts
+
+        def step(mask: Mask) -> None:
+            some, ones = where(chosen(mask), mask)
+            if some:
+                write(ones)
+            count = sharers or cast(int, last(mask)) + 1
+            frame[place] = np.asarray(cast(Index, part(mask))) % count == count - 1
+
+        return step
 
     def copy_async(self, node: CopyAsync) -> Step:
         """Reads the pieces of which something exists, writes all of them."""
@@ -298,8 +354,7 @@ class Walk:
             return None
 
         def step(mask: Mask) -> None:
-            first, last, stride = start(mask), stop(mask), by(mask)
-            assert isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
+            first, last, stride = (_alike(e(mask)) for e in (start, stop, by))
 
             def run(i: int) -> None:
                 frame[place] = first + i * stride
@@ -337,6 +392,16 @@ class Walk:
             self.alive = narrowed(self.alive, stays)
 
         return step
+
+
+def _alike(value: Value) -> int:
+    """A number that all threads have."""
+    assert isinstance(value, int | np.ndarray)
+    if isinstance(value, int):
+        return value
+    first = int(value[0])
+    assert (value == first).all(), "the bounds of a loop differ from thread to thread"
+    return first
 
 
 def _argument(param: Param, value: int | float) -> Compiled:

@@ -1,4 +1,4 @@
-"""``gemmgen example``: the schedules that travel with the package."""
+"""``gemmgen example``: the schedules and programs that travel with the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmgen.cli.files import put, write_file
 def command(name: str | None, output: str | None) -> None:
     """Print the example NAME; without one, list them in ladder order."""
     if name is None:
-        found = examples.names()
+        found = (*examples.names(), *examples.pages())
         width = max(map(len, found), default=0)
         text = "".join(f"{one:<{width}}  {examples.about(one)}\n" for one in found)
     else:

@@ -13,6 +13,12 @@ from gemmgen.fuzz.plans import plan_at
 from gemmgen.fuzz.rules import last_shared, widest
 
 STEPS = {"1": (1,), "odd": (3, 5, 7, 9, 13), "even": (2, 6, 10, 14), "fours": (4, 8, 12, 16, 32)}
+PARTS = {
+    "2": ("parts=2",),
+    "more": ("parts=3", "parts=4", "parts=7"),
+    "groups": ("parts=4 groups=2", "parts=6 groups=3", "parts=6 groups=2"),
+    "atomic": ("parts=2 reduce=atomic", "parts=3 reduce=atomic"),
+}
 PADS = {"odd": (1, 3, 5, 33), "even": (2, 6, 10), "fours": (4, 8, 16)}
 _FRAGMENTS = (16, 32, 48, 64)
 """Steps that tensor cores take."""
@@ -302,7 +308,7 @@ class Draw:
         return f"unroll {' '.join(parts)}" if parts else ""
 
     def _late(self) -> list[str]:
-        """unroll, launch_bounds, raster, fuse_epilogue."""
+        """unroll, launch_bounds, raster, split_k, fuse_epilogue."""
         plan, letters = self.plan, self.letters
         lines = [self._unroll()]
         if plan["blocks"] != NONE:
@@ -310,6 +316,8 @@ class Draw:
         if plan["raster"] != NONE:
             group = 2 if plan["raster"] == "2" else self.dice.pick((3, 4, 5, 8, 64))
             lines.append(f"raster group={group}")
+        if plan["parts"] != NONE:
+            lines.append(f"split_k {self.dice.pick(PARTS[plan['parts']])}")
         if plan["epilogue"] != NONE:
             kept = ", ".join(letters.order(plan["order C"]))
             turned = ", ".join(letters.order(plan["order C"][::-1]))

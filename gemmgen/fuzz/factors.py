@@ -69,6 +69,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "rounds": (NONE, "yes"),
     "blocks": (NONE, "1", "more"),
     "raster": (NONE, "2", "more"),
+    "parts": (NONE, "2", "more", "groups", "atomic"),
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
@@ -116,6 +117,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "rounds": NONE if facts.number("unroll", f"tile_{k}") < 2 else "yes",
         "blocks": _listed(facts.number("launch_bounds", "blocks"), "1", "more"),
         "raster": _listed(facts.number("raster", "group"), "2", "more"),
+        "parts": facts.parts(),
         "epilogue": NONE,
         "reads": NONE,
         "assume": _assumed(schedule),
@@ -174,6 +176,15 @@ class _Facts:
                     given = (a.value for a in directive.arguments if a.name == argument)
                     return str(next(given, default))
         return str(absent)
+
+    def parts(self) -> str:
+        if not self.number("split_k", "parts"):
+            return NONE
+        if self.word("split_k", "reduce") == "atomic":
+            return "atomic"
+        if self.number("split_k", "groups") > 1:
+            return "groups"
+        return _listed(self.number("split_k", "parts"), "2", "more")
 
     def cached(self, role: Role) -> str:
         for directive in self.of("cache_shared"):

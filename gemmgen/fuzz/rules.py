@@ -266,6 +266,12 @@ RULES: tuple[Rule, ...] = (
         lambda rounds, tile: rounds == NONE or tile not in (NONE, "no step"),
     ),
     _implies(
+        "parts are of steps of k",
+        "parts",
+        "tile",
+        lambda parts, tile: parts == NONE or tile not in (NONE, "no step"),
+    ),
+    _implies(
         "several blocks are small ones",
         "blocks",
         "threads",

@@ -80,6 +80,7 @@ class _Run:
     expected: Callable[[], Expected]
     rival: str  # the name of the cuBLAS call with the same storage orders and types
     dtype: DType
+    operands: tuple[Array, ...] = ()  # kept alive: cuBLAS's call has but their addresses
 
 
 def bench(
@@ -179,8 +180,7 @@ def _values(
 
 def as_stored(interface: Interface, values: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors as kernels take them."""
-    types = {param.name: param.dtype for param in tensors(interface)}
-    return {name: elements(array, types[name]) for name, array in values.items()}
+    return {p.name: elements(values[p.name], p.dtype) for p in tensors(interface)}
 
 
 def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
@@ -227,7 +227,8 @@ def _cublas(
     def wanted() -> Expected:
         return expected(interface, values, 1.0, 0.0, "normal")
 
-    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype)
+    operands = tuple(arrays.values())
+    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype, operands)
 
 
 def _row(

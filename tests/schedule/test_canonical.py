@@ -53,6 +53,8 @@ SAME = {
         "launch_bounds blocks=0",
         "double_buffer A stages=1",
         "raster group=1",
+        "split_k parts=1",
+        "split_k parts=1 reduce=ordered groups=1",
         "assume N % 1 == 0",
         "kernel gemm",
         "target sm_80",

@@ -1,0 +1,173 @@
+// gemm: S[b, h, i, j] = where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)), acc =
+// sum over d of Q[b, h, i, d] * K[b, h, j, d] (f32)
+//
+// schedule:
+//     gemm            S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]
+//     tile            i=32 j=64 d=8
+//     cache_shared    Q[d, i] K[d, j]
+//     register_block  i=4 j=8
+//     vectorize       Q.shared K.shared S width=4
+//     fuse_epilogue   where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j))
+// call (extents, leading dimensions: int; strides: long long; scalars: float; tensors: device
+// pointers to float):
+//     launch_gemm(I, J, D, size_b, size_h, Q, ldq, stride_Q_b, stride_Q_h, K, ldk, stride_K_b,
+//         stride_K_h, S, lds, stride_S_b, stride_S_h, mask, stride_mask_b, slope, scale, stream)
+// launch:
+//     ceil(I / 32) * ceil(J / 64) * size_b * size_h blocks of 8 x 8 threads; none where C is empty
+// requires (leading dimensions and strides count elements):
+//     ldq >= D, ldk >= D, lds >= J
+//     I <= 2147483599, J <= 2147483567, D <= 2147483623
+//     lds % 4 == 0, stride_S_b % 4 == 0, stride_S_h % 4 == 0
+//     S aligned to 16 bytes
+//     S overlaps none of Q, K, mask, slope
+//     no two elements of S are one
+
+// ---- kernel ----
+
+constexpr int BI = 32, BJ = 64, BD = 8;  // the block's tile of C, in steps of BD
+constexpr int TI = 4, TJ = 8;  // a thread's share
+constexpr int PJ = 4;  // in pieces of this many neighbours
+constexpr int LI = BI / TI, LJ = BJ / TJ;  // threads along each side of the block
+constexpr int THREADS = LI * LJ;
+static_assert(BI % TI == 0 && BJ % TJ == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int I, int J, int D, int size_b, int size_h,
+    const float *__restrict__ Q, int ldq, long long stride_Q_b, long long stride_Q_h,
+    const float *__restrict__ K, int ldk, long long stride_K_b, long long stride_K_h,
+    float *__restrict__ S, int lds, long long stride_S_b, long long stride_S_h,
+    const float *__restrict__ mask, long long stride_mask_b, const float *__restrict__ slope,
+    float scale)
+{
+    // tiles in shared memory (cache_shared Q[d, i] K[d, j])
+    __shared__ alignas(16) float Q_shared[BD][BI];
+    __shared__ alignas(16) float K_shared[BD][BJ];
+
+    // the block's b and h, and the matrices there
+    const int blocks_i = (I - 1) / BI + 1, blocks_j = (J - 1) / BJ + 1;
+    const int matrix_tiles = blocks_i * blocks_j;
+    const int b = blockIdx.x / matrix_tiles / size_h;
+    const int h = blockIdx.x / matrix_tiles % size_h;
+    Q += stride_Q_b * b + stride_Q_h * h;
+    K += stride_K_b * b + stride_K_h * h;
+    S += stride_S_b * b + stride_S_h * h;
+    mask += stride_mask_b * b;
+    slope += h;
+
+    // the block's tile of C (tile i=32 j=64 d=8)
+    const int tile = blockIdx.x % matrix_tiles;
+    const int tile_i = (tile / blocks_j) * BI, tile_j = (tile % blocks_j) * BJ;
+
+    // the thread's place in it (tile i=32 j=64 d=8; register_block i=4 j=8)
+    const int tid = threadIdx.y * LJ + threadIdx.x;
+    const int thread_i = threadIdx.y * TI, thread_j = threadIdx.x * PJ;
+
+    // its first piece of each tile that it copies
+    const int Q_i = tid / BD, Q_d = tid % BD;
+    const int K_j = tid / BD, K_d = tid % BD;
+
+    // what it keeps in registers
+    alignas(16) float Q_frag[TI], K_frag[TJ];
+    float acc[TI][TJ] = {};
+    for (int tile_d = 0; tile_d < D; tile_d += BD) {
+        // this step's tiles (cache_shared Q[d, i] K[d, j])
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int i = tile_i + Q_i + piece * (THREADS / BD), d = tile_d + Q_d;
+            Q_shared[Q_d][Q_i + piece * (THREADS / BD)] =
+                i < I && d < D ? Q[(long long)i * ldq + d] : 0.0f;
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 8; ++piece) {
+            const int j = tile_j + K_j + piece * (THREADS / BD), d = tile_d + K_d;
+            K_shared[K_d][K_j + piece * (THREADS / BD)] =
+                j < J && d < D ? K[(long long)j * ldk + d] : 0.0f;
+        }
+        __syncthreads();
+
+        // multiply the tile (register_block i=4 j=8)
+        #pragma unroll
+        for (int d = 0; d < BD; ++d) {
+            *reinterpret_cast<float4 *>(&Q_frag[0]) =
+                *reinterpret_cast<const float4 *>(&Q_shared[d][thread_i]);
+            #pragma unroll
+            for (int reg_j = 0; reg_j < TJ; reg_j += 4) {
+                *reinterpret_cast<float4 *>(&K_frag[reg_j]) =
+                    *reinterpret_cast<const float4 *>(&K_shared[d][thread_j + reg_j * LJ]);
+            }
+            #pragma unroll
+            for (int reg_i = 0; reg_i < TI; ++reg_i) {
+                #pragma unroll
+                for (int reg_j = 0; reg_j < TJ; ++reg_j) {
+                    acc[reg_i][reg_j] = fmaf(Q_frag[reg_i], K_frag[reg_j], acc[reg_i][reg_j]);
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    // the epilogue (vectorize Q.shared K.shared S width=4;
+    // fuse_epilogue where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)))
+    float mask_frag[TJ];
+    #pragma unroll
+    for (int reg_j = 0; reg_j < TJ; ++reg_j) {
+        const int j = tile_j + thread_j + (reg_j / PJ) * (PJ * LJ) + reg_j % PJ;
+        mask_frag[reg_j] = j < J ? mask[j] : 0.0f;
+    }
+    #pragma unroll
+    for (int reg_i = 0; reg_i < TI; ++reg_i) {
+        const int i = tile_i + thread_i + reg_i;
+        if (i < I) {
+            #pragma unroll
+            for (int reg_j = 0; reg_j < TJ; reg_j += 4) {
+                const int j = tile_j + thread_j + reg_j * LJ;
+                alignas(16) float out[4];
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    out[e] =
+                        static_cast<float>(j + e) > static_cast<float>(i) ? -1e30f :
+                            fmaf(-slope[0], static_cast<float>(i) - static_cast<float>(j + e),
+                                fmaf(acc[reg_i][reg_j + e], scale, mask_frag[reg_j + e]));
+                }
+                if (j + 3 < J) {
+                    *reinterpret_cast<float4 *>(&S[(long long)i * lds + j]) =
+                        *reinterpret_cast<const float4 *>(&out[0]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        if (j + e < J) S[(long long)i * lds + j + e] = out[e];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int I, int J, int D, int size_b, int size_h,
+    const float *Q, int ldq, long long stride_Q_b, long long stride_Q_h,
+    const float *K, int ldk, long long stride_K_b, long long stride_K_h,
+    float *S, int lds, long long stride_S_b, long long stride_S_h,
+    const float *mask, long long stride_mask_b, const float *slope,
+    float scale, cudaStream_t stream)
+{
+    if (I < 0 || J < 0 || D < 0 || size_b < 0 || size_h < 0 || I > 2147483599 ||
+        J > 2147483567 || D > 2147483623 || ldq < D || ldk < D || lds < J ||
+        lds % 4 != 0 || stride_S_b % 4 != 0 || stride_S_h % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(S) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (I == 0 || J == 0 || size_b == 0 || size_h == 0) return cudaSuccess;
+    const long long tiles = ((I - 1) / 32 + 1LL) * ((J - 1) / 64 + 1LL);
+    if (tiles > 2147483647 / size_b / size_h) return cudaErrorInvalidConfiguration;
+    const long long blocks = tiles * size_b * size_h;
+    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+        I, J, D, size_b, size_h, Q, ldq, stride_Q_b, stride_Q_h, K, ldk, stride_K_b, stride_K_h, S,
+            lds, stride_S_b, stride_S_h, mask, stride_mask_b, slope, scale);
+    return cudaGetLastError();
+}
+#endif

@@ -1,0 +1,268 @@
+// gemm: C[b, m, n] = alpha * acc + beta * C[b, m, n], acc = sum over k of A[b, m, k] * B[b, k, n]
+// (f32)
+//
+// schedule:
+//     gemm            C[b, m, n] = A[b, m, k] * B[b, k, n]
+//     tile            m=64 n=64 k=8
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=8 n=8
+//     vectorize       A B C width=4
+//     pad             A by=4
+//     double_buffer   A B
+//     raster          group=4
+// call (extents, leading dimensions: int; strides: long long; scalars: float; tensors: device
+// pointers to float):
+//     launch_gemm(M, N, K, size_b, alpha, A, lda, stride_A_b, B, ldb, stride_B_b, beta, C, ldc,
+//         stride_C_b, stream)
+// launch:
+//     ceil(M / 64) * ceil(N / 64) * size_b blocks of 8 x 8 threads; none where C is empty
+// requires (leading dimensions and strides count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483567, N <= 2147483567, K <= 2147483615
+//     lda % 4 == 0, stride_A_b % 4 == 0, ldb % 4 == 0, stride_B_b % 4 == 0, ldc % 4 == 0, stride_C_b % 4 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B
+//     no two elements of C are one
+
+// ---- kernel ----
+
+constexpr int BM = 64, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
+constexpr int TM = 8, TN = 8;  // a thread's share
+constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int GROUP = 4;  // block rows in a band
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K, int size_b,
+    float alpha, const float *__restrict__ A, int lda, long long stride_A_b,
+    const float *__restrict__ B, int ldb, long long stride_B_b, float beta, float *__restrict__ C,
+    int ldc, long long stride_C_b)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
+    // double_buffer A B)
+    __shared__ alignas(16) float A_shared[2][BK][BM + 4];
+    __shared__ alignas(16) float B_shared[2][BK][BN];
+
+    // the block's b, and the matrices there
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int matrix_tiles = blocks_m * blocks_n;
+    const int b = blockIdx.x / matrix_tiles;
+    A += stride_A_b * b;
+    B += stride_B_b * b;
+    C += stride_C_b * b;
+
+    // the block's tile of C (tile m=64 n=64 k=8; raster group=4)
+    const int tile = blockIdx.x % matrix_tiles;
+    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
+    const int band = (tile / (band_rows * blocks_n)) * band_rows;
+    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
+    const int within = tile % (band_rows * blocks_n);
+    const int tile_m = (band + within % height) * BM;
+    const int tile_n = (within / height) * BN;
+
+    // the thread's place in it (tile m=64 n=64 k=8; register_block m=8 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
+    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+
+    // what it keeps in registers
+    alignas(16) float A_frag[TM], B_frag[TN];
+    float acc[TM][TN] = {};
+    alignas(16) float A_next[2][4], B_next[2][4];
+
+    // the first tile (cache_shared A[k, m] B[k, n])
+    #pragma unroll
+    for (int piece = 0; piece < 2; ++piece) {
+        const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = A_k;
+        if (m < M && k + 3 < K) {
+            *reinterpret_cast<float4 *>(&A_next[piece][0]) =
+                *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+            }
+        }
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            A_shared[0][A_k + e][A_m + piece * (THREADS / (BK / 4))] = A_next[piece][e];
+        }
+    }
+    #pragma unroll
+    for (int piece = 0; piece < 2; ++piece) {
+        const int k = B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+        if (k < K && n + 3 < N) {
+            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+                *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n + e] =
+                    k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+            }
+        }
+    }
+    int stage = 0;
+    __syncthreads();
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + BK;
+        const int fill = 1 - stage;
+
+        // load the next tile early (double_buffer A B)
+        if (tile_m + BM <= M && next_k + BK <= K) {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
+                *reinterpret_cast<float4 *>(&A_next[piece][0]) =
+                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+            }
+        } else {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
+                if (m < M && k + 3 < K) {
+                    *reinterpret_cast<float4 *>(&A_next[piece][0]) =
+                        *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] :
+                            0.0f;
+                    }
+                }
+            }
+        }
+        if (next_k + BK <= K && tile_n + BN <= N) {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+                *reinterpret_cast<float4 *>(&B_next[piece][0]) =
+                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+            }
+        } else {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+                if (k < K && n + 3 < N) {
+                    *reinterpret_cast<float4 *>(&B_next[piece][0]) =
+                        *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
+                            0.0f;
+                    }
+                }
+            }
+        }
+
+        // multiply the tile (register_block m=8 n=8)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                *reinterpret_cast<float4 *>(&A_frag[reg_m]) =
+                    *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m + reg_m * LM]);
+            }
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
+                    *reinterpret_cast<const float4 *>(&B_shared[stage][k][thread_n + reg_n * LN]);
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+
+        // store it late (double_buffer A B)
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                A_shared[fill][A_k + e][A_m + piece * (THREADS / (BK / 4))] = A_next[piece][e];
+            }
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 2; ++piece) {
+            *reinterpret_cast<float4 *>(&B_shared[fill][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+                *reinterpret_cast<const float4 *>(&B_next[piece][0]);
+        }
+        __syncthreads();
+        stage = fill;
+    }
+
+    // the epilogue (vectorize A B C width=4)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                const int n = tile_n + thread_n + reg_n * LN;
+                alignas(16) float out[4];
+                alignas(16) float old[4] = {};
+                if (beta != 0.0f) {
+                    if (n + 3 < N) {
+                        *reinterpret_cast<float4 *>(&old[0]) =
+                            *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 4; ++e) {
+                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
+                        }
+                    }
+                }
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
+                }
+                if (n + 3 < N) {
+                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
+                        *reinterpret_cast<const float4 *>(&out[0]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K, int size_b,
+    float alpha, const float *A, int lda, long long stride_A_b,
+    const float *B, int ldb, long long stride_B_b, float beta,
+    float *C, int ldc, long long stride_C_b, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || size_b < 0 || M > 2147483567 || N > 2147483567 ||
+        K > 2147483615 || lda < K || ldb < N || ldc < N || lda % 4 != 0 ||
+        stride_A_b % 4 != 0 || ldb % 4 != 0 || stride_B_b % 4 != 0 || ldc % 4 != 0 ||
+        stride_C_b % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0 || size_b == 0) return cudaSuccess;
+    const long long tiles = ((M - 1) / 64 + 1LL) * ((N - 1) / 64 + 1LL);
+    if (tiles > 2147483647 / size_b) return cudaErrorInvalidConfiguration;
+    const long long blocks = tiles * size_b;
+    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+        M, N, K, size_b, alpha, A, lda, stride_A_b, B, ldb, stride_B_b, beta, C, ldc, stride_C_b);
+    return cudaGetLastError();
+}
+#endif
