@@ -11,7 +11,6 @@ from typing import Any
 
 from gemmgen.gpu import cublas, device
 from gemmgen.gpu.bench import Row, lower_bound
-from gemmgen.gpu.compare import contraction
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import compare, time_interleaved
 
@@ -68,7 +67,7 @@ def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) 
         tflops=2 * m * n * k / here.median / 1e9,
         share=rival.median / here.median,
         verdict=compare(here, rival),
-        floor=lower_bound(contraction(kernel.interface), shape),
+        floor=lower_bound(kernel.interface, shape),
         checked=checked,
         gpu=device.name(cp.cuda.runtime.getDevice()),
     )

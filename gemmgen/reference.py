@@ -63,6 +63,26 @@ def split(
     return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
 
 
+def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
+    """The sums of ``count`` lanes, added pair by pair: lanes ``count / 2`` apart first, neighbours
+    last.
+
+    Of each ``step`` terms, whole with zeros behind the last, a lane has pieces of ``width``: the
+    first lane the first piece, and so on, and again from the first lane.  It sums its terms by
+    ``sequential``.
+    """
+    missing = (0, -a.shape[-1] % step)
+    a = np.pad(a, (*((0, 0) for _ in a.shape[:-1]), missing))
+    b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), missing, (0, 0)))
+    own = np.arange(a.shape[-1]).reshape(-1, count, width).transpose(1, 0, 2).reshape(count, -1)
+    sums = [sequential(a[..., terms], b[..., terms, :]) for terms in own]
+    with np.errstate(all="ignore"):
+        while len(sums) > 1:
+            half = len(sums) // 2
+            sums = [sums[i] + sums[i + half] for i in range(half)]
+    return sums[0]
+
+
 def _in_turn(sums: list[Real]) -> Real:
     """The first of ``sums``, and the others added to it one after another."""
     total = sums[0]
@@ -171,13 +191,15 @@ def permutation(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inp
 def normal(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """Zero-mean, of unit variance."""
     rng = np.random.default_rng([seed, 3])
-    return _inputs(*(rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n))), types)
+    a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
+    return _inputs(a, b, c, types)
 
 
 def positive(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """Uniform in (0.5, 1.5)."""
     rng = np.random.default_rng([seed, 4])
-    return _inputs(*(rng.random(shape) + 0.5 for shape in ((m, k), (k, n), (m, n))), types)
+    a, b, c = (rng.random(shape) + 0.5 for shape in ((m, k), (k, n), (m, n)))
+    return _inputs(a, b, c, types)
 
 
 Maker = Callable[[int, int, int, int, Types], Inputs]

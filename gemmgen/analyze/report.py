@@ -75,7 +75,7 @@ def _widths(traffic: Traffic) -> str:
 
 
 def _global(traffic: list[Traffic], types: dict[str, DType]) -> Section:
-    used = dict.fromkeys(types[t.buffer] for t in traffic)
+    used: dict[DType, None] = dict.fromkeys(types[t.buffer] for t in traffic)
     each = [f"{SECTOR // BYTES[dtype]} elements of {dtype}" for dtype in used]
     per_sector = "8 elements" if set(used) <= {"f32"} else ", ".join(each)
     rows = tuple(
@@ -195,8 +195,8 @@ def _loop(used: Resources) -> str:
         return f"not available: {used.unread}"
     return (
         f"{loop.count:,} {loop.arithmetic} and {loop.others:,} other instructions "
-        f"({loop.overhead:.0%}), {loop.code / 1024:.0f} KiB; {loop.reuse:.0%} of the {loop.arithmetic} mark an operand .reuse, "
-        f"{loop.operands:.0%} of the operands"
+        f"({loop.overhead:.0%}), {loop.code / 1024:.0f} KiB; {loop.reuse:.0%} of the "
+        f"{loop.arithmetic} mark an operand .reuse, {loop.operands:.0%} of the operands"
     )
 
 

@@ -45,6 +45,8 @@ C_NAMES = {
     "abs": "fabsf",
     "round": "rintf",
     "float": "static_cast<float>",
+    "shuffle_xor": "gg_shuffle_xor",
+    "shuffle_xor_f64": "gg_shuffle_xor",
     "fma": "fma",
     "exp_f64": "exp",
     "tanh_f64": "tanh",

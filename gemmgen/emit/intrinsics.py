@@ -166,6 +166,8 @@ def _copy_text(stored: str, size: int) -> str:
 
 
 _ALL: dict[tuple[str, str], str] = {
+    ("shuffle_xor", ""): shuffle_text("xor", "f32"),
+    ("shuffle_xor_f64", ""): shuffle_text("xor", "f64"),
     ("from_f16", ""): FROM_F16,
     ("to_f16", ""): TO_F16,
     ("from_bf16", ""): FROM_BF16,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.fragments import steps_over_problem
+from gemmgen.expand.lanes import LanePipeline
 from gemmgen.expand.registers import RegisterPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.ir.edit import pipeline_of
@@ -52,6 +53,8 @@ def _mode(pipeline: Pipeline) -> CopyMode:
 def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[Timed, ...]:
     match statement:
         case Pipeline():
+            if kernel.spread.terms is not None:
+                return LanePipeline(program, kernel, statement).expand()
             steps = MECHANISMS[_mode(statement)](program, kernel, statement).expand()
             return (*steps, *reduction(kernel))
         case Loop():

@@ -179,8 +179,7 @@ def _values(
 
 def as_stored(interface: Interface, values: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors as kernels take them."""
-    types = {param.name: param.dtype for param in tensors(interface)}
-    return {name: elements(array, types[name]) for name, array in values.items()}
+    return {p.name: elements(values[p.name], p.dtype) for p in tensors(interface)}
 
 
 def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:

@@ -40,6 +40,7 @@ from gemmgen.ir.expr import (
     Wide,
 )
 from gemmgen.ir.memory import FlatMemory, Index, Mask, Registers
+from gemmgen.target import WARP
 
 Kind = Literal["int", "float", "double", "bool"]
 Run = Callable[[Mask], Value]
@@ -139,7 +140,9 @@ def compile_expression(expr: Expr, scope: Scope) -> Compiled:
         case Element(buffer, indices):
             memory, index = compile_element(buffer, indices, scope)
             kind = KINDS[memory.data.dtype.type]
-            return Compiled(lambda mask: memory.load(cast(Index, index(mask)), mask), kind)
+            return Compiled(
+                lambda mask: cast(Value, memory.load(cast(Index, index(mask)), mask)), kind
+            )
         case Binary("&&" | "||" as op, left, right):
             parts = (compile_expression(left, scope), compile_expression(right, scope))
             return _logic(op, *parts)
@@ -266,6 +269,8 @@ def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
     if function in TO_BITS:
         narrow, number = TO_BITS[function], as_float(parts[0]).run
         return Compiled(lambda mask: narrow(number(mask)), "int")
+    if function in SHUFFLES:
+        return _shuffle(*parts, SHUFFLES[function])
     kind: Kind = "double" if function in DOUBLE else "float"
     compute = DOUBLE[function] if kind == "double" else FUNCTIONS[function]
     runs = tuple(converted(p, kind).run for p in parts)
@@ -274,6 +279,27 @@ def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
         x, y, z = runs
         return Compiled(lambda mask: compute(x(mask), y(mask), z(mask)), kind)
     return Compiled(lambda mask: compute(*(run(mask) for run in runs)), kind)
+
+
+SHUFFLES: dict[str, Kind] = {"shuffle_xor": "float", "shuffle_xor_f64": "double"}
+
+
+def _shuffle(value: Compiled, distance: Compiled, kind: Kind) -> Compiled:
+    """The value of the lane of the same warp whose number differs by ``distance``; all lanes of a
+    warp take part, or none."""
+    run, by = converted(value, kind).run, distance.known
+    assert isinstance(by, int)
+    lanes = np.arange(WARP) ^ by
+
+    def shuffled(mask: Mask) -> Value:
+        found = run(mask)
+        assert isinstance(found, np.ndarray), "lanes have values of their own"
+        if mask is not None:
+            warps = mask.reshape(-1, WARP)
+            assert (warps.any(axis=1) == warps.all(axis=1)).all(), "a part of a warp shuffles"
+        return cast(Value, found.reshape(-1, WARP)[:, lanes].reshape(-1))
+
+    return Compiled(shuffled, kind)
 
 
 def narrowed(mask: Mask, condition: Bools) -> Mask:

@@ -171,6 +171,19 @@ class Gather:
 
 
 @dataclass(frozen=True)
+class Take:
+    """Each lane reads its own terms of the step at ``origin`` into registers."""
+
+    copies: tuple[Copy, ...]
+    origin: Expr
+
+
+@dataclass(frozen=True)
+class Combine:
+    """The sums of a warp's lanes, added in one order; every lane has the result."""
+
+
+@dataclass(frozen=True)
 class Phase:
     """Operations under one heading of the emitted text."""
 
@@ -195,6 +208,8 @@ Timed = (
     | Quit
     | Set
     | Sync
+    | Take
+    | Combine
     | HandOver
     | CountIn
     | Gather

@@ -71,18 +71,23 @@ class Spread:
 
     Where ``group`` is 32, what is dealt to a "thread" above is dealt to a whole warp: its lanes own
     a piece of ``width`` x ``width`` together, in an order that only the hardware knows.
+
+    With ``terms``, the axis of the contracted letter, what is dealt to a "thread" above is dealt to
+    ``lanes`` neighbouring ones: each sums its own terms.
     """
 
     axes: tuple[AxisSpread, ...]
     x: str
     group: int = 1
+    terms: AxisSpread | None = None
 
     def axis(self, letter: str) -> AxisSpread:
         return next(a for a in self.axes if a.letter == letter)
 
     @property
     def threads(self) -> int:
-        return prod(a.threads for a in self.axes) * self.group
+        sharers = self.terms.lanes if self.terms else 1
+        return prod(a.threads for a in self.axes) * self.group * sharers
 
     @property
     def warps(self) -> int:

@@ -161,7 +161,10 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
 def fragments_are_dealt_like_the_accumulator(program: Program, kernel: Kernel) -> Iterator[str]:
     axes = {axis.letter: axis for axis in kernel.spread.axes}
     for buffer in kernel.buffers:
+        terms = kernel.spread.terms
         for axis in buffer.spread.axes if buffer.spread else ():
+            if axis.letter == program.problem.k and terms not in (None, axis):
+                yield f"buffer {buffer.name}: axis {axis.letter} is not dealt like acc's terms"
             if axis != axes.get(axis.letter) and axis.letter != program.problem.k:
                 yield f"buffer {buffer.name}: axis {axis.letter} is not dealt like acc's"
         if buffer.spread and buffer.spread.x != kernel.spread.x:
@@ -222,8 +225,8 @@ def pipelines_split_k(program: Program, kernel: Kernel) -> Iterator[str]:
         sizes = dict(kernel.work.tile) | {pipeline.letter: pipeline.step}
         for copy in pipeline.produce:
             buffer = kernel.buffer(copy.dst)
-            if buffer.space is not Space.SHARED:
-                yield f"{label}: {_label(copy)} is not shared memory"
+            if buffer.space is not Space.SHARED and pipeline.letter not in buffer.letters:
+                yield f"{label}: {_label(copy)} is no tile of shared memory or of lanes"
             elif any(size != sizes.get(letter) for letter, size in buffer.shape):
                 yield f"{label}: {copy.dst}{dict(buffer.shape)} is not a tile of {sizes}"
 

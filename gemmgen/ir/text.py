@@ -135,7 +135,8 @@ def _swizzle(swizzle: Swizzle | None) -> str:
 
 
 def _spread(spread: Spread) -> str:
-    return " ".join((*(_axis(axis) for axis in spread.axes), f"x={spread.x}")) + _options(
+    axes = (*spread.axes, *((spread.terms,) if spread.terms else ()))
+    return " ".join((*(_axis(axis) for axis in axes), f"x={spread.x}")) + _options(
         group=(spread.group, 1)
     )
 

@@ -77,7 +77,7 @@ def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
     c, a, b = (_tensor(tree, types) for tree in _trees(head, "tensor"))
     gemm = Gemm(_access(c), _access(a), _access(b))
     accumulate = types.pop("acc", "f32")
-    own = tuple((n, dtype) for n, dtype in types.items() if n not in (c.name, a.name, b.name))
+    own = tuple(pair for pair in types.items() if pair[0] not in (c.name, a.name, b.name))
     epilogues = [_expression(_token(tree, "EXPRESSION")) for tree in _trees(head, "epilogue")]
     epilogue = epilogues[0] if epilogues else default_epilogue(c)
     targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]
@@ -155,7 +155,7 @@ def _buffer(tree: Node) -> Buffer:
     order = tuple(sizes)
     shapes = [tuple(_words(of)) for of in _trees(tree, "of")]
     shape = shapes[0] if shapes else order
-    spreads = [_spread(spread) for spread in _trees(tree, "spread")]
+    spreads = [_spread(spread, shape) for spread in _trees(tree, "spread")]
     return Buffer(
         name,
         Space(space),
@@ -174,10 +174,13 @@ def _layout(order: tuple[str, ...], options: dict[str, int]) -> Layout:
     return Layout(order, options.get("pad", 0), options.get("stages", 1), swizzle)
 
 
-def _spread(tree: Node) -> Spread:
+def _spread(tree: Node, letters: tuple[str, ...]) -> Spread:
+    """An axis of another letter than the tile's is that of the terms that threads share out."""
     axes = tuple(_axis(*_words(axis)) for axis in _trees(tree, "axis"))
+    own = tuple(axis for axis in axes if axis.letter in letters)
+    terms = next((axis for axis in axes if axis.letter not in letters), None)
     groups = [int(_words(group)[0]) for group in _trees(tree, "group")]
-    return Spread(axes, _words(tree)[1], *groups)
+    return Spread(own, _words(tree)[1], *(groups or [1]), terms)
 
 
 def _axis(letter: str, factors: str) -> AxisSpread:

@@ -68,13 +68,28 @@ def _micro_tile(context: Context) -> Iterator[Constant]:
         return
     for letter in context.letters:
         registers = context.axis(letter).registers
-        yield Constant(names.registers(letter).name, registers, None, "a thread's share")
+        owner = "warp" if context.by_lanes else "thread"
+        yield Constant(names.registers(letter).name, registers, None, f"a {owner}'s share")
+    if context.by_lanes:
+        yield from _terms(context)
     interleaved = [x for x in context.letters if context.axis(x).pieces > 1]
     for letter in interleaved:
         width = context.axis(letter).width
         if width > 1:
             note = "in pieces of this many neighbours"
             yield Constant(names.piece(letter).name, width, None, note)
+
+
+def _terms(context: Context) -> Iterator[Constant]:
+    """A lane's terms of a step, in pieces of neighbours, and the lanes that share a sum."""
+    k = context.problem.k
+    axis = context.axis(k)
+    yield Constant(names.lanes(k).name, axis.lanes, None, "lanes that share its sums")
+    share = div(names.block(k), names.lanes(k))
+    yield Constant(names.registers(k).name, axis.registers, share, "a lane's terms of a step")
+    if axis.pieces > 1 and axis.width > 1:
+        note = "in pieces of this many neighbours"
+        yield Constant(names.piece(k).name, axis.width, None, note)
 
 
 def _fragments(context: Context) -> Iterator[Constant]:
@@ -92,6 +107,8 @@ def _fragments(context: Context) -> Iterator[Constant]:
 
 def _counts(context: Context) -> Iterator[Constant]:
     spread, note = context.kernel.spread, "threads along each side"
+    if context.by_lanes:
+        note = "warps along each side"
     if not (context.scalar_sums or context.by_fragments):
         within = "of a warp" if context.has_warps else "of the block"
         for letter in context.letters:
@@ -116,6 +133,9 @@ def _threads(context: Context) -> Expr:
     m, n = context.letters
     if context.scalar_sums:
         return Binary("*", names.block(m), names.block(n))
+    if context.by_lanes:
+        warps = Binary("*", names.lanes(m), names.lanes(n))
+        return Binary("*", warps, names.lanes(context.problem.k))
     if not context.has_warps:
         return Binary("*", names.lanes(m), names.lanes(n))
     warps = (div(names.block(letter), names.warp(letter)) for letter in (m, n))

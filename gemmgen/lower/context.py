@@ -18,7 +18,7 @@ from gemmgen.ir.simplify import add, div, less, mod, mul, wide_product
 from gemmgen.lower.swizzle import Known, swizzled
 
 THREADS = Var("THREADS")
-TID = Var("tid")
+TID, LANE = Var("tid"), Var("lane")
 PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
 WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
 """Where blocks that share a tile leave their sums, and where they count themselves."""
@@ -81,8 +81,14 @@ class Context:
     def buffer(self, name: str) -> Buffer:
         return self.kernel.buffer(name)
 
+    @property
+    def by_lanes(self) -> bool:
+        """Do the lanes of a warp share its sums, each with its own terms?"""
+        return self.kernel.spread.terms is not None
+
     def axis(self, letter: str) -> AxisSpread:
-        return self.kernel.spread.axis(letter)
+        terms = self.kernel.spread.terms
+        return terms if terms and terms.letter == letter else self.kernel.spread.axis(letter)
 
     @property
     def named(self) -> tuple[str, ...]:

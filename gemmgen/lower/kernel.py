@@ -8,6 +8,7 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
     Await,
     Close,
+    Combine,
     CountIn,
     ExpandedKernel,
     ExpandedProgram,
@@ -23,6 +24,7 @@ from gemmgen.ir.expanded import (
     Set,
     Store,
     Sync,
+    Take,
     Timed,
     Transfer,
     When,
@@ -46,7 +48,7 @@ from gemmgen.ir.lowered import (
 )
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.simplify import add, div, mul, simplify
-from gemmgen.lower import asynchronous, contraction, copies, epilogue, split, tensor_core
+from gemmgen.lower import asynchronous, contraction, copies, epilogue, lanes, split, tensor_core
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
@@ -126,12 +128,12 @@ def _extent(context: Context, buffer: Buffer, letter: str) -> Expr:
 
 def _copies_together(context: Context) -> bool:
     pipeline = pipeline_of(context.kernel)
-    return bool(pipeline and pipeline.produce)
+    return bool(pipeline and pipeline.produce) and not context.by_lanes
 
 
 def _dealing_starts(context: Context) -> tuple[Node, ...]:
     pipeline = pipeline_of(context.kernel)
-    copies_ = pipeline.produce if pipeline else ()
+    copies_ = pipeline.produce if pipeline and not context.by_lanes else ()
     starts = tuple(d for copy in copies_ for d in dealing_of(context, copy).starts())
     return (Block("its first piece of each tile that it copies", (), starts),) if starts else ()
 
@@ -150,6 +152,8 @@ def _arrays(context: Context) -> tuple[Node, ...]:
 def _registers(context: Context, buffer: Buffer) -> Node:
     if context.by_fragments:
         return tensor_core.array(context, buffer)
+    if context.by_lanes and buffer.name != "acc":
+        return lanes.array(context, buffer)
     if buffer.name == "acc":
         if context.scalar_sums:
             return Define("acc", Float(0.0), "float", mutable=True)
@@ -202,13 +206,17 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
             by = tensor_core if context.by_fragments else copies
             return by.fetch(context, node)
         case Multiply():
-            by = tensor_core if context.by_fragments else contraction
+            by = tensor_core if context.by_fragments else lanes if context.by_lanes else contraction
             return by.multiply(context, node)
         case Map():
-            by = tensor_core if context.by_fragments else epilogue
+            by = tensor_core if context.by_fragments else lanes if context.by_lanes else epilogue
             return (Block("the epilogue", node.origins, by.store(context, node)),)
         case Sync():
             return (Barrier(),)
+        case Take():
+            return lanes.take(context, node)
+        case Combine():
+            return lanes.combine(context)
         case HandOver():
             return split.hand_over(context, node)
         case CountIn():

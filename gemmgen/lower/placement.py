@@ -9,7 +9,7 @@ from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.lowered import Block, Define, Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.batches import EACH, OWN, matrices, tiles_of_each
-from gemmgen.lower.context import TID, Context
+from gemmgen.lower.context import LANE, TID, Context
 from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
 X, Y = Var("threadIdx.x"), Var("threadIdx.y")
@@ -34,7 +34,7 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
         tiles = (*tiles, *range_of_part(context))
         note += " and its part of the terms"
     threads = tuple(_threads(context, needs_tid))
-    owner = "warp" if context.by_fragments else "thread"
+    owner = "warp" if context.by_fragments or context.by_lanes else "thread"
     return (
         *batch,
         Block(note, work.origins, tiles),
@@ -125,6 +125,9 @@ def _single(context: Context) -> Iterator[Node]:
 
 def _threads(context: Context, needs_tid: bool) -> Iterator[Node]:
     spread = context.kernel.spread
+    if context.by_lanes:
+        yield from _lanes(context)
+        return
     if context.has_warps:
         yield from _warps(context, needs_tid)
         return
@@ -160,6 +163,19 @@ def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
         of_warp, of_lane = numbers[letter]
         first = add(mul(of_warp, names.warp(letter)), mul(of_lane, _width(context, letter)))
         yield Define(names.place(letter).name, first)
+
+
+def _lanes(context: Context) -> Iterator[Node]:
+    """Warps over the block's tile, along x first; lanes over the terms."""
+    x, k = context.kernel.spread.x, context.problem.k
+    warp, count = Var("warp"), names.lanes(k)
+    yield Define(TID.name, X)
+    yield Define(warp.name, div(TID, count))
+    yield Define(LANE.name, mod(TID, count))
+    for letter in context.letters:
+        number = (mod if letter == x else div)(warp, names.lanes(x))
+        yield Define(names.place(letter).name, mul(number, _width(context, letter)))
+    yield Define(names.place(k).name, mul(LANE, _width(context, k)))
 
 
 def _warp_places(context: Context, x: str, y: str) -> Iterator[Node]:

@@ -61,7 +61,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
 def _block(context: Context) -> tuple[int, int]:
     """Threads along x and y: one-dimensional where warps are dealt tiles."""
     spread = context.kernel.spread
-    if context.has_warps:
+    if context.has_warps or context.by_lanes:
         return spread.threads, 1
     (other,) = (a.letter for a in spread.axes if a.letter != spread.x)
     return spread.axis(spread.x).threads, spread.axis(other).threads

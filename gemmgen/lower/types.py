@@ -19,6 +19,7 @@ T = TypeVar("T")
 DOUBLE = {
     "fmaf": "fma",
     "float": "double",
+    "shuffle_xor": "shuffle_xor_f64",
     **{name: f"{name}_f64" for name in ("exp", "tanh", "erf", "sqrt", "abs", "round")},
 }
 """What the functions of f32 are called in f64."""

@@ -1,4 +1,4 @@
-"""split_k: several blocks share a tile of C, each sums a part of k.
+"""split_k: several blocks, or the lanes of a warp, share sums, each with a part of k.
 
 Where C has few tiles and k is long, one block a tile leaves most of the GPU idle.  ``parts=N``
 gives each tile N blocks; part p takes the p-th range of whole steps.  Every block leaves its sums
@@ -9,6 +9,10 @@ the blocks add as they come: less memory, bits that may differ from run to run. 
 tile's parts no faster than a multiprocessor can; ``groups=G`` adds the parts of G groups first, in
 the last block of each, and then the groups.  The launcher takes the workspace and the counters;
 from Python they are kept for you.
+
+``within=warp`` is another form: what is a thread's share of C becomes a warp's.  Each lane reads
+its own terms of a step, neighbours of its neighbours' (``vectorize`` makes them wide), and shuffles
+add what the lanes have, in one order: for matrix-vector products, and few rows.
 
     work m=16 n=16
 ==> split_k parts=4
@@ -24,6 +28,7 @@ from gemmgen.errors import Refusal
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program, Reduce
 from gemmgen.passes.base import Said
+from gemmgen.passes.lanes import Lanes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
@@ -37,34 +42,59 @@ class SplitK:
     SPEC: ClassVar = DirectiveSpec(
         "split_k",
         arguments=(
-            ArgumentSpec("parts", maximum=MOST, required=True, identity=1),
+            ArgumentSpec("parts", maximum=MOST, default=0, identity=1),
             ArgumentSpec("reduce", "word", choices=REDUCE, default="ordered", identity="ordered"),
             ArgumentSpec("groups", maximum=MOST, default=1, identity=1),
+            ArgumentSpec("within", "word", choices=("warp",)),
         ),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile",)
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "warp_tile", "register_block", "vectorize", "double_buffer"),
+    )
 
-    parts: int
+    parts: int | None
     reduce: Reduce
     groups: int
+    lanes: Lanes | None
     said: Said = field(compare=False)
 
     @staticmethod
     def read(said: Said, schedule: Schedule) -> SplitK:
         word = said.word("reduce")
         reduce: Reduce = "atomic" if word == "atomic" else "ordered"
-        return SplitK(said.integer("parts") or 1, reduce, said.integer("groups") or 1, said)
+        lanes = Lanes.of(said, schedule) if said.word("within") else None
+        return SplitK(said.integer("parts"), reduce, said.integer("groups") or 1, lanes, said)
 
     def apply(self, program: Program) -> Program:
-        if self.parts == 1:
+        self._check_forms()
+        if self.parts == 1 and self.lanes is None:
             return program
         if pipeline_of(program.main) is None:
             raise self._unstepped(program)
+        if self.lanes is not None:
+            return self.lanes.apply(program)
         self._check_groups()
         return edit_main(program, self._split)
 
+    def _check_forms(self) -> None:
+        """Either form, and not both."""
+        if self.parts is None and self.lanes is None:
+            raise Refusal(
+                "split_k says neither how many blocks share a tile nor that lanes share sums",
+                at=self.said.span,
+                hint="split_k parts=4, or split_k within=warp",
+            )
+        others = (self.parts or 1) > 1 or self.groups > 1 or self.reduce == "atomic"
+        if self.lanes is not None and others:
+            raise Refusal(
+                "split_k within=warp adds lanes' sums by shuffles, and has no parts of blocks",
+                at=self.said.span,
+                hint="split_k within=warp, or leave within out",
+            )
+
     def _split(self, kernel: Kernel) -> Kernel:
         work = kernel.work
+        assert self.parts is not None
         origins = (*work.origins, self.said.origin)
         split = replace(
             work, parts=self.parts, reduce=self.reduce, groups=self.groups, origins=origins
@@ -78,6 +108,7 @@ class SplitK:
                 at=self.said.place("groups"),
                 hint="leave groups or reduce out",
             )
+        assert self.parts is not None
         if self.parts % self.groups:
             fitting = " or ".join(str(d) for d in _divisors_near(self.parts))
             raise Refusal(

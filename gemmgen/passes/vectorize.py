@@ -29,6 +29,7 @@ from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Fact, Said
+from gemmgen.passes.lanes import deals_terms, reads_terms
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
@@ -50,7 +51,10 @@ class Vectorize:
 
     @staticmethod
     def read(said: Said, schedule: Schedule) -> Vectorize:
-        return Vectorize(said.facts("width"), said)
+        facts = said.facts("width")
+        if deals_terms(schedule):  # who reads along k is not settled yet: split_k widens that
+            facts = tuple(fact for fact in facts if not reads_terms(fact, schedule))
+        return Vectorize(facts, said)
 
     def apply(self, program: Program) -> Program:
         problem = program.problem

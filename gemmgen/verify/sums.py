@@ -23,13 +23,16 @@ class Summation:
     step: int = 1
     ordered: bool = True
     groups: int = 1
+    width: int = 0
+    """Of a piece of a lane's terms, where the lanes of a warp share a sum; else 0."""
 
     @staticmethod
     def of(schedule: Schedule) -> Summation:
         kernel = rewrite(schedule)[-1].program.main
         pipeline, work = pipeline_of(kernel), kernel.work
         step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
-        return Summation(work.parts, step, ordered, work.groups)
+        terms = kernel.spread.terms
+        return Summation(work.parts, step, ordered, work.groups, terms.width if terms else 0)
 
     @property
     def follows_blocks(self) -> bool:
@@ -39,5 +42,7 @@ class Summation:
     def sums(self, a: Real, b: Real, *, backwards: bool = False) -> Real:
         """A (M, K) times B (K, N) in the kernel's very bits, where blocks come in ascending order,
         or ``backwards``."""
+        if self.width:
+            return reference.lanes(a, b, self.step, self.width)
         reverse = backwards and self.follows_blocks
         return reference.split(a, b, self.parts, self.step, groups=self.groups, backwards=reverse)

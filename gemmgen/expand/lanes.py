@@ -1,0 +1,43 @@
+"""Lanes of a warp that share their sums: each reads its own terms of a step, and multiplies them.
+
+Nothing passes through shared memory.  All of a step's terms are read before the first is
+multiplied, so that a thread has several reads under way.  Behind the last step the lanes' sums are
+added by shuffles, in one order, and every lane has the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen.expand.ring import over_tiles
+from gemmgen.ir import names
+from gemmgen.ir.edit import contraction
+from gemmgen.ir.expanded import Combine, Multiply, Phase, Stage, Take, Timed
+from gemmgen.ir.expr import Int
+from gemmgen.ir.nodes import Kernel, Pipeline, Program
+
+
+@dataclass(frozen=True)
+class LanePipeline:
+    """The expansion of one pipeline whose terms are dealt to lanes."""
+
+    program: Program
+    kernel: Kernel
+    pipeline: Pipeline
+
+    def expand(self) -> tuple[Timed, ...]:
+        origin = names.tile_origin(self.pipeline.letter)
+        contract, copies = contraction(self.kernel), self.pipeline.produce
+        origins = tuple(dict.fromkeys(o for copy in copies for o in copy.origins))
+        body = (
+            Phase("the lane's terms of the step", origins, (Take(copies, origin),)),
+            Phase(
+                "multiply them",
+                contract.origins,
+                (Multiply(contract, Int(0), origin, Stage(), Stage()),),
+            ),
+        )
+        spread = self.kernel.buffer("acc").origins
+        split = tuple(o for o in spread if o.startswith("split_k"))
+        add = Phase("add what the lanes have, pair by pair", split, (Combine(),))
+        return (over_tiles(self.kernel, self.pipeline, body), add)

@@ -1,0 +1,112 @@
+"""A warp's sums, of which each lane has its own terms: reading them, and adding what lanes have.
+
+A lane's terms of a step lie in pieces of ``width`` neighbours; the pieces of neighbouring lanes are
+side by side, so that a warp reads whole lines.
+"""
+
+from __future__ import annotations
+
+from gemmgen.ir import names
+from gemmgen.ir.expanded import Multiply, Take
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
+from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
+from gemmgen.ir.nodes import Buffer, Copy, Map
+from gemmgen.ir.simplify import add, all_of
+from gemmgen.lower import epilogue
+from gemmgen.lower.context import LANE, Context
+from gemmgen.lower.contraction import ORDERS
+from gemmgen.lower.copies import guarded_read
+from gemmgen.lower.types import computable
+from gemmgen.target import WARP
+
+
+def array(context: Context, buffer: Buffer) -> RegisterArray:
+    """A lane's terms of an operand, for each of its warp's rows or columns."""
+    k = context.problem.k
+    (letter,) = (x for x in buffer.letters if x != k)
+    shape = (names.registers(letter), names.registers(k))
+    sizes = (context.axis(letter).registers, context.axis(k).registers)
+    return RegisterArray(buffer.name, buffer.dtype, shape, sizes, wide=context.axis(k).width > 1)
+
+
+def take(context: Context, node: Take) -> tuple[Node, ...]:
+    """The step's terms of all operands; without guards where the whole step lies inside."""
+    inside = _step_inside(context, node.origin)
+    guarded = tuple(n for copy in node.copies for n in _read(context, copy, node.origin))
+    if inside is None:
+        return guarded
+    whole = tuple(
+        n for copy in node.copies for n in _read(context, copy, node.origin, guards=False)
+    )
+    return (If(inside, whole, guarded),)
+
+
+def _step_inside(context: Context, origin: Expr) -> Expr | None:
+    conditions: list[Expr] = []
+    for letter in (*context.letters, context.problem.k):
+        first = origin if letter == context.problem.k else names.tile_origin(letter)
+        if not context.is_whole(letter):
+            end = add(first, names.block(letter))
+            conditions.append(Binary("<=", end, context.stop(letter)))
+    return all_of(*conditions)
+
+
+def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) -> tuple[Node, ...]:
+    source, k = context.buffer(copy.src), context.problem.k
+    (letter,) = (x for x in context.buffer(copy.dst).letters if x != k)
+    row, term = Var(f"reg_{letter}"), Var(f"reg_{k}")
+    index: dict[str, Expr] = {letter: Var(letter), k: Var(k)}
+
+    def target(e: Expr) -> Element:
+        return Element(copy.dst, (row, add(term, e)))
+
+    read: tuple[Node, ...] = guarded_read(context, copy.src, index, copy.width, target)
+    if not guards:
+        element = context.at(copy.src, source.layout.order, index)
+        read = (Assign(target(Int(0)), element),)
+        if copy.width > 1:
+            read = (Move(target(Int(0)), element, copy.width, source.dtype),)
+    inner = (Define(k, add(origin, context.own(k, term, copy.width))), *read)
+    terms = For(term.name, Int(0), names.registers(k), Int(copy.width), inner, unroll=True)
+    place = Define(letter, add(names.tile_origin(letter), context.own(letter, row)))
+    return (For(row.name, Int(0), names.registers(letter), Int(1), (place, terms), unroll=True),)
+
+
+def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
+    """``acc += a * b`` over the lane's terms, in their order."""
+    (m, n), k = context.letters, context.problem.k
+    term = Var(f"reg_{k}")
+
+    def operand(name: str, register: Expr) -> Expr:
+        return computable(Element(name, (register, term)), context.buffer(name).dtype)
+
+    def multiply_add(row: Expr, column: Expr) -> tuple[Node, ...]:
+        a, b = operand(node.contract.a, row), operand(node.contract.b, column)
+        total = context.sum_at({m: row, n: column})
+        assert isinstance(total, Element)
+        return (Assign(total, Call("fmaf", (a, b, total))),)
+
+    body = ORDERS[node.contract.order](context, multiply_add)
+    return (For(term.name, Int(0), names.registers(k), Int(1), body, unroll=True),)
+
+
+def combine(context: Context) -> tuple[Node, ...]:
+    """Each lane adds the sum of the lane whose number differs in one bit, bit by bit: the same
+    additions in all lanes, so that all have the same bits."""
+    m, n = context.letters
+    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
+    total = context.sum_at({m: row, n: column})
+    assert isinstance(total, Element)
+    body: list[Node] = []
+    distance = WARP // 2
+    while distance:
+        other = Call("shuffle_xor", (total, Int(distance)))
+        body.append(Assign(total, Binary("+", total, other)))
+        distance //= 2
+    columns = For(column.name, Int(0), names.registers(n), Int(1), tuple(body), unroll=True)
+    return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)
+
+
+def store(context: Context, node: Map) -> tuple[Node, ...]:
+    """The warp's elements of C, by its first lane."""
+    return (If(Binary("==", LANE, Int(0)), epilogue.store(context, node)),)

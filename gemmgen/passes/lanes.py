@@ -1,0 +1,176 @@
+"""What ``split_k within=warp`` does: the lanes of a warp share their sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.dtypes import BYTES, widths
+from gemmgen.ir.edit import contraction, pipeline_of
+from gemmgen.ir.nodes import (
+    AxisSpread,
+    Buffer,
+    Copy,
+    Kernel,
+    Layout,
+    Loop,
+    Pipeline,
+    Program,
+    Space,
+    Spread,
+    Statement,
+)
+from gemmgen.ir.problem import Tensor
+from gemmgen.passes.base import Fact, Said
+from gemmgen.schedule.model import NOWHERE, Schedule
+from gemmgen.source import Span
+from gemmgen.target import WARP
+
+
+def deals_terms(schedule: Schedule) -> bool:
+    """Does the schedule deal terms to lanes?  Wide reads along k are then those of lanes."""
+    said = Said.of(schedule, "split_k")
+    return said is not None and said.word("within") is not None
+
+
+def reads_terms(fact: Fact, schedule: Schedule) -> bool:
+    """Is ``fact`` of a wide read from global memory along the contracted letter?"""
+    accesses = {access.tensor: access.indices[-1] for access in (schedule.gemm.a, schedule.gemm.b)}
+    free = schedule.gemm.c.indices
+    along = accesses.get(fact.operand.tensor)
+    return along is not None and along not in free and fact.operand.hop in (None, "global")
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The rewrite: fragments become whole steps of an operand, dealt to lanes along k."""
+
+    widths: tuple[Fact, ...]
+    """What ``vectorize`` says of reads along k."""
+    origin: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @staticmethod
+    def of(said: Said, schedule: Schedule) -> Lanes:
+        wide = Said.of(schedule, "vectorize")
+        facts = wide.facts("width") if wide else ()
+        own = tuple(fact for fact in facts if reads_terms(fact, schedule))
+        return Lanes(own, said.origin, said.span)
+
+    def apply(self, program: Program) -> Program:
+        kernel = program.main
+        pipeline = pipeline_of(kernel)
+        assert pipeline is not None
+        self._check_rest(program, pipeline)
+        terms = self._terms(program, pipeline.step)
+        problem, main = program.problem, contraction(kernel)
+        names = {problem.a.name: main.a, problem.b.name: main.b}
+        fragments = tuple(
+            self._fragment(kernel, tensor, letter, terms)
+            for tensor, letter in ((problem.a, problem.m), (problem.b, problem.n))
+        )
+        produce = tuple(self._copy(tensor) for tensor in (problem.a, problem.b))
+        a, b = (fragment.name for fragment in fragments)
+        multiply = replace(main, a=a, b=b, origins=(*main.origins, self.origin))
+
+        def deal(statement: Statement) -> Statement:
+            if not isinstance(statement, Pipeline):
+                return statement
+            loop = Loop(problem.k, (multiply,))
+            return replace(statement, produce=produce, consume=(loop,))
+
+        acc = kernel.buffer("acc")
+        assert acc.spread is not None
+        spread = replace(acc.spread, terms=terms)
+        acc = replace(acc, spread=spread, origins=(*acc.origins, self.origin))
+        kept = (b for b in kernel.buffers if b.name != "acc" and b.name not in names.values())
+        tensors = (b for b in kernel.buffers if b.name in names and b.name in names.values())
+        own = {b.name: b for b in (*kept, *tensors)}
+        ordered = tuple(own[b.name] for b in kernel.buffers if b.name in own)
+        body = tuple(deal(statement) for statement in kernel.body)
+        kernel = replace(kernel, buffers=(*ordered, *fragments, acc), body=body)
+        return replace(program, kernels=(kernel, *program.kernels[1:]))
+
+    def _width(self, tensor: Tensor) -> tuple[int, tuple[str, ...], Span]:
+        for fact in self.widths:
+            if fact.operand.tensor == tensor.name:
+                return fact.value, (fact.origin,), fact.span
+        return 1, (), self.span
+
+    def _copy(self, tensor: Tensor) -> Copy:
+        width, origins, _ = self._width(tensor)
+        return Copy(f"{tensor.name}_frag", tensor.name, width, origins=(self.origin, *origins))
+
+    def _fragment(self, kernel: Kernel, tensor: Tensor, letter: str, terms: AxisSpread) -> Buffer:
+        spread = Spread((kernel.spread.axis(letter), terms), kernel.spread.x)
+        shape = tuple((axis.letter, axis.extent) for axis in spread.axes)
+        layout = Layout((letter, terms.letter))
+        origins = (self.origin,)
+        name = f"{tensor.name}_frag"
+        return Buffer(name, Space.REGISTER, tensor.dtype, shape, layout, spread, origins)
+
+    def _terms(self, program: Program, step: int) -> AxisSpread:
+        """How the terms of a step are dealt: pieces as wide as the widest read."""
+        problem = program.problem
+        wanted = [(tensor, *self._width(tensor)) for tensor in (problem.a, problem.b)]
+        for tensor, width, _, span in wanted:
+            if width > 1 and width not in widths(tensor.dtype):
+                size = BYTES[tensor.dtype]
+                raise Refusal(
+                    f"width={width} is no width of a memory access",
+                    at=span,
+                    notes=(f"{width} x {size} bytes = {width * size}",),
+                    hint=" or ".join(f"width={w}" for w in widths(tensor.dtype)),
+                )
+        width = max(width for _, width, _, _ in wanted)
+        if step % (WARP * width):
+            sizes = " ".join(f"{letter}={size}" for letter, size in program.main.work.tile)
+            more = -(-step // (WARP * width)) * WARP * width
+            raise Refusal(
+                f"a step of {step} terms can't be dealt to the {WARP} lanes of a warp",
+                at=self.span,
+                notes=(
+                    f"each takes {width} at a time: {step} % {WARP * width} = "
+                    f"{step % (WARP * width)}",
+                ),
+                hint=f"tile {sizes} {problem.k}={more}",
+            )
+        return AxisSpread(problem.k, 1, step // (WARP * width), WARP, width)
+
+    def _check_rest(self, program: Program, pipeline: Pipeline) -> None:
+        """What deals terms, tiles or fragments in another way."""
+        kernel = program.main
+        if pipeline.produce:
+            raise self._refusal(
+                "reads each lane's terms straight from global memory",
+                f"{pipeline.produce[0].src} is staged in shared memory (cache_shared)",
+                "leave cache_shared out, with what builds on it",
+            )
+        acc = kernel.buffer("acc")
+        if acc.spread is not None and acc.spread.group > 1:
+            raise self._refusal(
+                "is of sums by fused multiply-adds",
+                "tensor_core has instructions of its own",
+                "leave one of them out",
+            )
+        if kernel.spread.warps > 1 or any("warp_tile" in o for o in acc.origins):
+            raise self._refusal(
+                "gives each warp the sums of a micro-tile",
+                "warp_tile deals a tile to its lanes",
+                "leave warp_tile out",
+            )
+        for loop in pipeline.consume:
+            if loop.unroll:
+                raise self._refusal(
+                    "unrolls a lane's terms", "unroll says how otherwise", "leave unroll out"
+                )
+        for buffer in kernel.buffers:
+            if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
+                raise self._refusal(
+                    "reads a step's terms at once",
+                    f"double_buffer reads {buffer.name} a term ahead",
+                    "leave double_buffer out",
+                )
+
+    def _refusal(self, does: str, but: str, hint: str) -> Refusal:
+        return Refusal(f"split_k within=warp {does}", at=self.span, notes=(but,), hint=hint)
