@@ -6,14 +6,12 @@ to odd can be rounded once more without harm.
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
-
 import numpy as np
 import numpy.typing as npt
 
 from gemmgen.formats import F32, F64, Real
 
-R = TypeVar("R", F32, F64)
+Operand = Real | np.float32 | np.float64
 _SPLITTER = 2.0**27 + 1
 _LARGE, _SMALL = 2.0**480, 2.0**-480
 """Beyond these, parts of a product are beyond the range of f64."""
@@ -55,7 +53,7 @@ def fma_f64(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F64:
     return found
 
 
-def fused(a: Real, b: Real, c: Real) -> Real:
+def fused(a: Operand, b: Operand, c: Operand) -> Real:
     """The multiply-add of the operands' type."""
     if np.asarray(a).dtype == np.float64 or np.asarray(c).dtype == np.float64:
         return fma_f64(a, b, c)
@@ -87,14 +85,14 @@ def _sum(x: F64, y: F64) -> tuple[F64, F64]:
     """The rounded sum and its error (Knuth, "The Art of Computer Programming", volume 2, 4.2.2)."""
     total = np.asarray(x + y)
     back = total - x
-    return total, cast(F64, (x - (total - back)) + (y - back))
+    return total, (x - (total - back)) + (y - back)
 
 
 def _product(x: F64, y: F64) -> tuple[F64, F64]:
     """The rounded product and its error (Dekker, 1971)."""
     product = np.asarray(x * y)
     (xh, xl), (yh, yl) = _halves(x), _halves(y)
-    return product, cast(F64, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl)
+    return product, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
 
 
 def _halves(x: F64) -> tuple[F64, F64]:

@@ -5,6 +5,8 @@ f16 is NumPy's float16; bf16, which NumPy does not have, is its raw bits in uint
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import numpy.typing as npt
 
@@ -107,7 +109,7 @@ def poison(count: int, dtype: DType = "f32") -> Stored:
     base, places = _POISON[dtype]
     unsigned = _UNSIGNED[BYTES[dtype]]
     found = np.arange(count).astype(unsigned) & unsigned.type(places) | unsigned.type(base)
-    return found.view(STORAGE[dtype])
+    return cast(Stored, found.view(STORAGE[dtype]))
 
 
 def is_poison(elements: npt.NDArray[np.generic], dtype: DType = "f32") -> npt.NDArray[np.bool_]:

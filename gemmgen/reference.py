@@ -191,13 +191,15 @@ def permutation(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inp
 def normal(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """Zero-mean, of unit variance."""
     rng = np.random.default_rng([seed, 3])
-    return _inputs(*(rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n))), types)
+    a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
+    return _inputs(a, b, c, types)
 
 
 def positive(m: int, n: int, k: int, seed: int, types: Types = SINGLE) -> Inputs:
     """Uniform in (0.5, 1.5)."""
     rng = np.random.default_rng([seed, 4])
-    return _inputs(*(rng.random(shape) + 0.5 for shape in ((m, k), (k, n), (m, n))), types)
+    a, b, c = (rng.random(shape) + 0.5 for shape in ((m, k), (k, n), (m, n)))
+    return _inputs(a, b, c, types)
 
 
 Maker = Callable[[int, int, int, int, Types], Inputs]

@@ -23,7 +23,7 @@ from gemmgen.analyze.resources import (
 from gemmgen.analyze.roofline import Roofline, Work, matrix_bytes, roofline_of
 from gemmgen.errors import UsageError
 from gemmgen.ir.dtypes import ACCESS, HALVES
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete, rewrite
@@ -196,12 +196,15 @@ def _work(
         sum((c for s, c in launch.items() if s.space == "global"), Counts()),
         _conversions(kernel, launch),
         kernel.program.problem.accumulate,
+        contraction(kernel.program.main).atom,
     )
 
 
 def _conversions(kernel: Kernel, launch: Launch) -> int:
     """Elements of 16 bits that are read to be multiplied, each of which is converted."""
     problem, main, found = kernel.program.problem, kernel.program.main, 0
+    if contraction(main).atom != "fma":
+        return 0
     for operand in (problem.a, problem.b):
         if operand.dtype in HALVES:
             tile = f"{operand.name}_shared"

@@ -43,6 +43,17 @@ class Gpu:
         return {"sm_80": 32, "sm_90": 64}.get(self.arch, 2)
 
     @property
+    def tensor_lanes(self) -> int:
+        """Multiply-adds of f16 or bf16 into f32 sums a clock and SM (the white papers)."""
+        wide = {"sm_75": 512, "sm_80": 1024, "sm_90": 2048}.get(self.arch, 256)
+        return 512 if self.name == "L40S" else wide
+
+    @property
+    def through_mma(self) -> float:
+        """The share of them that instructions of one warp reach (measured on an NVIDIA H200)."""
+        return 0.66 if self.arch == "sm_90" else 1.0
+
+    @property
     def flops(self) -> float:
         """FP32 operations a second: a multiply-add is two."""
         return 2 * self.sms * self.lanes * self.clock

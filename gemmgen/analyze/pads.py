@@ -55,7 +55,7 @@ class PadChoice:
     """A tile's conflicts as it is, and with the smallest of the best pads and swizzles.
 
     ``width`` is that of its widest access: rows stay multiples of it.  ``swizzled`` is None where a
-    row is too short or too odd for any swizzle.
+    row is too short or too odd for any swizzle, or where tensor cores read it.
     """
 
     buffer: str
@@ -68,7 +68,7 @@ class PadChoice:
 def pad_choices(
     program: Program, kernel: LoweredKernel, values: Mapping[str, int | float]
 ) -> tuple[PadChoice, ...]:
-    """One for each shared tile of the kernel."""
+    """One for each shared tile of an operand."""
     pipeline = pipeline_of(program.main)
     if pipeline is None or not kernel.shared:
         return ()
@@ -79,7 +79,7 @@ def pad_choices(
     return tuple(
         _choice(array, program.main, seen[array.name])
         for array in kernel.shared
-        if seen.get(array.name)
+        if array.name in {copy.dst for copy in pipeline.produce} and seen.get(array.name)
     )
 
 
@@ -122,7 +122,8 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
     padded = (conflicts(by, None) for by in range(most + 1) if (length + by) % width == 0)
     best = min(padded, key=lambda c: (c.excess, c.pad))
     now = conflicts(layout.pad, layout.swizzle)
-    swizzles = candidates(kernel, tile) if now.excess else ()
+    by_fragments = kernel.spread.group > 1
+    swizzles = candidates(kernel, tile) if now.excess and not by_fragments else ()
     swizzled = min((conflicts(0, s) for s in swizzles), key=lambda c: c.excess, default=None)
     return PadChoice(array.name, width, now, best, swizzled)
 

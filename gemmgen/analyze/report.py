@@ -75,7 +75,7 @@ def _widths(traffic: Traffic) -> str:
 
 
 def _global(traffic: list[Traffic], types: dict[str, DType]) -> Section:
-    used = dict.fromkeys(types[t.buffer] for t in traffic)
+    used: dict[DType, None] = dict.fromkeys(types[t.buffer] for t in traffic)
     each = [f"{SECTOR // BYTES[dtype]} elements of {dtype}" for dtype in used]
     per_sector = "8 elements" if set(used) <= {"f32"} else ", ".join(each)
     rows = tuple(

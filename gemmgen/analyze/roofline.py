@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from math import prod
 
 from gemmgen.analyze.count import Counts
+from gemmgen.analyze.fragments import MULTIPLY_ADDS
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
 from gemmgen.analyze.measure import WARP
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import BYTES, DType
 
 
@@ -32,6 +34,7 @@ class Work:
     globals: Counts
     conversions: int = 0
     sums: DType = "f32"
+    atom: Atom = "fma"
 
 
 @dataclass(frozen=True)
@@ -66,25 +69,19 @@ class Roofline:
 
 def roofline_of(work: Work, gpu: Gpu) -> Roofline:
     per_second = gpu.sms * gpu.clock
-    fmas = work.fmas / WARP
+    rate, peak = _rate(work, gpu), _peak(work, gpu)
+    instructions = work.fmas / WARP / (1 if work.atom == "fma" else MULTIPLY_ADDS)
     memory = work.shared.requests + work.globals.requests
     ports = work.shared.clocks + work.globals.lines
-    double = work.sums == "f64"
-    lanes = gpu.double_lanes if double else gpu.lanes
-    peak = gpu.flops / gpu.lanes * lanes
     converted = work.conversions / WARP
     told = f", {_short(converted)} conversions" if converted else ""
     bounds = [
-        Bound(
-            f"{'FP64' if double else 'FP32'} lanes",
-            fmas * WARP / lanes / per_second,
-            f"{_short(work.fmas)} multiply-adds, {lanes} a clock and SM",
-        ),
+        rate,
         Bound(
             "issue slots",
-            (fmas + memory + converted) / SCHEDULERS / per_second,
-            f"{_short(fmas)} multiply-adds{told} and {_short(memory)} memory requests of warps, "
-            f"{SCHEDULERS} a clock and SM",
+            (instructions + memory + converted) / SCHEDULERS / per_second,
+            f"{_short(instructions)} {'multiply-adds' if work.atom == 'fma' else 'multiplications'}"
+            f"{told} and {_short(memory)} memory requests of warps, {SCHEDULERS} a clock and SM",
         ),
         Bound(
             "shared memory and L1",
@@ -101,6 +98,29 @@ def roofline_of(work: Work, gpu: Gpu) -> Roofline:
     return Roofline(
         work.flops, work.flops / work.compulsory, peak / gpu.memory, peak, tuple(bounds)
     )
+
+
+def _rate(work: Work, gpu: Gpu) -> Bound:
+    """What the multiply-adds take of the units that do them."""
+    per_second = gpu.sms * gpu.clock
+    if work.atom != "fma":
+        lanes = gpu.tensor_lanes * gpu.through_mma
+        told = f"{_short(work.fmas)} multiply-adds, {lanes:.0f} a clock and SM"
+        if gpu.through_mma < 1:
+            told += f" by instructions of a warp, {gpu.through_mma:.0%} of {gpu.tensor_lanes}"
+        return Bound("tensor cores", work.fmas / lanes / per_second, told)
+    double = work.sums == "f64"
+    lanes = gpu.double_lanes if double else gpu.lanes
+    told = f"{_short(work.fmas)} multiply-adds, {lanes} a clock and SM"
+    name = f"{'FP64' if double else 'FP32'} lanes"
+    return Bound(name, work.fmas / lanes / per_second, told)
+
+
+def _peak(work: Work, gpu: Gpu) -> float:
+    """Operations a second of those units; a multiply-add is two."""
+    lanes = gpu.double_lanes if work.sums == "f64" else gpu.lanes
+    lanes = lanes if work.atom == "fma" else gpu.tensor_lanes
+    return gpu.flops / gpu.lanes * lanes
 
 
 def matrix_bytes(dtype: DType, *shape: int) -> int:

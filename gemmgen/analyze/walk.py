@@ -14,6 +14,7 @@ from typing import cast
 
 import numpy as np
 
+from gemmgen.analyze.fragments import REGISTERS, places_of
 from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched, both_sides
 from gemmgen.analyze.trips import Trips, every_trip
 from gemmgen.interface import Param
@@ -48,17 +49,23 @@ from gemmgen.ir.lowered import (
     CountIn,
     Define,
     For,
+    FragmentArray,
     If,
     Leave,
+    LoadFragment,
     LoweredKernel,
     Move,
+    MultiplyFragments,
     Node,
     RegisterArray,
+    StoreFragment,
     Wait,
+    WarpBarrier,
 )
 from gemmgen.ir.machine import breaks
 from gemmgen.ir.memory import Index, Lanes, Mask
 from gemmgen.lower.split import LAST_OF_GROUP, PART
+from gemmgen.target import WARP
 
 Step = Callable[[Mask], None]
 
@@ -181,7 +188,13 @@ class Walk:
                 return self.count_in(node)
             case AtomicAdd(target):
                 return self.access(target, write=True, width=1)
-            case Barrier() | Commit() | Wait():
+            case FragmentArray():
+                silent = Watched(node.name, self.lanes, None, self.see)
+                self.scope.bind(node.name, Array(silent, (*node.sizes, REGISTERS)))
+                return None
+            case LoadFragment() | StoreFragment():
+                return self.fragment(node)
+            case Barrier() | Commit() | Wait() | MultiplyFragments() | WarpBarrier():
                 return None
 
     def commented(self, node: Block) -> Step | None:
@@ -261,6 +274,22 @@ class Walk:
 
         def step(mask: Mask) -> None:
             see(site, cast(Index, index(mask)), mask)
+
+        return step
+
+    def fragment(self, node: LoadFragment | StoreFragment) -> Step:
+        write = isinstance(node, StoreFragment)
+        element = node.target if write else node.source
+        places, width = places_of(node)
+        site, see = self.site(element.buffer, write=write, width=width), self.see
+        _, index = compile_element(element.buffer, element.indices, self.scope)
+        pitch = compile_expression(node.pitch, self.scope).run
+        lane = np.arange(self.lanes.count) % WARP
+
+        def step(mask: Mask) -> None:
+            first, apart = cast(Index, index(mask)), cast(int, pitch(mask))
+            for line, within in places:
+                see(site, first + line[lane] * apart + within[lane], mask)
 
         return step
 

@@ -14,7 +14,7 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
-from gemmgen.ir.dtypes import HALVES
+from gemmgen.ir.dtypes import HALVES, DType
 
 
 def parameter_text(param: Param, *, written: bool) -> str:
@@ -33,7 +33,7 @@ def parameter_text(param: Param, *, written: bool) -> str:
 
 def types_text(interface: Interface) -> str:
     """What the parameters are, by kind; tensors by their elements."""
-    scalar = next((p.dtype for p in interface.params if p.kind == "scalar"), "f32")
+    scalars: list[DType] = [p.dtype for p in interface.params if p.kind == "scalar"] or ["f32"]
     stored: dict[str, list[str]] = {}
     for param in interface.params:
         if param.kind == "tensor":
@@ -43,7 +43,7 @@ def types_text(interface: Interface) -> str:
     pointers = ", ".join(told if len(told) > 1 else stored)
     strides = "strides: long long; " if interface.strides else ""
     return (
-        f"extents, leading dimensions: int; {strides}scalars: {STORED[scalar]}; "
+        f"extents, leading dimensions: int; {strides}scalars: {STORED[scalars[0]]}; "
         f"tensors: device pointers to {pointers}"
     )
 

@@ -80,7 +80,6 @@ class _Run:
     expected: Callable[[], Expected]
     rival: str  # the name of the cuBLAS call with the same storage orders and types
     dtype: DType
-    operands: tuple[Array, ...] = ()  # kept alive: cuBLAS's call has but their addresses
 
 
 def bench(
@@ -180,8 +179,7 @@ def _values(
 
 def as_stored(interface: Interface, values: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors as kernels take them."""
-    types = {param.name: param.dtype for param in tensors(interface)}
-    return {name: elements(array, types[name]) for name, array in values.items()}
+    return {p.name: elements(values[p.name], p.dtype) for p in tensors(interface)}
 
 
 def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
@@ -228,8 +226,7 @@ def _cublas(
     def wanted() -> Expected:
         return expected(interface, values, 1.0, 0.0, "normal")
 
-    operands = tuple(arrays.values())
-    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype, operands)
+    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype)
 
 
 def _row(

@@ -13,7 +13,7 @@ from gemmgen.gpu.arguments import tensors
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import elements, held, nan, numbers, storage
 from gemmgen.interface import Interface, MultipleOf, Param
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import HALVES, DType
 
 GUARD = 128  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
 
@@ -258,8 +258,11 @@ def rounding(
 ) -> float:
     """How much of G sums may lose."""
     unit = UNIT[sums]
-    if data != "positive":
-        return 16 * unit
     shape = dict(zip(product.a.indices, values[product.a.name].shape, strict=True))
     depth = int(np.prod([shape[i] for i in product.contracted], dtype=np.int64)) + 2
+    if data != "positive":
+        # Tensor cores cut sums off, always towards zero: what is lost adds up with the depth.  An
+        # NVIDIA H200 loses up to 18 u G of 4096 terms; cuBLAS as well.
+        by_tensor_cores = product.a.dtype in HALVES and product.b.dtype in HALVES
+        return 16 * unit * (max(1.0, depth**0.5 / 16) if by_tensor_cores else 1.0)
     return depth * unit / (1 - depth * unit)

@@ -5,10 +5,8 @@ CuPy has no bfloat16; its bits stand in uint16, as they do in a kernel's memory.
 
 from __future__ import annotations
 
-from typing import cast
-
 from gemmgen.formats import STORAGE
-from gemmgen.gpu.device import Array
+from gemmgen.gpu.device import Array, cupy
 from gemmgen.ir.dtypes import DType
 
 _UNSIGNED = {2: "uint16", 4: "uint32", 8: "uint64"}
@@ -26,7 +24,7 @@ def elements(numbers: Array, dtype: DType) -> Array:
         return numbers.astype(storage(dtype))
     bits = numbers.astype("float32").view("uint32")
     rounded = (bits + ((bits >> 16 & 1) + 0x7FFF)) >> 16
-    return rounded.astype("uint16")
+    return cupy().where(cupy().isnan(numbers), NAN_BF16, rounded).astype("uint16")
 
 
 def numbers(found: Array, dtype: DType) -> Array:
@@ -48,4 +46,4 @@ def nan(dtype: DType) -> float:
 
 def bits(found: Array) -> Array:
     """The bits of an array's elements."""
-    return cast(Array, found.view(_UNSIGNED[found.dtype.itemsize]))
+    return found.view(_UNSIGNED[found.dtype.itemsize])

@@ -253,16 +253,28 @@ def run_cublas(
     sizes = tuple(
         arrays[product.c.name].shape[product.c.indices.index(letter)] for letter in batches
     )
-    return cublas.gemm_batches(
+    call = cublas.gemm_batches(
         operands[0], operands[1], operands[2], sizes, alpha=scaled.alpha, beta=scaled.beta
     )
+    return _Packed(call, tuple(arrays.values()))
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A call that knows addresses alone, and the arrays there, which live as long as it does."""
+
+    call: Callable[[], None]
+    arrays: tuple[Array, ...]
+
+    def __call__(self) -> None:
+        self.call()
 
 
 def is_plain(interface: Interface) -> bool:
     """Whether cuBLAS has a call for it: matrices of its types, or batches of them, one letter
     contracted."""
     product, batches = contraction(interface), dict(interface.batches)
-    if not cublas.multiplies(*(p.dtype for p in (product.a, product.b, product.c))):
+    if not cublas.multiplies(product.a.dtype, product.b.dtype, product.c.dtype):
         return False
     tiled = [[i for i in p.indices if i not in batches] for p in (product.a, product.b, product.c)]
     return all(len(letters) == 2 for letters in tiled) and len(product.contracted) == 1
@@ -274,6 +286,6 @@ def _batch(array: Array, param: Param, batches: tuple[str, ...], transposed: boo
     one = tuple(0 if letter in batches else slice(None) for letter in param.indices)
     strides = dict(zip(param.indices, array.strides, strict=True))
     steps = tuple(strides.get(letter, 0) // item for letter in batches)
-    if 0 in array.shape:
-        return cublas.Batch(cublas.Matrix(0, 0, 0, 1, dtype=param.dtype), steps)
+    if any(not size for size, at in zip(array.shape, one, strict=True) if at == 0):
+        return cublas.Batch(cublas.Matrix(0, 0, 0, 1, dtype=param.dtype), steps)  # there is none
     return cublas.Batch(cublas.matrix(array[one], param.dtype, transposed=transposed), steps)

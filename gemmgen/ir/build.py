@@ -27,7 +27,7 @@ from gemmgen.ir.nodes import (
     Work,
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
-from gemmgen.schedule.model import Access, Schedule
+from gemmgen.schedule.model import Access, Dtypes, Schedule
 from gemmgen.schedule.roles import batches, roles
 from gemmgen.target import BF16_SINCE, has
 
@@ -82,7 +82,7 @@ def problem_of(schedule: Schedule) -> Problem:
     c, a, b = (_tensor(access, stored) for access in (gemm.c, gemm.a, gemm.b))
     epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
     known = {c.name, a.name, b.name, "acc"}
-    types = tuple((name, dtype) for name, dtype in schedule.dtypes if name not in known)
+    types: Dtypes = tuple(pair for pair in schedule.dtypes if pair[0] not in known)
     acc = stored.get("acc", "f32")
     return Problem(c, a, b, m, n, k, epilogue, acc, types, batches(gemm))
 

@@ -140,7 +140,9 @@ def compile_expression(expr: Expr, scope: Scope) -> Compiled:
         case Element(buffer, indices):
             memory, index = compile_element(buffer, indices, scope)
             kind = KINDS[memory.data.dtype.type]
-            return Compiled(lambda mask: memory.load(cast(Index, index(mask)), mask), kind)
+            return Compiled(
+                lambda mask: cast(Value, memory.load(cast(Index, index(mask)), mask)), kind
+            )
         case Binary("&&" | "||" as op, left, right):
             parts = (compile_expression(left, scope), compile_expression(right, scope))
             return _logic(op, *parts)

@@ -15,7 +15,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.formats import bits, numbers, stored
+from gemmgen.formats import STORAGE, bits, numbers, stored
+from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 
 Ints = npt.NDArray[np.int64]
@@ -134,14 +135,24 @@ DOUBLE: dict[str, Function] = {
 }
 """What lowered code calls in double precision."""
 
-FROM_BITS: dict[str, Function] = {
-    "from_f16": lambda raw: numbers(np.asarray(raw, np.uint16).view(np.float16), "f16")[()],
-    "from_bf16": lambda raw: numbers(np.asarray(raw, np.uint16), "bf16")[()],
-}
-TO_BITS: dict[str, Function] = {
-    "to_f16": lambda x: bits(stored(np.asarray(x), "f16")).reshape(np.shape(x))[()],
-    "to_bf16": lambda x: bits(stored(np.asarray(x), "bf16")).reshape(np.shape(x))[()],
-}
+
+def _from_bits(dtype: DType) -> Function:
+    def widen(raw: Value) -> Real:
+        return cast(Real, numbers(np.asarray(raw, np.uint16).view(STORAGE[dtype]), dtype)[()])
+
+    return widen
+
+
+def _to_bits(dtype: DType) -> Callable[[Value], Value]:
+    def narrow(number: Value) -> Value:
+        found = bits(stored(np.asarray(number), dtype)).reshape(np.shape(number))
+        return cast(Value, found[()])
+
+    return narrow
+
+
+FROM_BITS = {f"from_{dtype}": _from_bits(dtype) for dtype in HALVES}
+TO_BITS = {f"to_{dtype}": _to_bits(dtype) for dtype in HALVES}
 """Conversions between f32 and the raw bits of smaller types."""
 
 

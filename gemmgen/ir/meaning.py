@@ -332,8 +332,8 @@ def _wanted(problem: Problem, trial: Trial) -> tuple[npt.NDArray[np.float64], Re
     def result(precision: type[np.float32] | type[np.float64]) -> Floats:
         names = {name: cast(Real, precision(value)) for name, value in trial.scalars.items()}
         for name, value in {**known, "acc": acc}.items():
-            names[name] = cast(Real, value.astype(precision))
-        others = {name: cast(Floats, value.astype(precision)) for name, value in tensors.items()}
+            names[name] = value.astype(precision)
+        others = {name: value.astype(precision) for name, value in tensors.items()}
         with np.errstate(all="ignore"):
             value = evaluate(trial.epilogue, names, others, precision)
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))

@@ -84,7 +84,8 @@ class Problem:
 
     def dtype(self, tensor: str) -> DType:
         """What a tensor's elements are stored as: an operand's, or one's of the epilogue."""
-        known = {t.name: t.dtype for t in (self.a, self.b, self.c)} | dict(self.others)
+        known: dict[str, DType] = {t.name: t.dtype for t in (self.a, self.b, self.c)}
+        known |= dict(self.others)
         return known.get(tensor, self.c.dtype)
 
     def role_of(self, letter: str) -> Literal["m", "n", "k"]:

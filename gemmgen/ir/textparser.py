@@ -77,7 +77,7 @@ def _program(head: Node, kernels: tuple[Kernel, ...]) -> Program:
     c, a, b = (_tensor(tree, types) for tree in _trees(head, "tensor"))
     gemm = Gemm(_access(c), _access(a), _access(b))
     accumulate = types.pop("acc", "f32")
-    own = tuple((n, dtype) for n, dtype in types.items() if n not in (c.name, a.name, b.name))
+    own = tuple(pair for pair in types.items() if pair[0] not in (c.name, a.name, b.name))
     epilogues = [_expression(_token(tree, "EXPRESSION")) for tree in _trees(head, "epilogue")]
     epilogue = epilogues[0] if epilogues else default_epilogue(c)
     targets = [_token(tree, "NAME").value for tree in _trees(head, "target")]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmgen import reference
+from gemmgen.formats import Real, Stored, computing, held, stored
 from gemmgen.interface import Param
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.problem import Problem
 from gemmgen.pipeline import Emitted
-from gemmgen.reference import F32
 from gemmgen.schedule.roles import extent
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.memory import Matrix, sparse
@@ -37,7 +37,7 @@ class Call:
     """What a kernel is given, and the C that is right.  The tensors are in storage order."""
 
     numbers: Mapping[str, int | float]
-    tensors: Mapping[str, F32]
+    tensors: Mapping[str, Stored]
     want: Wanted
     order: str
     landing: str
@@ -91,13 +91,12 @@ class Trials:
         names = [extent(letter) for letter in (problem.m, problem.n, problem.k)]
         numbers = _apart(emitted, solve(emitted, dict(zip(names, shape, strict=True)), number % 3))
         m, n, k = (numbers[name] for name in names)
-        drawn = reference.normal(m, n, k, seed=number)
+        drawn = reference.normal(m, n, k, number, problem.types)
         params = emitted.interface.params
         given = {"alpha": alpha, "beta": beta}
         scalars = {p.name: given.get(p.name, 0.75) for p in params if p.kind == "scalar"}
         unread = hides_c(problem) and beta == 0
-        old = reference.poison(m * n).reshape(m, n) if unread else drawn.c
-        rows = {problem.a.name: drawn.a, problem.b.name: drawn.b, problem.c.name: old}
+        rows = {problem.a.name: drawn.a, problem.b.name: drawn.b, problem.c.name: drawn.c}
         for param in params:
             if param.kind == "tensor" and param.name not in rows:
                 sizes = [
@@ -105,13 +104,17 @@ class Trials:
                     n if problem.n in param.indices else 1,
                 ]
                 drawing = np.random.default_rng([number, *sizes])
-                rows[param.name] = drawing.standard_normal(sizes).astype(np.float32)
+                kind = computing(problem.accumulate)
+                rows[param.name] = held(drawing.standard_normal(sizes), param.dtype).astype(kind)
         acc = Summation.of(emitted.schedule).sums(drawn.a, drawn.b)
         want = wanted(problem, acc, rows, scalars)
-        stored = {p.name: _stored(problem, p, rows[p.name]) for p in params if p.kind == "tensor"}
+        laid = {p.name: _laid(problem, p, rows[p.name]) for p in params if p.kind == "tensor"}
+        if unread:
+            c = laid[problem.c.name]
+            laid[problem.c.name] = reference.poison(c.size, problem.c.dtype).reshape(c.shape)
         unreadable = (problem.c.name,) if unread else ()
         order, landing = _ORDERS[number % 3], LANDINGS[number % 2]
-        return Call({**numbers, **scalars}, stored, want, order, landing, unreadable)
+        return Call({**numbers, **scalars}, laid, want, order, landing, unreadable)
 
     def _run(self, kernel: CompiledKernel, call: Call) -> str | None:
         """What is wrong with the kernel's answer.  Raises KernelFault, KernelTimeout."""
@@ -125,10 +128,10 @@ class Trials:
             if param.kind != "tensor":
                 arguments[param.name] = call.numbers[param.name]
                 continue
-            held = call.tensors[param.name]
+            elements = np.atleast_2d(call.tensors[param.name])
             pitch = int(call.numbers[pitches[param.name]]) if param.name in pitches else None
             offset = alignment(interface, param.name)
-            matrix = Matrix.holding(np.atleast_2d(held), pitch, offset=offset)
+            matrix = Matrix.holding(elements, pitch, offset=offset, dtype=param.dtype)
             matrices[param.name] = matrix
             arguments[param.name] = matrix.view[0] if len(param.indices) == 1 else matrix.view
         kernel.run(
@@ -144,7 +147,7 @@ class Trials:
             if touched is not None:
                 return f"{name}: {touched}"
         result = _rows(problem, problem.c.letters, matrices[problem.c.name].view)
-        compared = reference.compare(result, call.want.value, call.want.bound)
+        compared = reference.compare(result, call.want.value, call.want.bound, problem.c.dtype)
         return None if compared.equal else compared.text()
 
     def _run_sparse(self, kernel: CompiledKernel) -> None:
@@ -159,13 +162,13 @@ class Trials:
             return
         for call in self._spanning:
             arguments: dict[str, Argument] = dict(call.numbers)
-            for name, held in call.tensors.items():
+            for name, tensor in call.tensors.items():
                 if name not in pitches:
-                    arguments[name] = held
+                    arguments[name] = tensor
                     continue
-                pitch = SPAN // max(len(held) // 2, 1) // 4 * 4 + 4
+                pitch = SPAN // max(len(tensor) // 2, 1) // 4 * 4 + 4
                 arguments[pitches[name]] = pitch
-                arguments[name] = sparse(held, pitch)
+                arguments[name] = sparse(tensor, pitch)
             kernel.run(arguments, seconds=SECONDS, unreadable=call.unreadable)
 
 
@@ -203,13 +206,14 @@ def _apart(emitted: Emitted, values: dict[str, int]) -> dict[str, int]:
     return values
 
 
-def _stored(problem: Problem, param: Param, rows: F32) -> F32:
-    """A tensor given by its role's rows and columns, in the order of its storage."""
+def _laid(problem: Problem, param: Param, rows: Real) -> Stored:
+    """A tensor of its role's rows and columns, in the order of its storage."""
+    elements = stored(rows, param.dtype)
     if len(param.indices) == 1:
-        return rows.reshape(-1)
-    return np.ascontiguousarray(_rows(problem, param.indices, rows, param.name))
+        return elements.reshape(-1)
+    return np.ascontiguousarray(_rows(problem, param.indices, elements, param.name))
 
 
-def _rows(problem: Problem, letters: tuple[str, ...], values: F32, name: str = "") -> F32:
+def _rows(problem: Problem, letters: tuple[str, ...], values: Stored, name: str = "") -> Stored:
     first = problem.k if name == problem.b.name else problem.m
     return values if letters[0] == first else values.T

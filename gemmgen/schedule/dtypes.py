@@ -118,10 +118,9 @@ class _Checker:
         )
 
     def dtypes(self) -> Dtypes:
-        found = [(name, self.dtype(name)) for name in self.names]
         usual = self.dtype(self.scope.gemm.c.tensor)
         own = [name for name in self.own if name in self.stated and self.dtype(name) != usual]
-        return (*found, *((name, self.dtype(name)) for name in own))
+        return tuple([(name, self.dtype(name)) for name in (*self.names, *own)])
 
 
 def _check_form(raw: RawDirective) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -134,4 +135,4 @@ def aligned(count: int, dtype: DType) -> Array:
     size = count * BYTES[dtype]
     raw = np.zeros(size + ALIGNMENT, np.uint8)
     skip = -raw.__array_interface__["data"][0] % ALIGNMENT
-    return raw[skip : skip + size].view(STORAGE[dtype])
+    return cast(Array, raw[skip : skip + size].view(STORAGE[dtype]))

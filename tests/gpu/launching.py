@@ -8,11 +8,15 @@
 from __future__ import annotations
 
 import sys
+from math import prod
 from pathlib import Path
 
 import cupy as cp
 import numpy as np
 
+from gemmgen.formats import STORAGE, stored
+from gemmgen.interface import Interface, Param
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 
@@ -41,40 +45,51 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
     kernel = module.get_function(interface.name)
     if interface.dynamic_shared:
         kernel.max_dynamic_shared_size_bytes = interface.dynamic_shared
-    m, n, k = shape
-    rng = np.random.default_rng(m + n)
-    values: dict[str, object] = {"M": m, "N": n, "K": k, "alpha": 1.0, "beta": 0.0}
-    for tensor, (rows, columns) in {"A": (m, k), "B": (k, n), "C": (m, n)}.items():
-        ld = -(-max(columns, 1) // 4) * 4
-        memory = cp.cuda.alloc(max(rows, 1) * ld * 4)  # exactly as large as the matrix
-        values[tensor], values["ld" + tensor.lower()] = memory.ptr, ld
-        values["memory of " + tensor] = memory
-        if tensor != "C":
-            # From the host: initcheck follows copies, but only the kernels that it is told to.
-            array = cp.ndarray((rows, ld), cp.float32, memory)
-            array.set(rng.standard_normal((rows, ld), dtype=np.float32))
-    values["bias"] = cp.asarray(np.ones(n, np.float32))
-    for param in interface.scratch:
-        size = interface.scratch_elements(param, {"M": m, "N": n})
-        values[param.name] = memory = cp.cuda.alloc(size * param.item)
-        if param.zeroed:
-            memory.memset(0, size * param.item)
+    values: dict[str, object] = {**dict(zip("MNK", shape, strict=True)), "alpha": 1.0, "beta": 0.0}
+    for param in interface.params:
+        if param.kind == "tensor":
+            place(interface, param, values)
+        elif param.is_scratch:
+            count = interface.scratch_elements(param, values)  # type: ignore[arg-type]
+            fresh(param, count, values)
+    numbers = {"extent": np.int32, "ld": np.int32, "tensor": np.uintp}
+    numbers |= {"workspace": np.uintp, "counter": np.uintp}
     arguments = tuple(
         (
-            np.int32(values[p.name])
-            if p.kind in ("extent", "ld")
-            else np.float32(values[p.name]) if p.kind == "scalar" else values[p.name]
+            (np.float64 if p.dtype == "f64" else np.float32)(values[p.name])  # type: ignore[arg-type]
+            if p.kind == "scalar"
+            else numbers[p.kind](values[p.name])
         )
         for p in interface.params
     )
-    arguments = tuple(getattr(x, "ptr", x) for x in arguments)
-    pointers = tuple(
-        np.uintp(x) if isinstance(x, int) and not isinstance(x, bool) else x for x in arguments
-    )
     kernel(
-        (interface.grid(values),), interface.block, pointers, shared_mem=interface.dynamic_shared
+        (interface.grid(values),), interface.block, arguments, shared_mem=interface.dynamic_shared
     )
     cp.cuda.Device().synchronize()
+
+
+def place(interface: Interface, param: Param, values: dict[str, object]) -> None:
+    """A tensor in an allocation that is exactly as large."""
+    *outer, row = (int(values[interface.extent(letter)]) for letter in param.indices)  # type: ignore
+    ld = -(-max(row, 1) // 16) * 16 if outer else row
+    shape = (*outer, ld)
+    memory = cp.cuda.alloc(max(prod(shape), 1) * BYTES[param.dtype])
+    values[param.name], values["memory of " + param.name] = memory.ptr, memory
+    if outer:
+        values[dict(interface.pitch)[param.name]] = ld
+    if not param.written:
+        # From the host: initcheck follows copies, but only the kernels that it is told to.
+        drawn = np.random.default_rng(prod(shape)).standard_normal(shape)
+        cp.ndarray(shape, STORAGE[param.dtype], memory).set(stored(drawn, param.dtype))
+
+
+def fresh(param: Param, count: int, values: dict[str, object]) -> None:
+    """Memory for the launch alone."""
+    memory = cp.cuda.alloc(max(count, 1) * param.item)
+    values[param.name], values["memory of " + param.name] = memory.ptr, memory
+    if param.zeroed:
+        zeros = np.zeros(count * param.item, np.uint8)
+        cp.ndarray(zeros.shape, zeros.dtype, memory).set(zeros)
 
 
 def main(arguments: list[str]) -> None:

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from gemmgen.gpu import cublas
+from gemmgen.gpu.verify import Case, run_cublas
+
+from . import kernels
 
 cp = pytest.importorskip("cupy")
 FLAGS = list(itertools.product((False, True), repeat=3))
@@ -51,3 +54,14 @@ def test_empty_and_tiny_products(m: int, n: int, k: int) -> None:
     a, b, c = (cp.ones(shape, "float32") for shape in ((m, k), (k, n), (m, n)))
     cublas.sgemm(*(cublas.matrix(x) for x in (a, b, c)), beta=2)()
     assert (c == k + 2).all()
+
+
+def test_a_packed_call_keeps_its_arrays() -> None:
+    """Their memory would be handed to the next array of their size."""
+    interface = kernels.interface(*kernels.PLAIN["tiled"])
+    arrays = {name: cp.ones((64, 64), "float32") for name in "ABC"}
+    call, c = run_cublas(interface, arrays, Case(())), arrays["C"]
+    del arrays
+    others = [cp.full((64, 64), np.nan, "float32") for _ in range(8)]
+    call()
+    assert (c == 64).all() and all(cp.isnan(other).all() for other in others)

@@ -10,30 +10,34 @@ from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ("double_buffered", "split_k", "vectorized", "warp_tiled")
+NAMES = ("double_buffered", "vectorized", "warp_tiled", "split_k", "tensor_core", "async_copy")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gives_the_same_bits_100_times_on_four_streams(name: str) -> None:
     import cupy as cp  # pyright: ignore[reportMissingImports]
 
+    from gemmgen.gpu.elements import bits, elements, nan, storage
     from gemmgen.gpu.launch import Kernel
 
     kernel = Kernel.of(compile_source(Source((EXAMPLES / f"{name}.sched").read_text(), name)))
-    m, n, k = 700, 900, 612
+    size = {"m": 700, "n": 904, "k": 616}
     rng = cp.random.default_rng(7)
-    given = {
-        "A": rng.standard_normal((m, k), dtype=cp.float32),
-        "B": rng.standard_normal((k, n), dtype=cp.float32),
-    }
-    if any(p.name == "bias" for p in kernel.interface.params):
-        given["bias"] = rng.standard_normal((n,), dtype=cp.float32)
-    first = kernel(**given, C=cp.zeros((m, n), cp.float32))
+    given, (output,) = {}, [p for p in kernel.interface.params if p.written]
+    for param in kernel.interface.params:
+        if param.kind == "tensor" and not param.written:
+            drawn = rng.standard_normal([size[i] for i in param.indices], dtype=cp.float32)
+            given[param.name] = elements(drawn, param.dtype)
+
+    def c() -> object:
+        return cp.full((size["m"], size["n"]), nan(output.dtype), storage(output.dtype))
+
+    first = kernel(**given, C=c())
     cp.cuda.Device().synchronize()
     streams = [cp.cuda.Stream(non_blocking=True) for _ in range(4)]
     outputs = []
     for turn in range(100):
         with streams[turn % 4]:
-            outputs.append(kernel(**given, C=cp.full((m, n), cp.nan, cp.float32)))
+            outputs.append(kernel(**given, C=c()))
     cp.cuda.Device().synchronize()
-    assert all((first.view(cp.uint32) == out.view(cp.uint32)).all() for out in outputs)
+    assert all((bits(first) == bits(out)).all() for out in outputs)

@@ -13,7 +13,8 @@ HERE = Path(__file__).parent
 SANITIZER = shutil.which("compute-sanitizer", path="/usr/local/cuda/bin") or shutil.which(
     "compute-sanitizer"
 )
-NAMES = sorted(path.stem for path in (HERE.parents[1] / "examples").glob("*.sched"))
+LADDER = sorted(path.stem for path in (HERE.parents[1] / "examples").glob("*.sched"))
+NAMES = (*LADDER, "types/bf16_linear", "types/f16_fast", "types/f64_fast")
 FOUND = 9
 
 needs_sanitizer = pytest.mark.skipif(SANITIZER is None, reason="compute-sanitizer is not here")

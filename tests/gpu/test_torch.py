@@ -1,10 +1,17 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from gemmgen.errors import CallError
+from gemmgen.formats import NAMES
 from gemmgen.gpu.launch import Kernel
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
 
 from . import kernels
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 cp = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -52,3 +59,19 @@ def test_refuses_host_tensors_gradients_and_mixtures() -> None:
         kernel()(A=a, B=cp.asarray(b))
     with pytest.raises(CallError, match="A is bfloat16; the kernel takes float32"):
         kernel()(A=a.bfloat16(), B=b)
+
+
+@pytest.mark.parametrize("name", ["types/f16", "types/bf16", "types/f64", "tensor_core"])
+def test_tensors_of_other_types_are_taken_and_given(name: str) -> None:
+    text = (EXAMPLES / f"{name}.sched").read_text()
+    run = Kernel.of(compile_source(Source(text, name)))
+    types = {p.name: getattr(torch, NAMES[p.dtype]) for p in run.interface.params}
+    a, b = integers(56, 40).to(types["A"]), integers(40, 72).to(types["B"])
+    found = run(A=a, B=b)
+    assert isinstance(found, torch.Tensor) and found.dtype == types["C"]
+    assert torch.equal(found.double().cpu(), a.double().cpu() @ b.double().cpu())
+    c = torch.zeros(60, 80, device="cuda", dtype=types["C"])
+    assert run(A=a, B=b, C=c[:56, :72]).data_ptr() == c.data_ptr()
+    assert torch.equal(c[:56, :72], found) and not c[56:].any() and not c[:, 72:].any()
+    with pytest.raises(CallError, match="A is float32; the kernel takes"):
+        run(A=a.float(), B=b)

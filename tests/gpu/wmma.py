@@ -11,7 +11,7 @@ from gemmgen.sim.toolchain import BEGIN, END
 
 
 def interface(dtype: DType) -> Interface:
-    """M = N = 16; A and B have their rows and columns one behind another, without a gap."""
+    """M = N = 16; A and B have their rows and columns one behind another, K elements apart."""
     params = (
         *(Param(extent, "extent") for extent in "KMN"),
         Param("A", "tensor", ("m", "k"), dtype=dtype),
@@ -19,7 +19,8 @@ def interface(dtype: DType) -> Interface:
         Param("C", "tensor", ("m", "n"), written=True),
         Param("ldc", "ld"),
     )
-    return Interface("wmma", params, (32, 1), (), (), 0, 0, (("C", "ldc"),))
+    pitches = (("A", "K"), ("B", "K"), ("C", "ldc"))
+    return Interface("wmma", params, (32, 1), (), (), 0, 0, pitches)
 
 
 DEPTH, PITCH = 64, 24

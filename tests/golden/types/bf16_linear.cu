@@ -218,6 +218,12 @@ gemm(int M, int N, int K,
 
     // the epilogue (vectorize A B C width=8;
     // fuse_epilogue gelu_tanh(acc + bias[n]) + residual[m, n])
+    float bias_frag[TN];
+    #pragma unroll
+    for (int reg_n = 0; reg_n < TN; ++reg_n) {
+        const int n = tile_n + thread_n + reg_n;
+        bias_frag[reg_n] = n < N ? bias[n] : 0.0f;
+    }
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m;
@@ -228,7 +234,7 @@ gemm(int M, int N, int K,
                 alignas(16) unsigned short out[8];
                 #pragma unroll
                 for (int e = 0; e < 8; ++e) {
-                    const float value = acc[reg_m][reg_n + e] + (n + e < N ? bias[n + e] : 0.0f);
+                    const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
                     out[e] =
                         gg_to_bf16(fmaf(0.5f * value,
                             1.0f + tanhf(0.7978846f * fmaf(0.044715f * value * value, value,

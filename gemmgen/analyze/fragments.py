@@ -1,0 +1,36 @@
+"""How a warp's lanes share out the accesses of a fragment, as compilers for sm_80 on have it.
+
+Fragments are loaded by ldmatrix, to which each lane names 16 bytes of a line.  Of sums, a lane has
+two neighbours in each quarter of the piece (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmgen.ir.atoms import WMMA
+from gemmgen.ir.evaluate import Ints
+from gemmgen.ir.lowered import LoadFragment, StoreFragment
+from gemmgen.target import WARP
+
+Places = tuple[tuple[Ints, Ints], ...]
+"""Accesses: of each lane its line, and where it begins in it."""
+
+HALF = WMMA.m // 2
+REGISTERS = WMMA.m * WMMA.n // WARP
+"""A lane's sums of one fragment."""
+MULTIPLY_ADDS = 64
+"""Of a lane, in one instruction of the machine: m16n8k16, of which a wmma takes two."""
+
+_LANE = np.arange(WARP)
+_QUARTERS = tuple((row, column) for row in (0, HALF) for column in (0, HALF))
+_LOADED: Places = ((_LANE % WMMA.m, _LANE // WMMA.m * HALF),)
+_PAIRS: Places = tuple((_LANE // 4 + row, _LANE % 4 * 2 + column) for row, column in _QUARTERS)
+_TURNED: Places = tuple((within + e, line) for line, within in _PAIRS for e in (0, 1))
+
+
+def places_of(node: LoadFragment | StoreFragment) -> tuple[Places, int]:
+    """A fragment's accesses, and how many elements each has."""
+    if isinstance(node, LoadFragment):
+        return _LOADED, HALF
+    return (_PAIRS, 2) if node.line == "row" else (_TURNED, 1)

@@ -1,0 +1,141 @@
+"""One call made on the GPU and on the CPU: both are looked at, and their bits compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from gemmgen.formats import STORAGE, bits, is_nan
+from gemmgen.fuzz.trial import exact
+from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.launch import Kernel
+from gemmgen.interface import Interface
+from gemmgen.passes.tensor_core import TensorCore
+from gemmgen.pipeline import Emitted
+from gemmgen.sim.memory import ALIGNMENT
+from gemmgen.sim.packing import Argument
+from gemmgen.sim.run import CompiledKernel
+from gemmgen.verify.calls import Caller, Case
+from gemmgen.verify.sums import Summation
+
+
+class OnDevice:
+    """A kernel on the GPU that is run like one on the CPU: NumPy arrays go there with all that lies
+    beside them, to addresses of the same alignment, and come back."""
+
+    def __init__(self, emitted: Emitted, target: str | None = None):
+        """``target`` stands in for the schedule's own."""
+        self.interface = emitted.interface
+        self.kernel = Kernel(emitted.text, emitted.interface, target or emitted.target)
+
+    def run(self, arguments: Mapping[str, Argument], **_: object) -> None:
+        there: list[tuple[np.ndarray, Array]] = []
+        given: dict[str, object] = {}
+        for param in self.interface.params:
+            value = arguments.get(param.name)
+            if isinstance(value, np.ndarray):
+                root = root_of(value)
+                copy = on_device(root)
+                there.append((root, copy))
+                assert value.dtype == STORAGE[param.dtype]
+                at = copy.data + (address(value) - address(root))  # type: ignore[operator]
+                given[param.name] = cupy().ndarray(value.shape, value.dtype, at, value.strides)
+            elif param.kind == "scalar":
+                given[param.name] = value
+        self.kernel(**given)
+        for root, copy in there:
+            as_bytes(root)[...] = copy.get()
+        self._unlike_unwritten(arguments)
+
+    def _unlike_unwritten(self, arguments: Mapping[str, Argument]) -> None:
+        """A GPU's NaN with its sign turned looks like what CPU runs fill shared memory with."""
+        for param in self.interface.params:
+            value = arguments.get(param.name)
+            if param.written and isinstance(value, np.ndarray):
+                found = bits(value)
+                whole = found.dtype.type(~found.dtype.type(0))
+                found = np.where(found == whole, whole >> 1, found).astype(found.dtype)
+                value[...] = found.view(value.dtype)
+
+
+def on_device(root: np.ndarray) -> Array:
+    """A copy of ``root``'s bytes, as many bytes past a multiple of ``ALIGNMENT``."""
+    memory = cupy().empty((root.nbytes + ALIGNMENT,), "uint8")
+    start = (address(root) - memory.data.ptr) % ALIGNMENT
+    copy = memory[start : start + root.nbytes]
+    copy[...] = cupy().asarray(as_bytes(root))
+    return copy
+
+
+def as_bytes(root: np.ndarray) -> np.ndarray:
+    return root.reshape(-1).view(np.uint8)
+
+
+def root_of(array: np.ndarray) -> np.ndarray:
+    """The array whose memory ``array`` is a view of, also where ``as_strided`` made it."""
+    while True:
+        base = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)
+        if not isinstance(base, np.ndarray):
+            return array
+        array = base
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+class Kept:
+    """Runs a kernel, and keeps what C then holds."""
+
+    def __init__(self, kernel: OnDevice | CompiledKernel, interface: Interface):
+        self.kernel = kernel
+        self.written = next(p for p in interface.params if p.written)
+        self.result = np.zeros(0, STORAGE[self.written.dtype])
+
+    def run(self, arguments: Mapping[str, Argument], **how: object) -> None:
+        self.kernel.run(arguments, **how)  # type: ignore[arg-type]
+        array = arguments[self.written.name]
+        assert isinstance(array, np.ndarray)
+        self.result = array.copy()
+
+
+class Sides:
+    """A kernel on the GPU and on the CPU."""
+
+    def __init__(self, emitted: Emitted, target: str | None = None):
+        self.emitted = emitted
+        self.caller = Caller(emitted)
+        self.host = CompiledKernel(emitted.text, emitted.interface)
+        self.kept = [
+            Kept(kernel, emitted.interface) for kernel in (OnDevice(emitted, target), self.host)
+        ]
+
+    def check(self, case: Case, replay: str = "") -> None:
+        """Both results are right; and of the same bits, but for library functions."""
+        case = in_any_order(self.emitted, case)
+        for kept in self.kept:
+            complaint = self.caller.complaint(case, kept)  # type: ignore[arg-type]
+            side = "CPU" if kept.kernel is self.host else "GPU"
+            assert complaint is None, f"{replay}, {case.text()}, {side}: {complaint}"
+        if exact(self.emitted):
+            device, host = (kept.result for kept in self.kept)
+            dtype = self.kept[0].written.dtype
+            numbers = ~is_nan(host, dtype)
+            assert (is_nan(device, dtype) == ~numbers).all(), replay
+            assert (bits(device)[numbers] == bits(host)[numbers]).all(), replay
+
+    def close(self) -> None:
+        self.host.close()
+
+
+def in_any_order(emitted: Emitted, case: Case) -> Case:
+    """``case``; with integers, whose sums are exact, where the GPU adds in an order of its own:
+    within tensor cores, and blocks that add to memory as they come."""
+    cores = any(d.name == TensorCore.SPEC.name for d in emitted.schedule.directives)
+    if cores or Summation.of(emitted.schedule).follows_blocks:
+        return replace(case, data="integers") if case.data == "normal" else case
+    return case

@@ -1,0 +1,191 @@
+"""Kernels of every type on a GPU: right against cuBLAS, and the bits of the CPU run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gemmgen import formats, reference
+from gemmgen.errors import CallError
+from gemmgen.gpu import bench, elements
+from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.verify import Case, verify
+from gemmgen.interface import Interface, Param
+from gemmgen.ir.build import problem_of
+from gemmgen.ir.dtypes import DType
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.sim.memory import Matrix
+from gemmgen.sim.run import compile_kernel
+from gemmgen.source import Source
+from gemmgen.verify import gpu as layer
+from gemmgen.verify.outcome import Subject
+
+cp = pytest.importorskip("cupy")
+
+FOLDER = Path(__file__).parents[2] / "examples" / "types"
+EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.sched"))
+BLOCKED = "tile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nregister_block m=8 n=8\n"
+ASYNCHRONOUS = (
+    "tile m=64 n=64 k=16\ncache_shared A B\nregister_block m=8 n=8\n"
+    "vectorize A.global B.global width={}\ndouble_buffer A B stages=3\nasync_copy A B via=cp_async"
+)
+KERNELS = {
+    "f16 to f32": f"dtype A=f16 B=f16\n{BLOCKED}vectorize A B width=8\nvectorize C width=4",
+    "bf16 blocked": f"dtype A=bf16 B=bf16 C=bf16\n{BLOCKED}vectorize A B C width=8",
+    "f16 times bf16": f"dtype A=f16 B=bf16 C=f16\n{BLOCKED}vectorize A B C width=2",
+    "f32 to bf16": f"dtype C=bf16\n{BLOCKED}vectorize A B C width=4\ndouble_buffer A B",
+    "f64 by columns": "gemm C[n, m] = A[k, m] * B[n, k]\ndtype A=f64 B=f64 C=f64 acc=f64\n"
+    "tile m=32 n=32 k=8\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"
+    "vectorize A C width=2",
+    "asynchronous f16": f"dtype A=f16 B=f16 C=f16\n{ASYNCHRONOUS.format(8)}",
+    "asynchronous f64": f"dtype A=f64 B=f64 C=f64 acc=f64\n{ASYNCHRONOUS.format(2)}",
+    "two-byte f16 in dynamic memory": "dtype A=f16 B=f16\ntile m=128 n=256 k=27\n"
+    "cache_shared A[k, m] B\nregister_block m=8 n=16\npad A by=1\nvectorize B width=8\n"
+    "double_buffer A B stages=3",
+}
+SHAPES = ((1, 1, 1), (35, 37, 33), (127, 131, 257), (130, 260, 0))
+
+
+def example(name: str) -> Emitted:
+    return compile_source(Source((FOLDER / f"{name}.sched").read_text(), name))
+
+
+def every() -> dict[str, Emitted]:
+    found = {name: example(name) for name in EXAMPLES}
+    return found | {name: compile_source(Source(text)) for name, text in KERNELS.items()}
+
+
+EVERY = every()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_is_right_against_cublas_and_exact_integers(name: str) -> None:
+    outcome = layer.check(Subject(EVERY[name], SHAPES))
+    assert outcome.status == "passed", outcome.detail or outcome.reason
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_is_right_at_a_large_size(name: str) -> None:
+    kernel = Kernel.of(EVERY[name])
+    shape = (("M", 2048), ("N", 1984), ("K", 2048))
+    cases = [Case(shape, "normal", 0.7, 0.0), Case(shape, "positive"), Case(shape)]
+    given = layer.reference_of(EVERY[name])
+    cases = cases if given is None else cases[:1]
+    for outcome in verify(kernel, cases, reference=given, exact=False):
+        assert outcome.status == "passed", outcome
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if EVERY[n].schedule.epilogue is None])
+def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
+    emitted = EVERY[name]
+    problem = problem_of(emitted.schedule)
+    on_gpu, on_cpu = Kernel.of(emitted), compile_kernel(emitted.text, emitted.interface)
+    for m, n, k in SHAPES:
+        drawn = reference.normal(m, n, k, m + n, problem.types)
+        sizes = {problem.m: m, problem.n: n, problem.k: k}
+        values: dict[str, object] = {x.upper(): size for x, size in sizes.items()}
+        values |= {"alpha": 0.7, "beta": -1.0}
+        gpu: dict[str, object] = {"alpha": 0.7, "beta": -1.0}
+        for tensor, rows, first in (
+            (problem.a, drawn.a, problem.m),
+            (problem.b, drawn.b, problem.k),
+            (problem.c, drawn.c, problem.m),
+        ):
+            laid = rows if tensor.letters[0] == first else rows.T
+            held = formats.stored(np.ascontiguousarray(laid), tensor.dtype)
+            pitch = -(-held.shape[1] // 8) * 8 + 8
+            matrix = Matrix.holding(held, pitch, dtype=tensor.dtype)
+            values |= {tensor.name: matrix.view, f"ld{tensor.name.lower()}": pitch}
+            memory = cp.zeros((len(held), pitch), held.dtype)
+            memory[:, : held.shape[1]] = cp.asarray(held)
+            gpu[tensor.name] = memory[:, : held.shape[1]]
+        result = cp.asnumpy(on_gpu(**gpu))
+        on_cpu.run({p.name: values[p.name] for p in emitted.interface.params})  # type: ignore
+        want = values[problem.c.name]
+        assert isinstance(want, np.ndarray)
+        assert np.array_equal(formats.bits(result), formats.bits(want)), (m, n, k)
+
+
+def converter(name: str, source: DType, target: DType) -> Kernel:
+    """``gg_to_f16`` and the like, an element a thread."""
+    types = {"f32": "float", "f16": "unsigned short", "bf16": "unsigned short"}
+    whole = next(e.text for e in EVERY.values() if f"{name}(" in e.text)
+    function = whole[: whole.index("// ---- kernel ----")]
+    function = function[function.rindex("__device__", 0, function.index(f" {name}(")) :]
+    function = function[: function.index("\n}") + 2]
+    a = Param("A", "tensor", ("n",), dtype=source)
+    c = Param("C", "tensor", ("n",), written=True, read=False, dtype=target)
+    block, tiles = (256, 1), (("N", 256),)
+    interface = Interface("apply", (Param("N", "extent"), a, c), block, tiles, (), 0, 0, ())
+    text = f"""{function}
+extern "C" __global__ void
+apply(int N, const {types[source]} *__restrict__ A, {types[target]} *__restrict__ C)
+{{
+    const int n = blockIdx.x * 256 + threadIdx.x;
+    if (n < N) C[n] = {name}(A[n]);
+}}
+"""
+    return Kernel(text, interface)
+
+
+def same(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic], dtype: DType) -> bool:
+    """Bit for bit, but that any NaN is as good as another."""
+    nan = formats.is_nan(one, dtype) & formats.is_nan(other, dtype)
+    return bool((nan | (formats.bits(one) == formats.bits(other))).all())
+
+
+@pytest.mark.parametrize("dtype", ("f16", "bf16"))
+def test_conversions_are_those_of_the_models(dtype: DType) -> None:
+    """G1: every one of the 65,536 patterns, and ten million bits of f32."""
+    every = np.arange(1 << 16).astype(np.uint16).view(formats.STORAGE[dtype])
+    wide = cp.empty((every.size,), "float32")
+    converter(f"gg_from_{dtype}", dtype, "f32")(A=cp.asarray(every), C=wide)
+    assert same(cp.asnumpy(wide), formats.numbers(every, dtype).astype(np.float32), "f32")
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 1 << 32, 10_000_000, dtype=np.uint64).astype(np.uint32)
+    held = formats.numbers(every, dtype).astype(np.float32).view(np.uint32)
+    steps = (0, 1, 0xFFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001)
+    near = np.concatenate([held + np.uint32(step) for step in steps])
+    values = np.concatenate((bits, near)).view(np.float32)
+    narrow = cp.empty((values.size,), formats.STORAGE[dtype].name)
+    converter(f"gg_to_{dtype}", "f32", dtype)(A=cp.asarray(values), C=narrow)
+    assert same(cp.asnumpy(narrow), formats.stored(values, dtype), dtype)
+    again = elements.elements(cp.asarray(values), dtype)
+    assert same(cp.asnumpy(again), formats.stored(values, dtype), dtype)
+
+
+def test_an_absent_output_is_allocated_in_its_type() -> None:
+    for name, dtype in (("f16", "float16"), ("f64", "float64"), ("bf16", "float32")):
+        kernel = Kernel.of(EVERY[name])
+        kind = {"f16": "float16", "f64": "float64", "bf16": "uint16"}[name]
+        c = kernel(A=cp.ones((3, 4), kind), B=cp.ones((4, 5), kind))
+        assert (c.dtype, c.shape) == (dtype, (3, 5))
+
+
+def test_refuses_other_types() -> None:
+    kernel = Kernel.of(EVERY["f16"])
+    with pytest.raises(CallError, match="A is float32; the kernel takes float16"):
+        kernel(A=cp.ones((3, 4), "float32"), B=cp.ones((4, 5), "float16"))
+
+
+def test_takes_and_gives_pytorch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    for name, kind in (("f16", "float16"), ("bf16", "bfloat16"), ("f64", "float64")):
+        kernel = Kernel.of(EVERY[name])
+        dtype = getattr(torch, kind)
+        a = torch.randn(33, 40, device="cuda").to(dtype)
+        b = torch.randn(40, 50, device="cuda").to(dtype)
+        c = kernel(A=a, B=b)
+        assert c.dtype == (torch.float32 if name == "bf16" else dtype)
+        want = a.double() @ b.double()
+        assert torch.allclose(c.double(), want, rtol=1e-2, atol=1e-2)
+
+
+def test_bench_checks_and_compares_with_cublas() -> None:
+    entries = [bench.Entry(name, Kernel.of(EVERY[name])) for name in ("f16_fast", "f64_fast")]
+    for entry in entries:
+        rows = bench.bench([entry], [{"M": 512, "N": 512, "K": 512}], warmup=0.1, rounds=3)
+        assert len(rows) == 2 and all(row.checked for row in rows), rows

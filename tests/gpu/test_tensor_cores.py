@@ -1,0 +1,60 @@
+"""Tensor cores on a GPU: every storage order, type and way of leaving, against cuBLAS and exact
+integers; at a large size too."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.source import Source
+from gemmgen.verify import gpu as layer
+from gemmgen.verify.outcome import Subject
+
+ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
+SCHEDULES = {
+    "plain": "tile m=32 n=64 k=32\ncache_shared A B\nwarp_tile m=16 n=32\ntensor_core via=wmma\n",
+    "wide": (
+        "tile m=64 n=128 k=32\ncache_shared A B\nwarp_tile m=32 n=64\ntensor_core via=wmma\n"
+        "vectorize A.global B.global width=8\nvectorize C width=4\npad A B by=8\n"
+        "double_buffer A B stages=3\ndouble_buffer A.register B.register\n"
+        "async_copy A B via=cp_async\nraster group=4\n"
+    ),
+    "parts": (
+        "tile m=64 n=64 k=32\ncache_shared A B\ntensor_core via=wmma\n"
+        "vectorize A.global B.global width=8\ndouble_buffer A B\nsplit_k parts=3\n"
+    ),
+}
+SHAPES = ((1, 1, 1), (33, 35, 17), (128, 128, 128), (127, 131, 257), (130, 264, 40), (40, 48, 0))
+
+
+def emitted(name: str, order: tuple[str, str, str], types: str) -> Emitted:
+    a, b, c = order
+    head = f"gemm C[{c}] = A[{a}] * B[{b}]\ndtype {types}\n"
+    return compile_source(Source(head + SCHEDULES[name], name))
+
+
+@pytest.mark.parametrize("types", ("A=f16 B=f16 C=f16", "A=bf16 B=bf16", "A=f16 B=f16"))
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
+def test_every_storage_order_is_right(order: tuple[str, str, str], types: str) -> None:
+    outcome = layer.check(Subject(emitted("wide", order, types), SHAPES))
+    assert outcome.status == "passed", outcome.detail or outcome.reason
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_way_is_right(name: str) -> None:
+    kernel = emitted(name, ORDERS[0], "A=f16 B=f16 C=f16")
+    outcome = layer.check(Subject(kernel, SHAPES))
+    assert outcome.status == "passed", outcome.detail or outcome.reason
+
+
+def test_sums_of_many_terms_lose_no_more_than_is_said() -> None:
+    from gemmgen.gpu.launch import Kernel
+    from gemmgen.gpu.verify import Case, verify
+
+    kernel = Kernel.of(emitted("wide", ORDERS[0], "A=f16 B=f16"))
+    extents = (("M", 512), ("N", 512), ("K", 16384))
+    for data in ("normal", "positive"):
+        (outcome,) = verify(kernel, [Case(extents, data)])
+        assert outcome.status == "passed", outcome
