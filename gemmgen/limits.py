@@ -10,7 +10,7 @@ from gemmgen.errors import Mistake, ScheduleError
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.nodes import AxisSpread, Buffer, Program, Space
+from gemmgen.ir.nodes import Buffer, Program, Space, Spread
 from gemmgen.residency import check_residency
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.schedule.roles import roles
@@ -53,15 +53,17 @@ def _place(schedule: Schedule, *names: str) -> Span | None:
 
 
 def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
-    axes = program.main.spread.axes
+    spread = program.main.spread
+    axes = spread.axes
     if 0 < kernel.threads <= MAX_THREADS and kernel.threads % WARP == 0:
         return
-    count = f"{' x '.join(str(a.threads) for a in axes)} = {kernel.threads} threads"
+    lanes = f" x {spread.sharers} lanes" if spread.terms else ""
+    count = f"{' x '.join(str(a.threads) for a in axes)}{lanes} = {kernel.threads} threads"
     if any(a.registers > 1 for a in axes):
         shares = (f"{a.extent} / {a.registers}" for a in axes)
-        whole = f"({') x ('.join(shares)})"
+        whole = f"({') x ('.join(shares)}){lanes}"
         count = f"{whole} = {count}"
-        if program.main.spread.group > 1:
+        if spread.group > 1:
             count = f"{whole} = {kernel.threads // WARP} warps = {kernel.threads} threads"
     notes = [f"{count}; a block has at most {MAX_THREADS}"]
     message = "the tile needs too many threads"
@@ -73,17 +75,17 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
         notes.insert(0, f"there is no tile line, which means tile {sizes}")
     place = _place(schedule, "register_block", "tile")
     hint = _nearest_tile(schedule, program)
-    share = _share(axes) if kernel.threads > MAX_THREADS else None
+    share = _share(spread) if kernel.threads > MAX_THREADS else None
     if share and _place(schedule, "warp_tile") is None:
-        hint = f"{share} gives each thread more to do"
+        hint = f"{share} gives each {'warp' if spread.terms else 'thread'} more to do"
     yield Mistake(message, place, hint, tuple(notes))
 
 
-def _share(axes: tuple[AxisSpread, ...]) -> str | None:
+def _share(spread: Spread) -> str | None:
     """A ``register_block`` whose threads fill whole warps of one block, if there is one."""
     for sizes in product((8, 4, 16), repeat=2):
-        pairs = tuple(zip(axes, sizes, strict=True))
-        threads = prod(a.extent // size for a, size in pairs)
+        pairs = tuple(zip(spread.axes, sizes, strict=True))
+        threads = prod(a.extent // size for a, size in pairs) * spread.sharers
         divides = not any(a.extent % size for a, size in pairs)
         if divides and threads <= MAX_THREADS and threads % WARP == 0:
             return "register_block " + " ".join(f"{a.letter}={size}" for a, size in pairs)
@@ -93,11 +95,11 @@ def _share(axes: tuple[AxisSpread, ...]) -> str | None:
 def _nearest_tile(schedule: Schedule, program: Program) -> str:
     """The ``tile`` nearest to the one there is whose threads fill whole warps of one block."""
     by_warp = _place(schedule, "warp_tile") is not None
-    first, second = program.main.spread.axes
-    group = program.main.spread.group
-    by_warp = by_warp or group > 1
+    spread = program.main.spread
+    first, second = spread.axes
+    by_warp = by_warp or spread.group > 1
     steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
-    lanes = first.lanes * second.lanes * group if by_warp else 1
+    lanes = first.lanes * second.lanes * spread.group if by_warp else spread.sharers
     most = MAX_THREADS // lanes
     found = (
         (a * steps[0], b * steps[1], a * b * lanes)
@@ -168,7 +170,8 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
     by_fragments = program.main.spread.group > 1
-    share = _share(program.main.spread.axes) or "a smaller register_block, such as 8 x 8"
+    share = _share(program.main.spread) or "a smaller register_block, such as 8 x 8"
+    share = _shorter_step(program, tiles) or share
     if total + OVERHEAD > MAX_REGISTERS:
         yield Mistake(
             f"a thread's {'fragments do' if by_fragments else 'micro-tile does'} not fit in its "
@@ -181,6 +184,22 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
                 f"a thread has {MAX_REGISTERS}",
             ),
         )
+
+
+def _shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
+    """The ``tile`` with the longest step whose terms leave a lane room for its sums."""
+    terms, pipeline = program.main.spread.terms, pipeline_of(program.main)
+    if terms is None or pipeline is None:
+        return None
+    sums = sum(registers_of(b) for b in tiles if b.name == "acc")
+    of_terms = sum(registers_of(b) for b in tiles) - sums
+    step, least = pipeline.step, terms.lanes * terms.width
+    while step % (2 * least) == 0:
+        step, of_terms = step // 2, -(-of_terms // 2)
+        if sums + of_terms + OVERHEAD <= MAX_REGISTERS:
+            sizes = " ".join(f"{letter}={size}" for letter, size in program.main.work.tile)
+            return f"tile {sizes} {terms.letter}={step}"
+    return None
 
 
 def _smaller_warp(program: Program) -> str:

@@ -8,7 +8,7 @@ from math import lcm
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
 from gemmgen.fuzz.factors import NONE, SIZES, Plan
-from gemmgen.fuzz.grids import NAIVE, Grid, grids, wish
+from gemmgen.fuzz.grids import NAIVE, WARP, Grid, grids, wish
 from gemmgen.fuzz.plans import plan_at
 from gemmgen.fuzz.rules import last_shared, widest
 
@@ -18,10 +18,13 @@ PARTS = {
     "more": ("parts=3", "parts=4", "parts=7"),
     "groups": ("parts=4 groups=2", "parts=6 groups=3", "parts=6 groups=2"),
     "atomic": ("parts=2 reduce=atomic", "parts=3 reduce=atomic"),
+    "lanes": ("within=warp",),
 }
 PADS = {"odd": (1, 3, 5, 33), "even": (2, 6, 10), "fours": (4, 8, 16)}
 _FRAGMENTS = (16, 32, 48, 64)
 """Steps that tensor cores take."""
+_LANES, _MOST_TERMS = (32, 64, 96, 128, 256), 64
+"""Steps that lanes share out, and 32-bit registers of a lane's terms."""
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
 _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores"), ("P", "Q", "L"))
 _BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
@@ -108,6 +111,8 @@ class Draw:
         steps = STEPS.get(self.plan["tile"], (0,))
         if self.plan["tensor"] != NONE:
             steps = _FRAGMENTS
+        if self.plan["parts"] == "lanes":
+            return self._step_of_lanes()
         m, n = self.grid.tile
         threads = self.grid.count
         stages = max(int(self.plan["stages A"]), int(self.plan["stages B"]))
@@ -127,6 +132,22 @@ class Draw:
         if not fitting or (self.dice.chance(0.03) and max(along, default=1) < 8):
             return steps[0] if not fitting else steps[-1]
         return self.dice.pick(fitting)
+
+    def _step_of_lanes(self) -> int:
+        """A step that lanes can share out, and not too many terms of."""
+        wide = [
+            int(self.plan[f"{name}.global"])
+            for name in "AB"
+            if self.plan[f"order {name}"][1] == "k"
+        ]
+        least = WARP * max(wide, default=1)
+        size = max(SIZES[self.plan["types"]][:2])
+        fitting = [
+            step
+            for step in _LANES
+            if step % least == 0 and sum(self.grid.micro) * step * size <= _MOST_TERMS * WARP * 4
+        ]
+        return self.dice.pick(fitting) if fitting else least
 
     def _access(self, name: str) -> str:
         return f"{self.tensors[name]}[{', '.join(self.indices[name])}]"

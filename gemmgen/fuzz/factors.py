@@ -69,7 +69,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "rounds": (NONE, "yes"),
     "blocks": (NONE, "1", "more"),
     "raster": (NONE, "2", "more"),
-    "parts": (NONE, "2", "more", "groups", "atomic"),
+    "parts": (NONE, "2", "more", "groups", "atomic", "lanes"),
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
@@ -78,7 +78,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
 ``even`` is 2 mod 4; ``kept`` keeps the order of global memory; widths are those of the hops;
 ``some`` threads are 33 to 256; ``part`` of a tile's steps, or any steps where k is not split;
 ``rounds`` are of as many tiles as come back to the same stages; a warp's ``fragments`` are those of
-tensor cores."""
+tensor cores; ``lanes`` of a warp share out steps, too."""
 
 _LIBRARY = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
 _CONDITIONS = frozenset({"relu", "min", "max", "clamp"})
@@ -178,6 +178,8 @@ class _Facts:
         return str(absent)
 
     def parts(self) -> str:
+        if self.word("split_k", "within"):
+            return "lanes"
         if not self.number("split_k", "parts"):
             return NONE
         if self.word("split_k", "reduce") == "atomic":

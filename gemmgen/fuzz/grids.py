@@ -30,7 +30,8 @@ NAIVE = (8, 32)
 @dataclass(frozen=True)
 class Grid:
     """A thread's elements along m and n, ``interleave`` (0: none), and the block's threads; on
-    tensor cores a warp's and the block's warps, each of ``group`` threads."""
+    tensor cores, and where lanes share sums, a warp's and the block's warps, each of ``group``
+    threads."""
 
     micro: tuple[int, int]
     interleave: int
@@ -52,7 +53,7 @@ class Wish:
     """What a plan asks of its grid.
 
     ``tiles`` and ``runs`` are what the tile, and a thread's run of neighbours, must be multiples of
-    along m and n.  ``fixed`` is the tile of a kernel that states none.
+    along m and n.  ``fixed`` is the tile of a kernel that states none.  ``lanes`` share sums.
     """
 
     micro: tuple[str, str]
@@ -62,6 +63,7 @@ class Wish:
     tiles: tuple[int, int]
     runs: tuple[int, int]
     fixed: tuple[int, int] | None
+    lanes: bool = False
 
 
 def last_shared(plan: Mapping[str, str], name: str) -> str:
@@ -104,8 +106,16 @@ def wish(plan: Plan) -> Wish:
     micro = plan["register m"], plan["register n"]
     if plan["tensor"] != NONE:
         micro = "fragments", "fragments"
-    interleave, threads, warp = plan["interleave"], plan["threads"], plan["warp"]
-    return Wish(micro, interleave, threads, warp, (tiles[0], tiles[1]), (runs[0], runs[1]), fixed)
+    return Wish(
+        micro,
+        plan["interleave"],
+        plan["threads"],
+        plan["warp"],
+        (tiles[0], tiles[1]),
+        (runs[0], runs[1]),
+        fixed,
+        plan["parts"] == "lanes",
+    )
 
 
 @cache
@@ -123,7 +133,7 @@ def grids(wanted: Wish) -> tuple[Grid, ...]:
 
 
 def _group(wanted: Wish) -> int:
-    return WARP if wanted.micro[0] == "fragments" else 1
+    return WARP if wanted.micro[0] == "fragments" or wanted.lanes else 1
 
 
 def _runs(wanted: Wish, micro: tuple[int, int], piece: int) -> bool:
@@ -136,9 +146,10 @@ def _runs(wanted: Wish, micro: tuple[int, int], piece: int) -> bool:
 
 def _fits(wanted: Wish, grid: Grid) -> bool:
     m, n = grid.tile
-    if grid.micro[0] * grid.micro[1] > MOST_REGISTERS * grid.group:
+    fragments = wanted.micro[0] == "fragments"
+    if grid.micro[0] * grid.micro[1] > MOST_REGISTERS * (WARP if fragments else 1):
         return False
-    if grid.group > 1 and wanted.warp == NONE and grid.micro != (_usual(m), _usual(n)):
+    if fragments and wanted.warp == NONE and grid.micro != (_usual(m), _usual(n)):
         return False
     if wanted.fixed is not None:
         return (m, n) == wanted.fixed

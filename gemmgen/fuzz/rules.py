@@ -86,14 +86,17 @@ def _of_operand(name: str) -> Iterator[Rule]:
     )
     yield Rule(
         "a wide load needs a copy that it is part of",
-        frozenset((loads, cache_, micro)),
-        lambda p: p[loads] == "1" or p[cache_] != NONE or p[micro] != NONE,
+        frozenset((loads, cache_, micro, order, "parts")),
+        lambda p: p[loads] == "1"
+        or p[cache_] != NONE
+        or (p[order][1] == "k" if p["parts"] == "lanes" else p[micro] != NONE),
     )
     yield Rule(
-        "a wide load along k divides the step, or lands in no fragment",
-        frozenset((loads, order, cache_, "tile")),
+        "a wide load along k divides the step, or lands in no fragment but a lane's",
+        frozenset((loads, order, cache_, "tile", "parts")),
         lambda p: p[loads] == "1"
         or p[order][1] != "k"
+        or p["parts"] == "lanes"
         or (p[cache_] != NONE and p[loads] in _STEP_WIDTHS.get(p["tile"], "")),
     )
     yield Rule(
@@ -193,9 +196,33 @@ def _on_tensor_cores() -> Iterator[Rule]:
     )
 
 
+_LANES = {
+    "tile": ("fours",),
+    "cache A": (NONE,),
+    "cache B": (NONE,),
+    "warp": (NONE,),
+    "tensor": (NONE,),
+    "ahead A": (NONE,),
+    "ahead B": (NONE,),
+    "unroll": (NONE,),
+}
+"""What goes together with lanes that share sums."""
+
+
+def _of_lanes() -> Iterator[Rule]:
+    for factor, classes in _LANES.items():
+        yield _implies(
+            f"lanes share sums with {' or '.join(classes)} as {factor}",
+            "parts",
+            factor,
+            lambda parts, chosen, classes=classes: parts != "lanes" or chosen in classes,
+        )
+
+
 _GRID = (
     (
         "tensor",
+        "parts",
         "tile",
         "bind",
         "order A",
@@ -283,6 +310,7 @@ RULES: tuple[Rule, ...] = (
         lambda p: p["C.global"] == "1" or (p["register m"], p["tensor"]) != (NONE, NONE),
     ),
     *_on_tensor_cores(),
+    *_of_lanes(),
     _implies(
         "what an epilogue reads needs an epilogue",
         "epilogue",
@@ -314,7 +342,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "there are sizes for this micro-tile",
-        frozenset((*_GRID[1][:3], "tensor", "tile", "warp", "threads", "bind", "order C")),
+        frozenset((*_GRID[1][:3], "tensor", "parts", "tile", "warp", "threads", "bind", "order C")),
         lambda p: bool(grids(wish(_narrow(p)))),
     ),
 )

@@ -85,9 +85,13 @@ class Spread:
         return next(a for a in self.axes if a.letter == letter)
 
     @property
+    def sharers(self) -> int:
+        """Lanes that have terms of the same sums."""
+        return self.terms.lanes if self.terms else 1
+
+    @property
     def threads(self) -> int:
-        sharers = self.terms.lanes if self.terms else 1
-        return prod(a.threads for a in self.axes) * self.group * sharers
+        return prod(a.threads for a in self.axes) * self.group * self.sharers
 
     @property
     def warps(self) -> int:

@@ -147,12 +147,6 @@ class Lanes:
                 "leave cache_shared out, with what builds on it",
             )
         acc = kernel.buffer("acc")
-        if acc.spread is not None and acc.spread.group > 1:
-            raise self._refusal(
-                "is of sums by fused multiply-adds",
-                "tensor_core has instructions of its own",
-                "leave one of them out",
-            )
         if kernel.spread.warps > 1 or any("warp_tile" in o for o in acc.origins):
             raise self._refusal(
                 "gives each warp the sums of a micro-tile",
@@ -163,6 +157,16 @@ class Lanes:
             if loop.unroll:
                 raise self._refusal(
                     "unrolls a lane's terms", "unroll says how otherwise", "leave unroll out"
+                )
+            wide = [s for s in loop.body if isinstance(s, Copy) and s.width > 1]
+            for copy in wide:
+                letters = kernel.buffer(copy.src).layout.order
+                along, k = letters[-1], program.problem.k
+                raise self._refusal(
+                    f"reads neighbours along {k}",
+                    f"vectorize reads {copy.width} of {copy.src}[{', '.join(letters)}] along {along}",
+                    f"leave {copy.src} out of vectorize, or store it as "
+                    f"{copy.src}[{', '.join((*letters[:-2], along, k))}]",
                 )
         for buffer in kernel.buffers:
             if buffer.space is Space.REGISTER and buffer.layout.stages > 1:

@@ -22,6 +22,7 @@ add what the lanes have, in one order: for matrix-vector products, and few rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -31,6 +32,7 @@ from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import Lanes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.target import MAX_THREADS, WARP
 
 MOST = 65535
 """Parts of a tile: more than any GPU has blocks at once."""
@@ -119,12 +121,18 @@ class SplitK:
             )
 
     def _unstepped(self, program: Program) -> Refusal:
-        problem, work = program.problem, program.main.work
-        sizes = " ".join(f"{letter}={size}" for letter, size in work.tile)
+        problem, tile = program.problem, dict(program.main.work.tile)
+        step = 8
+        if self.lanes is not None:
+            step = WARP
+            tile = (
+                tile if prod(tile.values()) <= MAX_THREADS // WARP else {problem.m: 8, problem.n: 1}
+            )
+        sizes = " ".join(f"{letter}={size}" for letter, size in tile.items())
         return Refusal(
             f"split_k shares out steps along {problem.k}, and {problem.k} has none",
             at=self.said.span,
-            hint=f"tile {sizes} {problem.k}=8",
+            hint=f"tile {sizes} {problem.k}={step}",
         )
 
 

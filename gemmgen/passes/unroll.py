@@ -27,9 +27,11 @@ from gemmgen.errors import Refusal
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Buffer, Kernel, Loop, Pipeline, Program, Space, Statement
 from gemmgen.passes.base import Said
+from gemmgen.passes.lanes import deals_terms
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.target import WARP
 
 MOST_FMAS = 32768
 """Multiply-adds of a thread that ``tile_k`` may write out: half a MiB of instructions.  Measured on
@@ -52,12 +54,15 @@ class Unroll:
     steps: int
     tiles: int
     letter: str
+    lanes: int
+    """Threads that share out a step's terms."""
     said: Said = field(compare=False)
 
     @staticmethod
     def read(said: Said, schedule: Schedule) -> Unroll:
         _, _, k = roles(schedule.gemm)
-        return Unroll(said.integer(k) or 0, said.integer(f"tile_{k}") or 1, k, said)
+        lanes = WARP if deals_terms(schedule) else 1
+        return Unroll(said.integer(k) or 0, said.integer(f"tile_{k}") or 1, k, lanes, said)
 
     def apply(self, program: Program) -> Program:
         if not self.steps and self.tiles == 1:
@@ -158,16 +163,16 @@ class Unroll:
             )
         if kernel.spread.group > 1:  # an instruction makes 128 of a lane's multiply-adds
             return
-        sums = kernel.spread.registers
-        if tiles * pipeline.step * sums > MOST_FMAS:
+        sums, terms = kernel.spread.registers, -(-pipeline.step // self.lanes)
+        if tiles * terms * sums > MOST_FMAS:
             raise Refusal(
                 f"unroll tile_{k}={tiles} makes the code of a thread too long",
                 at=place,
                 notes=(
-                    f"{tiles} tiles x {pipeline.step} terms x {sums} sums = "
-                    f"{tiles * pipeline.step * sums:,} multiply-adds, at most {MOST_FMAS:,}",
+                    f"{tiles} tiles x {terms} terms x {sums} sums = "
+                    f"{tiles * terms * sums:,} multiply-adds, at most {MOST_FMAS:,}",
                 ),
-                hint=self._shorter(pipeline.step * sums, once_round),
+                hint=self._shorter(terms * sums, once_round),
             )
 
     def _shorter(self, fmas: int, once_round: int) -> str:

@@ -6,7 +6,8 @@ Widths count elements: 2 and 4 of f32 (float2, float4), 2 of f64 (double2), and 
 A hop can be wide where neighbours in memory are neighbours on both of its sides: ``A.global`` along
 A's contiguous letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous
 in shared memory, which must be one of C; C along its contiguous letter.  A bare operand means every
-hop it has.  The kernel then requires pointers and leading dimensions to be aligned; ragged edges
+hop it has.  Lanes that share sums (``split_k within=warp``) read wide along the contracted letter,
+straight from global memory.  The kernel then requires pointers and leading dimensions to be aligned; ragged edges
 stay guarded.
 
     produce A_shared = A

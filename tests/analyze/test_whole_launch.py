@@ -32,6 +32,9 @@ SCHEDULES = [
     TILE.format(k=8) + "double_buffer A B\nsplit_k parts=5",
     TILE.format(k=4) + "split_k parts=12 groups=4",
     TILE.format(k=8) + "split_k parts=3 reduce=atomic\nraster group=2",
+    "tile m=8 n=2 k=64\nsplit_k within=warp",
+    "gemm C[m, n] = A[m, k] * B[n, k]\ntile m=8 n=4 k=128\nregister_block m=2 n=2\n"
+    "vectorize A.global width=4\nsplit_k within=warp",
     TILE.format(k=8) + "assume lda == K\nassume N % 4 == 0\nvectorize A.global width=2",
     TILE.format(k=8) + "assume M == N\nassume lda == K",
     "assume N == K",

@@ -56,6 +56,9 @@ FRAGMENTS = frozenset(re.findall(r"\w+", "__syncwarp a b f fragment sum B_frag")
 BLOCKS = {"bool", "d", "f", "gg_count_in", "gg_add", "__syncthreads_or"}
 """What blocks take that share a tile."""
 
+SHUFFLES = {"gg_shuffle_xor"}
+"""What lanes take that share sums."""
+
 DECLARATION = re.compile(
     r"(?:\b(?:int|bool|float|char|cudaStream_t|cudaError_t|long long)|\*const|\*__restrict__|\*)"
     r"\s*(\w+)"
@@ -96,6 +99,7 @@ def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     if "tensor_core" in schedule:
         own |= FRAGMENTS | {word for word in names(kernel.text) if word.startswith("gg_wmma_")}
     own |= PTX | BLOCKS if "split_k" in schedule else frozenset()
+    own |= SHUFFLES if "within=warp" in schedule else frozenset()
     assert names(kernel.text) - own - WORDS == set()
     assert "#include" not in kernel.text
 
@@ -119,6 +123,7 @@ def test_names_no_constant_that_it_does_not_use(name: str) -> None:
 AS_LONG_AS_IT_IS = {
     "async_copy",
     "async_row_major",
+    "matvec",
     "split_k",
     "swizzled",
     "tensor_core",

@@ -367,6 +367,40 @@ SPLIT = {
     ),
     "parts and a bias": _fused("relu(acc + bias[n])", relu_bias, *BLOCKED, "split_k parts=3"),
 }
+
+LANES = {
+    "lanes": _lines("tile m=8 n=2 k=64", "split_k within=warp"),
+    "lanes of wide reads": _lines(
+        "gemm y[m, n] = A[m, k] * x[n, k]",
+        "tile m=4 n=1 k=256",
+        "vectorize A.global x.global width=4",
+        "split_k within=warp",
+    ),
+    "lanes of reads of two widths": _lines(
+        "gemm y[m, n] = A[m, k] * x[n, k]",
+        "bind x=m",
+        "tile m=6 n=4 k=128",
+        "register_block m=3 n=2",
+        "vectorize A width=4",
+        "vectorize x y width=2",
+        "raster group=2",
+        "split_k within=warp",
+    ),
+    "lanes of whole steps, in rounds": _lines(
+        "gemm y[m, n] = A[m, k] * x[n, k]",
+        "assume M % 8 == 0",
+        "assume N % 4 == 0",
+        "assume K % 64 == 0",
+        "tile m=8 n=4 k=64",
+        "register_block m=4 n=2 interleave=2 order=serpentine",
+        "vectorize A width=2",
+        "unroll tile_k=2",
+        "split_k within=warp",
+    ),
+    "lanes and a bias": _fused(
+        "relu(acc + bias[n])", relu_bias, "tile m=8 n=4 k=32", "split_k within=warp"
+    ),
+}
 """Several blocks for each tile."""
 
 STORED = {
@@ -374,4 +408,4 @@ STORED = {
     for a, b, c in ORDERS
 }
 
-CASES = EXAMPLES | OWN | SPLIT | STORED
+CASES = EXAMPLES | OWN | SPLIT | LANES | STORED

@@ -1,0 +1,122 @@
+"""Lanes that share sums: the order of their additions, and mistakes in it are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from emitted_kernels import planted
+
+from gemmgen import reference
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.sim.failures import KernelFault
+from gemmgen.sim.process import ORDERS
+from gemmgen.sim.run import CompiledKernel
+from gemmgen.source import Source
+from gemmgen.verify.calls import Caller, Case
+
+SCHEDULE = """
+gemm y[m, n] = A[m, k] * x[n, k]
+tile m=4 n=2 k=256
+register_block m=2 n=1
+vectorize A.global x.global width=4
+split_k within=warp
+"""
+SHAPE = (7, 3, 420)
+"""Two steps, the last a ragged one; rows and columns behind the last."""
+
+
+def answers(kernel: Emitted, text: str, shape: tuple[int, int, int] = SHAPE) -> dict[str, str]:
+    """Per order of threads what is found wrong with ``text``."""
+    compiled = CompiledKernel(text, kernel.interface, checked=True, warn=False)
+    found: dict[str, str] = {}
+    caller = Caller(kernel)
+    for order in ORDERS:
+        try:
+            told = caller.complaint(Case(shape, "normal", 0.7, -1.0, 1, order), compiled)
+        except KernelFault as fault:
+            kinds = [f"{each.kind}: {each.name}" for each in fault.findings]
+            told = "; ".join(kinds) or str(fault)
+        found[order] = told or ""
+    compiled.close()
+    return found
+
+
+@pytest.mark.parametrize("shape", (SHAPE, (1, 1, 4), (4, 2, 256), (9, 1, 0), (8, 2, 1024)))
+def test_every_order_is_right(shape: tuple[int, int, int]) -> None:
+    kernel = compile_source(Source(SCHEDULE))
+    assert answers(kernel, kernel.text, shape) == dict.fromkeys(ORDERS, "")
+
+
+def test_the_defined_order_is_that_of_the_definition() -> None:
+    """One sum, written out: terms to lanes, lanes to pairs."""
+    rng = np.random.default_rng(7)
+    terms, step, width = 300, 128, 2
+    a, b = (rng.standard_normal(terms).astype(np.float32) for _ in range(2))
+    lanes = [np.float32(0)] * 32
+    for k in range(terms):
+        lane = k % step // width % 32
+        lanes[lane] = np.float32(reference.fma(a[k : k + 1], b[k : k + 1], lanes[lane])[0])
+    for distance in (16, 8, 4, 2, 1):
+        lanes = [lanes[i] + lanes[i ^ distance] for i in range(32)]
+    got = reference.lanes(a[None], b[:, None], step, width)
+    assert got.dtype == np.float32 and len({float(lane) for lane in lanes}) == 1
+    assert float(got[0, 0]) == float(lanes[0])
+    assert float(got[0, 0]) != float(reference.sequential(a[None], b[:, None])[0, 0])
+
+
+@dataclass(frozen=True)
+class Plant:
+    """``old`` becomes ``new``; every run then finds one of ``finds``: a kind and a name, or what a
+    message contains."""
+
+    old: str
+    new: str
+    finds: tuple[str, ...]
+
+
+def _adds(distance: int) -> str:
+    return f"acc[reg_m][reg_n] + gg_shuffle_xor(acc[reg_m][reg_n], {distance})"
+
+
+def _lines(*distances: int) -> str:
+    return f"\n{' ' * 12}".join(f"acc[reg_m][reg_n] = {_adds(d)};" for d in distances)
+
+
+WRONG = ("y: wrong bits",)
+PLANTS = {
+    "a distance left out": Plant(_adds(8), "acc[reg_m][reg_n]", WRONG),
+    "a distance twice": Plant(_adds(8), _adds(16), WRONG),
+    "another order of the distances": Plant(_lines(16, 8), _lines(8, 16), WRONG),
+    "half a warp adds": Plant(
+        f"acc[reg_m][reg_n] = {_adds(16)};",
+        f"if (lane < 16) acc[reg_m][reg_n] = {_adds(16)};",
+        ("divergent warp",),
+    ),
+    "a lane without terms leaves": Plant(
+        "float acc[TM][TN] = {};",
+        "float acc[TM][TN] = {};\n    if (thread_k >= K % BK && K < BK) return;",
+        ("divergent warp",),
+    ),
+    "every lane stores": Plant("if (lane == 0) {", "{", ("two owners: y",)),
+    "one warp stores": Plant("if (lane == 0) {", "if (tid == 0) {", WRONG),
+    "terms of one lane are another's too": Plant("lane * PK", "lane / 2 * 2 * PK", WRONG),
+    "terms read twice": Plant("thread_k + reg_k * LK", "thread_k + reg_k % 4 * LK", WRONG),
+    "a guard of k left out": Plant(
+        "if (m < M && k + 3 < K) {", "if (m < M) {", ("out of bounds: A", "y: wrong bits")
+    ),
+    "whole steps where the last is ragged": Plant(
+        "tile_k + BK <= K", "tile_k < K", ("out of bounds: ", "y: wrong bits")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_finds(name: str) -> None:
+    plant = PLANTS[name]
+    kernel = compile_source(Source(SCHEDULE))
+    text = planted(kernel.text, plant.old, plant.new)
+    shape = (8, 4, 100) if "leaves" in name else (8, 4, 420)
+    for order, told in answers(kernel, text, shape).items():
+        assert any(found in told for found in plant.finds), f"{order}: {told}"
