@@ -46,6 +46,15 @@ def count(rungs: Sequence[Rung], size: int, gpu: str) -> tuple[Counted, ...]:
     return tuple(found)
 
 
+def limits(rungs: Sequence[Rung], size: int, gpu: str) -> dict[str, str]:
+    """What bounds each rung at ``size`` cubed, by the roofline of ``explain``."""
+    return {
+        each.rung.name: each.explanation.roofline.binding.name
+        for each in count(rungs, size, gpu)
+        if each.explanation is not None
+    }
+
+
 def cells(counted: Sequence[Counted]) -> list[list[str]]:
     """The heading, and a line per rung."""
     return [list(HEADING), *(_line(each) for each in counted)]

@@ -23,6 +23,7 @@ COMMANDS = {
     "fuzz": "Prove random schedules right, to find what is wrong with gemmgen.",
     "bench": "Time kernels beside cuBLAS.",
     "ladder": "Time a ladder of schedules, as a table.",
+    "suggest": "Write a schedule for a shape, with the reasons.",
     "tune": "Find the fastest schedule of a search space, by measuring.",
     "explain": "Count a schedule's memory accesses, and say what bounds it.",
     "diff": "Compare two schedules: statements, text and explain's figures.",

@@ -71,7 +71,7 @@ def command(
         if update is None and not markdown:
             _show_counts(rungs, wanted[-1], gpu, as_json)
         raise missing
-    _show_times(rungs, rows, wanted, document, as_json, markdown, update)
+    _show_times(rungs, rows, wanted, gpu, document, as_json, markdown, update)
     click.get_current_context().exit(measure.exit_code(rows))
 
 
@@ -79,14 +79,16 @@ def _show_times(
     rungs: Sequence[Rung],
     rows: Sequence[Row],
     sizes: Sequence[int],
+    model: str,
     document: str,
     as_json: bool,
     markdown: bool,
     update: str | None,
 ) -> None:
-    from gemmgen.cli import table
+    from gemmgen.cli import counted, table
 
-    cells, gpu = table.cells(rungs, rows, sizes), rows[0].gpu
+    limits, gpu = counted.limits(rungs, sizes[-1], model), rows[0].gpu
+    cells = table.cells(rungs, rows, sizes, limits)
     if update is not None:
         write_file(update, table.replaced(document, table.as_markdown(cells, gpu)))
     if as_json:
@@ -95,6 +97,7 @@ def _show_times(
                 rows,
                 reads={rung.name: rung.reads for rung in rungs},
                 documents={rung.name: rung.documents for rung in rungs},
+                limited_by=limits,
             )
         )
     elif markdown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -19,23 +19,26 @@ _WORDS = ("kernel", "global reads", "limited by")
 Cells = list[list[str]]
 
 
-def cells(rungs: Sequence[Rung], rows: Sequence[Row], sizes: Sequence[int]) -> Cells:
-    """The heading, a line per rung, and cuBLAS; times are those of the last size."""
+def cells(
+    rungs: Sequence[Rung], rows: Sequence[Row], sizes: Sequence[int], limits: Mapping[str, str]
+) -> Cells:
+    """The heading, a line per rung, and cuBLAS; times are those of the last size, ``limits`` names
+    what bounds each kernel there."""
     last = sizes[-1]
     documented = any(rung.documents is not None for rung in rungs)
     heading = [_WORDS[0], *(f"of cuBLAS, {size}" for size in sizes)]
-    heading += [f"ms, {last}", "TFLOP/s", _WORDS[1]]
+    heading += [f"ms, {last}", "TFLOP/s", *_WORDS[1:]]
     found = [[*heading, *(["documents"] if documented else [])]]
     at = {(row.name, _size(row)): row for row in rows}
     for rung in rungs:
         line = [rung.name, *(_share(at.get((rung.name, size))) for size in sizes)]
-        line += [*_speed(at.get((rung.name, last))), rung.reads]
+        line += [*_speed(at.get((rung.name, last))), rung.reads, limits.get(rung.name, "-")]
         if documented:
             line.append("" if rung.documents is None else f"{rung.documents}%")
         found.append(line)
     for row in rows:
         if row.name.startswith(CUBLAS) and _size(row) == last:
-            line = [CUBLAS, *("100%" for _ in sizes), *_speed(row), ""]
+            line = [CUBLAS, *("100%" for _ in sizes), *_speed(row), "", ""]
             found.append(line + ([""] if documented else []))
             break
     return found

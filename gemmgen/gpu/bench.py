@@ -80,7 +80,6 @@ class _Run:
     expected: Callable[[], Expected]
     rival: str  # the name of the cuBLAS call with the same storage orders and types
     dtype: DType
-    operands: tuple[Array, ...] = ()  # kept alive: cuBLAS's call has but their addresses
 
 
 def bench(
@@ -227,8 +226,7 @@ def _cublas(
     def wanted() -> Expected:
         return expected(interface, values, 1.0, 0.0, "normal")
 
-    operands = tuple(arrays.values())
-    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype, operands)
+    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype)
 
 
 def _row(

@@ -6,7 +6,7 @@ CuPy has no bfloat16; its bits stand in uint16, as they do in a kernel's memory.
 from __future__ import annotations
 
 from gemmgen.formats import STORAGE
-from gemmgen.gpu.device import Array
+from gemmgen.gpu.device import Array, cupy
 from gemmgen.ir.dtypes import DType
 
 _UNSIGNED = {2: "uint16", 4: "uint32", 8: "uint64"}
@@ -24,7 +24,7 @@ def elements(numbers: Array, dtype: DType) -> Array:
         return numbers.astype(storage(dtype))
     bits = numbers.astype("float32").view("uint32")
     rounded = (bits + ((bits >> 16 & 1) + 0x7FFF)) >> 16
-    return rounded.astype("uint16")
+    return cupy().where(cupy().isnan(numbers), NAN_BF16, rounded).astype("uint16")
 
 
 def numbers(found: Array, dtype: DType) -> Array:

@@ -43,7 +43,8 @@ class Facts:
     ``registers``: a thread's arrays and ``OVERHEAD``; what the compiler needs is near it.
     ``stages``: copies of the shared tiles, 1 where a step waits for its own.  ``ahead``: fragments
     are read a step early.  ``reuse``: consecutive multiply-adds share operands.  ``micro``:
-    multiply-adds of a thread for one k.  ``parts`` blocks share a tile.  ``blocks``: as many are
+    multiply-adds of a thread for one k.  ``parts`` blocks share a tile, whose sums are added in
+    ``groups``.  ``blocks``: as many are
     asked to fit on a multiprocessor, 0 where nothing is said.  ``element``: C's bytes.
     """
 
@@ -62,6 +63,7 @@ class Facts:
     tensor: bool
     double: bool
     parts: int
+    groups: int
     blocks: int
     element: int
 
@@ -90,6 +92,7 @@ def facts_of(program: Program, interface: Interface) -> Facts:
         tensor=contraction(kernel).atom != "fma",
         double=kernel.buffer("acc").dtype == "f64",
         parts=kernel.work.parts,
+        groups=kernel.work.groups,
         blocks=kernel.bounds.blocks,
         element=BYTES[kernel.buffer(problem.c.name).dtype],
     )

@@ -30,6 +30,8 @@ save; how much slower where so much is missing (``MISSING``) that arrays end up 
 MISSING = 0.5
 ALONE = 0.3
 """Of a scheduler's slots, what one warp leaves empty: instructions wait for each other."""
+SHARPNESS = 3.0
+"""Issue and shared memory do not overlap as a whole: the norm that adds them (infinity would)."""
 TENSOR = 10.0
 """Multiply-adds of tensor cores for one of a thread's, by ``mma.sync``."""
 PART, WIDE = 4, 32
@@ -117,7 +119,8 @@ def _step(facts: Facts, share: int, gpu: Gpu) -> float:
     fmas *= 1.0 if facts.reuse else 1.0 + BANKS
     fmas /= TENSOR if facts.tensor else 1.0
     port = warps * sum(_port(x, facts) for x in (facts.a, facts.b))
-    busy = max((fmas + _overhead(facts) * each) / filled, port)
+    busy = ((fmas + _overhead(facts) * each) / filled) ** SHARPNESS + port**SHARPNESS
+    busy **= 1 / SHARPNESS
     return busy + _waits(facts, busy, share, each)
 
 
@@ -159,5 +162,6 @@ def _waits(facts: Facts, busy: float, share: int, each: float) -> float:
 def _ends(facts: Facts, share: int) -> float:
     """Clocks of a block's first load and its stores; of the parts of a tile that it adds."""
     tile = facts.tile[0] * facts.tile[1] * share
-    parts = tile * PART * (1 + facts.parts) / WIDE if facts.parts > 1 else 0.0
+    added = facts.parts / facts.groups + (facts.groups if facts.groups > 1 else 0)
+    parts = tile * PART * (1 + added) / WIDE + 2 * MEMORY if facts.parts > 1 else 0.0
     return 2 * MEMORY + tile * facts.element / WIDE + parts

@@ -42,9 +42,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class About:
-    """What a trials file is of: times of another schedule, shape or GPU are no use."""
+    """What a trials file is of: times of another schedule, shape or GPU are no use.
+
+    ``code`` names the code of the first legal point: a gemmgen that emits other code shows there.
+    """
 
     gemmgen: str
+    code: str
     schedule: str
     sets: tuple[tuple[str, tuple[Value, ...]], ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -98,6 +102,7 @@ def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
         head = cast(dict[str, object], json.loads(lines[0]))
         about = About(
             gemmgen=str(head["gemmgen"]),
+            code=str(head["code"]),
             schedule=str(head["schedule"]),
             sets=tuple((key, tuple(values)) for key, values in _pairs(head["sets"])),
             shapes=tuple(tuple(shape) for shape in cast(list[list[int]], head["shapes"])),

@@ -11,7 +11,7 @@ from gemmgen import __version__
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.source import Source
-from gemmgen.tune.build import Builder
+from gemmgen.tune.build import Builder, code_at
 from gemmgen.tune.explore import Explorer
 from gemmgen.tune.finals import FIELD, Finals, finals
 from gemmgen.tune.lab import Candidate, Here, Lab
@@ -90,6 +90,7 @@ def about(task: Task, here: Here) -> About:
     """What the trials of this task are worth something for."""
     return About(
         gemmgen=__version__,
+        code=code_at(task.census.legal[0].text),
         schedule=fmt_source(Source(_without_comments(task.space.source.text))),
         sets=tuple(task.space.sets.items()),
         shapes=task.shapes,

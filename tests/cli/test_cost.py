@@ -38,6 +38,8 @@ def test_emit_takes_less_than_0_3_s():
         ["example"],
         ["verify", "--help"],
         ["ladder", "--help"],
+        ["suggest", "--shape", "1024"],
+        ["tune", "--help"],
     ],
     ids=" ".join,
 )

@@ -52,6 +52,7 @@ SAME = {
         "unroll k=0 tile_k=1",
         "launch_bounds blocks=0",
         "double_buffer A stages=1",
+        "async_copy A B via=registers",
         "raster group=1",
         "split_k parts=1",
         "split_k parts=1 reduce=ordered groups=1",

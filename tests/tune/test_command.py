@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,14 @@ def test_without_a_gpu_the_points_are_counted_and_that_is_told(space: Path, tmp_
     assert counted == "4 points: 2 legal schedules, 2 refused"
     assert why.startswith("gemmgen: ") and "no kernel can be launched" in why
     assert not (tmp_path / "best.sched").exists() and done.stdout == ""
+
+
+def test_without_optuna_that_is_told(monkeypatch: pytest.MonkeyPatch, space: Path) -> None:
+    OnFakes(monkeypatch, TEXT)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    done = tune(space, "--shape", "512")
+    assert done.exit_code == 3
+    assert "Optuna, which is not installed: pip install 'gemmgen[tune]'" in done.stderr
 
 
 def test_the_list_needs_no_gpu(space: Path) -> None:

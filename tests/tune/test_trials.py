@@ -71,7 +71,13 @@ def test_resuming_what_is_not_there_begins_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("gpu", "Other GPU"), ("shapes", [[1, 1, 1]]), ("sets", {"tile.m": [64]}), ("schedule", "x")],
+    [
+        ("gpu", "Other GPU"),
+        ("code", "0123"),
+        ("shapes", [[1, 1, 1]]),
+        ("sets", {"tile.m": [64]}),
+        ("schedule", "x"),
+    ],
 )
 def test_refuses_trials_of_something_else(tmp_path: Path, key: str, value: object) -> None:
     path = tmp_path / "t.jsonl"

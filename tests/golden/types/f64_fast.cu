@@ -3,10 +3,10 @@
 // schedule:
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     dtype           A=f64 B=f64 C=f64 acc=f64
-//     tile            m=64 n=128 k=8
+//     tile            m=128 n=128 k=8
 //     cache_shared    A[k, m] B[k, n]
-//     warp_tile       m=32 n=32
-//     register_block  m=4 n=8
+//     warp_tile       m=64 n=32
+//     register_block  m=8 n=8
 //     vectorize       A B C width=2
 //     pad             A by=2
 //     double_buffer   A A.register B B.register
@@ -14,19 +14,19 @@
 // call (extents, leading dimensions: int; scalars: double; tensors: device pointers to double):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 64) * ceil(N / 128) blocks of 256 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 128) blocks of 256 threads; none where C is empty
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
-//     M <= 2147483567, N <= 2147483503, K <= 2147483615
+//     M <= 2147483503, N <= 2147483503, K <= 2147483615
 //     lda % 2 == 0, ldb % 2 == 0, ldc % 2 == 0
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
 // ---- kernel ----
 
-constexpr int BM = 64, BN = 128, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int WM = 32, WN = 32;  // a warp's share of it
-constexpr int TM = 4, TN = 8;  // a thread's share
+constexpr int BM = 128, BN = 128, BK = 8;  // the block's tile of C, in steps of BK
+constexpr int WM = 64, WN = 32;  // a warp's share of it
+constexpr int TM = 8, TN = 8;  // a thread's share
 constexpr int PM = 2, PN = 2;  // in pieces of this many neighbours
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int GROUP = 8;  // block rows in a band
@@ -45,7 +45,7 @@ gemm(int M, int N, int K,
     __shared__ alignas(16) double A_shared[2][BK][BM + 2];
     __shared__ alignas(16) double B_shared[2][BK][BN];
 
-    // the block's tile of C (tile m=64 n=128 k=8; raster group=8)
+    // the block's tile of C (tile m=128 n=128 k=8; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
     const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
@@ -54,8 +54,8 @@ gemm(int M, int N, int K,
     const int tile_m = (band + within % height) * BM;
     const int tile_n = (within / height) * BN;
 
-    // the thread's place in it (tile m=64 n=128 k=8; warp_tile m=32 n=32;
-    // register_block m=4 n=8)
+    // the thread's place in it (tile m=128 n=128 k=8; warp_tile m=64 n=32;
+    // register_block m=8 n=8)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -67,22 +67,25 @@ gemm(int M, int N, int K,
     // what it keeps in registers
     alignas(16) double A_frag[2][TM], B_frag[2][TN];
     double acc[TM][TN] = {};
-    alignas(16) double A_next[2], B_next[2][2];
+    alignas(16) double A_next[2][2], B_next[2][2];
 
     // the first tile (cache_shared A[k, m] B[k, n])
-    {
-        const int m = tile_m + A_m, k = A_k;
+    #pragma unroll
+    for (int piece = 0; piece < 2; ++piece) {
+        const int m = tile_m + A_m + piece * (THREADS / (BK / 2)), k = A_k;
         if (m < M && k + 1 < K) {
-            *reinterpret_cast<double2 *>(&A_next[0]) =
+            *reinterpret_cast<double2 *>(&A_next[piece][0]) =
                 *reinterpret_cast<const double2 *>(&A[(long long)m * lda + k]);
         } else {
             #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0;
+                A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0;
             }
         }
         #pragma unroll
-        for (int e = 0; e < 2; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
+        for (int e = 0; e < 2; ++e) {
+            A_shared[0][A_k + e][A_m + piece * (THREADS / (BK / 2))] = A_next[piece][e];
+        }
     }
     #pragma unroll
     for (int piece = 0; piece < 2; ++piece) {
@@ -117,15 +120,25 @@ gemm(int M, int N, int K,
         const int fill = 1 - stage;
 
         // load the next tile early (double_buffer A A.register B B.register)
-        {
-            const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + 1 < K) {
-                *reinterpret_cast<double2 *>(&A_next[0]) =
+        if (tile_m + BM <= M && next_k + BK <= K) {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int m = tile_m + A_m + piece * (THREADS / (BK / 2)), k = next_k + A_k;
+                *reinterpret_cast<double2 *>(&A_next[piece][0]) =
                     *reinterpret_cast<const double2 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0;
+            }
+        } else {
+            #pragma unroll
+            for (int piece = 0; piece < 2; ++piece) {
+                const int m = tile_m + A_m + piece * (THREADS / (BK / 2)), k = next_k + A_k;
+                if (m < M && k + 1 < K) {
+                    *reinterpret_cast<double2 *>(&A_next[piece][0]) =
+                        *reinterpret_cast<const double2 *>(&A[(long long)m * lda + k]);
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e) {
+                        A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0;
+                    }
                 }
             }
         }
@@ -152,7 +165,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (register_block m=4 n=8)
+        // multiply the tile (register_block m=8 n=8)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -171,7 +184,13 @@ gemm(int M, int N, int K,
             } else {
                 // store it late, and read ahead into it (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int e = 0; e < 2; ++e) A_shared[fill][A_k + e][A_m] = A_next[e];
+                for (int piece = 0; piece < 2; ++piece) {
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e) {
+                        A_shared[fill][A_k + e][A_m + piece * (THREADS / (BK / 2))] =
+                            A_next[piece][e];
+                    }
+                }
                 #pragma unroll
                 for (int piece = 0; piece < 2; ++piece) {
                     *reinterpret_cast<double2 *>(
@@ -251,14 +270,14 @@ cudaError_t launch_gemm(int M, int N, int K,
     double alpha, const double *A, int lda, const double *B, int ldb,
     double beta, double *C, int ldc, cudaStream_t stream)
 {
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483503 || K > 2147483615 ||
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
         lda < K || ldb < N || ldc < N || lda % 2 != 0 || ldb % 2 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
-    const long long blocks = ((M - 1) / 64 + 1LL) * ((N - 1) / 128 + 1LL);
+    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 128 + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gemm<<<static_cast<unsigned>(blocks), 256, 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
