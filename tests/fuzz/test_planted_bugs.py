@@ -17,8 +17,9 @@ from gemmgen.fuzz.shrink import shrink
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Await, Quit, Sync, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
-from gemmgen.ir.nodes import Swizzle
-from gemmgen.lower import context, copies, epilogue
+from gemmgen.ir.lowered import Block
+from gemmgen.ir.nodes import Buffer, Swizzle
+from gemmgen.lower import context, copies, epilogue, tensor_core
 from gemmgen.lower.context import Context
 from gemmgen.lower.swizzle import Known
 from gemmgen.lower.types import storable
@@ -134,6 +135,21 @@ def too_few_stages(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DoubleBuffer, "read", staticmethod(broken))
 
 
+def rows_taken_for_columns(patch: pytest.MonkeyPatch) -> None:
+    """Tensor cores read tiles as if they lay the other way."""
+    line = tensor_core._line
+
+    def turned(context: Context, tile: Buffer) -> str:
+        return "row" if line(context, tile) == "col" else "col"
+
+    patch.setattr(tensor_core, "_line", turned)
+
+
+def sums_read_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A warp's lanes do not wait for one another where sums pass through shared memory."""
+    patch.setattr(tensor_core, "WarpBarrier", lambda: Block("", (), ()))
+
+
 BUGS: dict[Plant, set[str]] = {
     barrier_dropped: {"race"},
     stage_off_by_one: {"race", "meaning", "wrong result", "never written"},
@@ -146,6 +162,8 @@ BUGS: dict[Plant, set[str]] = {
     fragments_not_converted: {"meaning", "wrong result"},
     result_rounded_to_the_other_half: {"meaning", "wrong result"},
     too_few_stages: {"AssertionError"},
+    rows_taken_for_columns: {"meaning", "wrong result", "out of bounds"},
+    sums_read_at_once: {"race"},
 }
 
 

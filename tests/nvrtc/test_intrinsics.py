@@ -6,8 +6,12 @@ from typing import Literal
 
 import pytest
 
+from gemmgen import examples
 from gemmgen.emit.intrinsics import shuffle_text
-from gemmgen.gpu import nvrtc
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu import nvrtc, sass
+from gemmgen.pipeline import compile_source
+from gemmgen.schedule.read import read_source
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
@@ -29,3 +33,22 @@ def test_a_shuffle(name: Literal["xor", "down"], dtype: Literal["f32", "f64"], a
     found = ptx(shuffle_text(name, dtype), body, arch)
     mode = "bfly" if name == "xor" else "down"
     assert found.count(f"shfl.sync.{mode}.b32") == (1 if dtype == "f32" else 2)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_tensor_cores_get_what_their_schedule_promises(arch: str) -> None:
+    """Fragments by ldmatrix, products by HMMA, tiles by cp.async; no arithmetic beside."""
+    try:
+        sass.tool()
+    except CannotCheck as missing:
+        pytest.skip(str(missing))
+    emitted = compile_source(read_source(str(examples.path_of("tensor_core"))))
+    compiled = nvrtc.compile_text(emitted.text, arch)
+    assert compiled.spills == 0
+    loop = sass.main_loop(sass.disassemble(compiled.cubin))
+    assert loop is not None
+    # 4 x 4 fragments of a warp, 2 steps a tile, 2 instructions for 16 columns.
+    assert sass.count(loop, "HMMA") == 4 * 4 * 2 * 2
+    assert sass.count(loop, "LDSM") == (4 + 4) * 2
+    assert sass.count(loop, "LDGSTS") == 2 + 4
+    assert sass.count(loop, "FFMA", "LDS", "STS", "LDG") <= 3  # ptxas's padding of copies
