@@ -270,7 +270,8 @@ def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
         narrow, number = TO_BITS[function], as_float(parts[0]).run
         return Compiled(lambda mask: narrow(number(mask)), "int")
     if function in SHUFFLES:
-        return _shuffle(*parts, SHUFFLES[function])
+        value, distance = parts
+        return _shuffle(value, distance, SHUFFLES[function])
     kind: Kind = "double" if function in DOUBLE else "float"
     compute = DOUBLE[function] if kind == "double" else FUNCTIONS[function]
     runs = tuple(converted(p, kind).run for p in parts)

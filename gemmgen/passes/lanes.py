@@ -164,7 +164,8 @@ class Lanes:
                 along, k = letters[-1], program.problem.k
                 raise self._refusal(
                     f"reads neighbours along {k}",
-                    f"vectorize reads {copy.width} of {copy.src}[{', '.join(letters)}] along {along}",
+                    f"vectorize reads {copy.width} of {copy.src}[{', '.join(letters)}]"
+                    f" along {along}",
                     f"leave {copy.src} out of vectorize, or store it as "
                     f"{copy.src}[{', '.join((*letters[:-2], along, k))}]",
                 )
