@@ -44,6 +44,8 @@ SCHEDULES = GOLDEN | {
     "acc * s[b, h] + t[h] + u[n, h, m] - v[b, m] + w[m, n] + beta * C[b, h, m, n] + b\n",
     "a split sum": f"gemm C[b, h, m, n] = A[b, h, m, k] * B[h, k, n]\n{MN}raster group=2\n"
     "split_k parts=3\nfuse_epilogue relu(acc + bias[h, n])\n",
+    "lanes share sums": "gemm y[b, h, m, n] = A[b, m, k] * x[h, n, k]\ntile m=8 n=2 k=64\n"
+    "register_block m=2 n=2\nsplit_k within=warp\nfuse_epilogue acc + u[h, m] * b\n",
     "tensor cores": "gemm C[b, m, n] = A[b, m, k] * B[k, n]\ndtype A=f16 B=f16\n"
     "tile m=64 n=64 k=32\ncache_shared A B\nwarp_tile m=32 n=32\ntensor_core via=wmma\n"
     "vectorize A.global B.global C width=4\n",

@@ -16,6 +16,7 @@ from gemmgen.schedule.builder import Schedule
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
+from gemmgen.sim.launch import HostKernel
 from gemmgen.sim.run import compile_kernel
 from gemmgen.source import Source
 from gemmgen.verify import compiled, cpu, language, meaning
@@ -197,6 +198,23 @@ def test_matrices_backwards_and_shared() -> None:
     run = compile_kernel(kernel.text, kernel.interface, checked=True)
     run.run(right | changed | steps, unreadable=("C",))
     np.testing.assert_array_equal(c, a @ b)
+
+
+def test_arrays_are_used_as_they_lie() -> None:
+    """Slices, permutations and one matrix for all, called as a kernel on a GPU is."""
+    kernel, rng = HostKernel(
+        emitted("naive").text, emitted("naive").interface
+    ), np.random.default_rng(7)
+    a, b, one = (
+        rng.integers(-4, 5, shape).astype(np.float32) for shape in ((6, 10, 7), (7, 3, 9), (7, 9))
+    )
+    c = np.full((10, 3, 9), np.nan, np.float32)
+    assert kernel(A=a[::-2], B=b.transpose(1, 0, 2), C=c.transpose(1, 0, 2)).base is c
+    np.testing.assert_array_equal(c.transpose(1, 0, 2), a[::-2] @ b.transpose(1, 0, 2))
+    shared = np.broadcast_to(one, (6, 7, 9))
+    np.testing.assert_array_equal(kernel(A=a, B=shared), a @ one)
+    with pytest.raises(CallError, match="so size_b = 3, but A has shape"):
+        kernel(A=a, B=b.transpose(1, 0, 2))
 
 
 def test_the_builder_says_the_same() -> None:
