@@ -7,8 +7,8 @@ A hop can be wide where neighbours in memory are neighbours on both of its sides
 A's contiguous letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous
 in shared memory, which must be one of C; C along its contiguous letter.  A bare operand means every
 hop it has.  Lanes that share sums (``split_k within=warp``) read wide along the contracted letter,
-straight from global memory.  The kernel then requires pointers and leading dimensions to be aligned; ragged edges
-stay guarded.
+straight from global memory.  The kernel then requires pointers and leading dimensions to be
+aligned; ragged edges stay guarded.
 
     produce A_shared = A
     loop k
