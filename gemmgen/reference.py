@@ -74,9 +74,9 @@ def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
     missing = (0, -a.shape[-1] % step)
     a = np.pad(a, (*((0, 0) for _ in a.shape[:-1]), missing))
     b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), missing, (0, 0)))
-    places: npt.NDArray[np.int64] = np.arange(a.shape[-1], dtype=np.int64)
-    own = np.moveaxis(places.reshape((-1, count, width)), 1, 0).reshape((count, -1))
-    sums = [sequential(a[..., terms], b[..., terms, :]) for terms in own]
+    terms = range(a.shape[-1])
+    own = [[k for k in terms if k // width % count == lane] for lane in range(count)]
+    sums = [sequential(a[..., each], b[..., each, :]) for each in own]
     with np.errstate(all="ignore"):
         while len(sums) > 1:
             half = len(sums) // 2

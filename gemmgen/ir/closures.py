@@ -270,8 +270,7 @@ def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
         narrow, number = TO_BITS[function], as_float(parts[0]).run
         return Compiled(lambda mask: narrow(number(mask)), "int")
     if function in SHUFFLES:
-        value, distance = parts
-        return _shuffle(value, distance, SHUFFLES[function])
+        return _shuffle(parts, SHUFFLES[function])
     kind: Kind = "double" if function in DOUBLE else "float"
     compute = DOUBLE[function] if kind == "double" else FUNCTIONS[function]
     runs = tuple(converted(p, kind).run for p in parts)
@@ -285,9 +284,10 @@ def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
 SHUFFLES: dict[str, Kind] = {"shuffle_xor": "float", "shuffle_xor_f64": "double"}
 
 
-def _shuffle(value: Compiled, distance: Compiled, kind: Kind) -> Compiled:
-    """The value of the lane of the same warp whose number differs by ``distance``; all lanes of a
-    warp take part, or none."""
+def _shuffle(parts: tuple[Compiled, ...], kind: Kind) -> Compiled:
+    """A value of the lane of the same warp whose number differs by a distance; all lanes of a warp
+    take part, or none."""
+    value, distance = parts
     run, by = converted(value, kind).run, distance.known
     assert isinstance(by, int)
     lanes = np.arange(WARP) ^ by

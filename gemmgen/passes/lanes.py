@@ -160,14 +160,14 @@ class Lanes:
                 )
             wide = [s for s in loop.body if isinstance(s, Copy) and s.width > 1]
             for copy in wide:
-                letters = kernel.buffer(copy.src).layout.order
-                along, k = letters[-1], program.problem.k
+                problem, name = program.problem, copy.src
+                (letters,) = (t.letters for t in (problem.a, problem.b) if t.name == name)
+                along, k = letters[-1], problem.k
+                turned = ({along: k, k: along}.get(letter, letter) for letter in letters)
                 raise self._refusal(
                     f"reads neighbours along {k}",
-                    f"vectorize reads {copy.width} of {copy.src}[{', '.join(letters)}]"
-                    f" along {along}",
-                    f"leave {copy.src} out of vectorize, or store it as "
-                    f"{copy.src}[{', '.join((*letters[:-2], along, k))}]",
+                    f"vectorize reads {copy.width} of {name}[{', '.join(letters)}] along {along}",
+                    f"leave {name} out of vectorize, or store it as {name}[{', '.join(turned)}]",
                 )
         for buffer in kernel.buffers:
             if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
