@@ -107,7 +107,10 @@ SOME = of("<", X, 40)
     [
         ((load(8),), r"tile\[8\]: no fragment begins there, by block 0, thread \(0, 0\)"),
         ((load(pitch=20),), r"tile\[0\]: lines 20 elements apart"),
-        ((load(of("*", of("/", X, 48), 16)),), r"tile\[16\]: another place than its warp's, by block 0, thread .48"),
+        (
+            (load(of("*", of("/", X, 48), 16)),),
+            r"tile\[16\]: another place than its warp's, by block 0, thread \(48, 0\)",
+        ),
         ((load(16),), "out of bounds"),
         ((If(SOME, (load(),)),), r"not all of its lanes come to it, by block 0, thread \(40, 0\)"),
         ((If(SOME, (MULTIPLY,)),), "not all of its lanes"),
