@@ -193,4 +193,6 @@ def test_a_pass_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
     stage_off_by_one(monkeypatch)
     trial = first_failure()
     assert trial.verdict.failure is not None
-    assert "double_buffer" in blame.blamed(trial.text, trial.verdict.failure).blame
+    # Both keep tiles in a ring: the mistake shows after the first of them that a schedule has.
+    blamed = blame.blamed(trial.text, trial.verdict.failure).blame
+    assert any(name in blamed for name in ("double_buffer", "async_copy"))

@@ -1,6 +1,9 @@
+import re
+
 import pytest
 from gpu import kernels
 
+from gemmgen.emit.intrinsics import INTRINSICS
 from gemmgen.gpu import nvrtc
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
@@ -9,10 +12,17 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 
+def called(function: str) -> str:
+    """The name of an instruction's function, as a call begins."""
+    return re.findall(r"gg_\w+\(", function)[0]
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", HANDWRITTEN)
 def test_a_good_kernel_compiles_without_a_word_or_a_spill(name: str, arch: str) -> None:
-    compiled = nvrtc.compile_text(kernels.text(name), arch)
+    text = kernels.text(name)
+    used = [function for function in INTRINSICS if called(function) in text]
+    compiled = nvrtc.compile_text("\n\n".join((*used, text)), arch)
     assert compiled.cubin.startswith(b"\x7fELF")
     assert f".target {arch}" in compiled.ptx
     assert compiled.warnings == ""
