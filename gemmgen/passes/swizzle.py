@@ -132,11 +132,12 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
             )
     every, rows = wish.given.get("every", 1), tile.extent(tile.layout.order[0])
     if every > 1 and every >= rows:
+        below = 1 << (rows - 1).bit_length() - 1
         raise Refusal(
             f"swizzle {tensor} every={every} leaves all rows of {tile.name} alike",
             at=wish.place("every"),
             notes=(f"the tile has {rows} rows along {tile.layout.order[0]}",),
-            hint="leave every out, or a smaller one" if rows > 2 else "leave every out",
+            hint=f"every={below}, or leave every out" if rows > 2 else "leave every out",
         )
     chunk = wish.given.get("chunk", widest)
     if chunk < widest:
