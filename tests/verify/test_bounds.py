@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gemmgen.formats import UNIT
 from gemmgen.gpu.compare import contraction, rounding
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
