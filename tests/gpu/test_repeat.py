@@ -10,7 +10,9 @@ from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ("double_buffered", "vectorized", "warp_tiled", "split_k", "tensor_core", "async_copy")
+LADDER = ("double_buffered", "vectorized", "warp_tiled", "split_k", "tensor_core", "async_copy")
+BEST = ("large_mk_kn", "medium_mk_nk", "odd_mk_kn", "small_mk_kn", "deep", "large_f16")
+NAMES = (*LADDER, *(f"best/{name}" for name in BEST))
 
 
 @pytest.mark.parametrize("name", NAMES)

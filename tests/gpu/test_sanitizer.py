@@ -14,7 +14,9 @@ SANITIZER = shutil.which("compute-sanitizer", path="/usr/local/cuda/bin") or shu
     "compute-sanitizer"
 )
 LADDER = sorted(path.stem for path in (HERE.parents[1] / "examples").glob("*.sched"))
-NAMES = (*LADDER, "types/bf16_linear", "types/f16_fast", "types/f64_fast")
+BEST = ("large_km_kn", "large_mk_kn", "medium_mk_nk", "odd_mk_kn", "small_mk_kn")
+TYPES = ("bf16_linear", "f16_fast", "f64_fast")
+NAMES = (*LADDER, *(f"types/{name}" for name in TYPES), *(f"best/{name}" for name in BEST))
 FOUND = 9
 
 needs_sanitizer = pytest.mark.skipif(SANITIZER is None, reason="compute-sanitizer is not here")

@@ -1,0 +1,48 @@
+"""examples/best, sizes and versions on a GPU: right against cuBLAS, and the bits of the CPU run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.source import Source
+from gemmgen.verify import calls
+from gemmgen.verify import gpu as layer
+from gemmgen.verify.outcome import Subject
+from gemmgen.verify.shapes import fit
+
+from .sides import Sides
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+REFUSED = "versions/v6"
+NAMES = sorted(
+    name
+    for folder in ("best", "sizes", "versions")
+    for path in (EXAMPLES / folder).glob("*.sched")
+    if (name := f"{folder}/{path.stem}") != REFUSED
+)
+SHAPES = ((1, 1, 1), (33, 70, 37), (130, 261, 40), (257, 129, 0))
+
+
+def emitted(name: str) -> Emitted:
+    text = (EXAMPLES / f"{name}.sched").read_text(encoding="utf-8")
+    return compile_source(Source(text, name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_right_against_cublas_and_exact_integers(name: str) -> None:
+    outcome = layer.check(Subject(emitted(name)))
+    assert outcome.status == "passed", outcome.detail or outcome.reason
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
+    """Of tensor cores, which sum in an order of their own, on integers."""
+    kernel = emitted(name)
+    sides = Sides(kernel)
+    for shape in SHAPES:
+        for alpha, beta in ((0.7, -1.0), (1.0, 0.0)):
+            sides.check(calls.Case(fit(kernel, shape), "normal", alpha, beta, pad=4), name)
+    sides.close()
