@@ -187,9 +187,7 @@ _ALL: dict[tuple[str, str], str] = {
         for size in SIZES
         for stored in dict.fromkeys(STORED.values())
     },
-    **{
-        (BASE, stored): BASE_TEXT.format(type=stored) for stored in dict.fromkeys(STORED.values())
-    },
+    **{(BASE, stored): BASE_TEXT.format(type=stored) for stored in dict.fromkeys(STORED.values())},
     ("gg_commit_group", ""): COMMIT,
     ("gg_wait_group", ""): WAIT,
     (ADD, "float"): ADD_TEXT.format(type="float", suffix="f32", register="f"),

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from gemmgen.ir.dtypes import ACCESS, BYTES, DType
 from gemmgen.target import WARP
 
 TURNED = 8
-"""Threads along a row whose elements go to a column: 32 bytes in a row, a sector, are read together,
-and a warp's four rows are four neighbours in shared memory."""
+"""Threads along a row whose elements go to a column: together they read 32 bytes, a sector, and a
+warp's four rows are four neighbours in shared memory."""
 LEAST = 8
+"""Fewer would read parts of sectors."""
 
 
-def threads_along(
-    rows: int, pieces: int, threads: int, *, straight: bool, asynchronous: bool
-) -> int:
+def is_narrow(width: int, dtype: DType) -> bool:
+    """Is a copy of ``width`` elements less than the widest access?"""
+    return width * BYTES[dtype] < ACCESS
+
+
+def threads_along(rows: int, pieces: int, threads: int, *, straight: bool, narrow: bool) -> int:
     """Threads beside each other on a row of ``pieces``; ``pieces`` where each has one of its own.
 
-    An asynchronous copy of few bytes is one instruction, and so would be each of its addresses.
-    So the threads along a longer row are few, and each takes several pieces of the row, a constant
-    distance apart: a warp where what it reads together lies together in shared memory too
-    (``straight``), else ``TURNED``.
+    A ``narrow`` asynchronous copy, of less than 16 bytes, is one instruction of many, and computing
+    its address would be more of them.  So the threads along a longer row are few, and each takes
+    several pieces of the row, a constant distance apart: a warp where what it reads together lies
+    together in shared memory too (``straight``), else ``TURNED``.
     """
-    if not asynchronous:
+    if not narrow:
         return pieces
     most = WARP if straight else TURNED
     if pieces <= most:

@@ -31,7 +31,7 @@ from gemmgen.ir.closures import (
     where,
 )
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element
 from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
     Advance,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Issue
-from gemmgen.ir.expr import Element, Expr, Int, Select, Var
+from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
 from gemmgen.ir.lowered import CopyAsync, Define, For, Node, Point
 from gemmgen.ir.simplify import add, all_of, less, sub
 from gemmgen.lower.context import Context
@@ -15,6 +15,7 @@ from gemmgen.lower.dealing import ALONG, Dealing, dealing_of
 
 def issue(context: Context, node: Issue) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
+    context = context.copying(node)
     dealing = dealing_of(context, node.copy)
     place = dealing.place()
     row, column = (_define(context, node, x, place[x]) for x in (dealing.row, dealing.column))
@@ -31,7 +32,8 @@ def issue(context: Context, node: Issue) -> tuple[Node, ...]:
         return over_pieces(dealing, (row, column, copied(source)))
     pointer = _first_of_row(context, node, dealing)
     one = copied(Element(pointer.name, (dealing.further(),)))
-    along = For(ALONG.name, Int(0), Int(dealing.turns), Int(1), (column, one), unroll=True)
+    asked = (column,) if Var(dealing.column) in walk(valid) else ()
+    along = For(ALONG.name, Int(0), Int(dealing.turns), Int(1), (*asked, one), unroll=True)
     return over_pieces(dealing, (row, pointer, along))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmgen.ir import names
-from gemmgen.ir.dealing import threads_along
+from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.lowered import Define
 from gemmgen.ir.nodes import Buffer, Copy
@@ -128,6 +128,6 @@ def dealing_of(context: Context, copy: Copy) -> Dealing:
         columns // copy.width,
         threads,
         straight=tile.layout.order[-1] == column,
-        asynchronous=copy.mode == "cp_async",
+        narrow=copy.mode == "cp_async" and is_narrow(copy.width, tile.dtype),
     )
     return Dealing(copy.src, row, column, rows, columns, copy.width, threads, along)

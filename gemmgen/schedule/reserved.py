@@ -72,7 +72,18 @@ EMITTED = _words("""
 BATCHED = ("tile", "matrix_tiles")
 """Names that the emitted text of a kernel with batches uses besides."""
 
-STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_row", "_stage", "_fill", "_ahead", "_STAGES")
+STEMS = (
+    "_shared",
+    "_frag",
+    "_next",
+    "_raw",
+    "_piece",
+    "_row",
+    "_stage",
+    "_fill",
+    "_ahead",
+    "_STAGES",
+)
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 CONSTANTS = {
