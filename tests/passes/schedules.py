@@ -269,7 +269,7 @@ OWN = {
     ),
     "several pieces of a row": _lines(
         "gemm C[m, n] = A[k, m] * B[n, k]",
-        "tile m=64 n=32 k=16",
+        "tile m=64 n=32 k=32",
         "cache_shared A[k, m] B[k, n]",
         "register_block m=8 n=4",
         "vectorize A.shared B.shared width=4",
