@@ -7,7 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gemmgen_docs import commands, documents, ladder, language, pages
+from gemmgen_docs import (
+    commands,
+    compared,
+    documents,
+    ladder,
+    language,
+    measured,
+    pages,
+    schedules,
+)
 
 from gemmgen.errors import ScheduleError
 from gemmgen.pipeline import Emitted
@@ -77,14 +86,32 @@ def test_measured_figures_are_shown_where_there_are_any(
 ) -> None:
     row = {"name": "naive", "shape": {"M": 1024, "N": 1024, "K": 1024}, "ms": 0.5, "tflops": 4.25}
     row |= {"share": 0.125, "checked": True, "gpu": "NVIDIA H200"}
-    data = tmp_path / "ladder.json"
-    data.write_text(json.dumps([row, {**row, "name": "tiled", "ms": None}]))
-    monkeypatch.setattr(ladder, "MEASURED", data)
-    monkeypatch.setattr(ladder, "_can_explain", lambda: False)
-    ladder.measured.cache_clear()
+    more = [{**row, "name": "tiled", "ms": None}, {**row, "name": "split_k", "share": 0.5}]
+    (tmp_path / "ladder.json").write_text(json.dumps([row]))
+    (tmp_path / "beyond.json").write_text(json.dumps(more))
+    monkeypatch.setattr(measured, "DATA", tmp_path)
+    measured.rows.cache_clear()
     try:
-        assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 12.5% | yes |" in ladder._measured("naive")
-        assert ladder._measured("tiled") == ""
-        assert "of cuBLAS, 1024" in ladder.table()
+        assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 12.5% | yes |" in ladder.times("naive")
+        assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 50.0% | yes |" in ladder.times("split_k")
+        assert ladder.times("tiled") == ""
+        table = ladder._table("rung", {"naive": compared.RUNGS["naive"]})
+        assert "of cuBLAS, 1024" in table and "12.5%" in table
     finally:
-        ladder.measured.cache_clear()
+        measured.rows.cache_clear()
+
+
+@pytest.mark.parametrize("name", (*compared.RUNGS, *compared.BEYOND))
+def test_an_example_is_set_against_another_schedule(name: str) -> None:
+    before = compared.of(name).text()
+    if before is None:
+        assert name == "naive"
+        return
+    text = schedules.text(name)
+    assert schedules.statements(before) != schedules.statements(text)
+    assert schedules.kernel(before) != schedules.kernel(text)
+
+
+def test_a_statement_that_is_not_there_cannot_be_left_out() -> None:
+    with pytest.raises(AssertionError, match="split_k"):
+        schedules.without(schedules.text("naive"), "split_k")
