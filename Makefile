@@ -1,5 +1,5 @@
 # What a contributor runs; CI runs `lint` and `test`.
-.PHONY: lint test format mutants proof-gpu ladder cublas docs
+.PHONY: lint test format mutants proof-gpu ladder cublas docs browse
 
 test:
 	pytest -n auto
@@ -28,3 +28,6 @@ cublas:
 
 docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+browse:
+	python docs/browse.py

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,24 +12,6 @@ from . import links
 ROOT = Path(__file__).parents[2]
 PAGES = [("ladder", name) for name in RUNGS]
 PAGES += [("beyond", name) for name, found in BEYOND.items() if not found.page]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("mkdocs", reason="mkdocs builds the site: pip install 'gemmgen[docs]'")
-    pytest.importorskip("material", reason="the site's theme: pip install 'gemmgen[docs]'")
-    folder = tmp_path_factory.mktemp("site").resolve()
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert built.returncode == 0, built.stderr
-    assert "WARNING" not in built.stderr, built.stderr
-    return folder
 
 
 def test_no_link_is_dead(site: Path) -> None:
