@@ -67,3 +67,42 @@ def test_the_changelog_and_the_readme_name_every_directive() -> None:
         text = (documents.ROOT / file).read_text(encoding="utf-8")
         for name in SPECS:
             assert re.search(rf"`{name}[` ]", text), f"{file}: {name}"
+
+
+GLOSSARY = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (documents.ROOT / "docs/glossary.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ") and not line.startswith(("| English", "| ---"))
+]
+
+
+def test_a_word_of_the_glossary_is_in_both_languages_and_stands_once() -> None:
+    words = [english for english, _, _ in GLOSSARY]
+    assert len(set(words)) == len(words) > 70
+    for english, chinese, meaning in GLOSSARY:
+        assert english.isascii() and meaning, english
+        assert re.search(r"[\u4e00-\u9fff]", chinese), english
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "cp.async",
+        "asynchronous copy",
+        "stage",
+        "split-K",
+        "tensor core",
+        "WMMA",
+        "swizzle",
+        "warp shuffle",
+        "batched GEMM",
+        "wave quantization",
+        "index notation",
+        "raster",
+        "tuning",
+        "search space",
+        "launch bounds",
+    ],
+)
+def test_the_glossary_has_a_word_of_each_part(word: str) -> None:
+    assert word in [english for english, _, _ in GLOSSARY]
