@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,10 +18,7 @@ COLUMNS = {
     "tile": ("tile",),
     "warp's share": ("warp_tile",),
     "thread's share": ("register_block", "tensor_core"),
-    "wide hops": ("vectorize",),
     "padded": ("pad",),
-    "stages": ("double_buffer",),
-    "copies": ("async_copy",),
     "blocks": ("raster", "split_k"),
 }
 """What tells the fastest schedules apart, and the directives that say it."""
@@ -37,7 +35,7 @@ def grid() -> str:
         ]
         for row in found.rows
     ]
-    header = ("extents", *map(code, found.orders), "target")
+    header = ("extents", *map(_stacked, found.orders), "target")
     return table(header, rows, right=range(len(header)))
 
 
@@ -46,7 +44,7 @@ def others() -> str:
     rows = [
         (
             cell(line.what),
-            line.spelled(),
+            line.spelled().replace(" ", "&nbsp;"),
             f"{line.ms * 1000:,.1f}",
             f"{line.tflops():.1f}",
             _linked(line),
@@ -92,7 +90,7 @@ def orders(extents: str) -> str:
         "cuBLAS": shares.Line.rival,
     }
     rows = [[name, *(f"{speed(line):.1f}" for line in row)] for name, speed in kinds.items()]
-    header = (f"TFLOP/s at {extents}", *(code(line.storage()) for line in row))
+    header = (f"TFLOP/s at {extents}", *(_stacked(line.storage()) for line in row))
     return table(header, rows, right=range(1, len(header)))
 
 
@@ -102,8 +100,14 @@ def parts() -> str:
     for name in _names():
         found = schedules.statements(schedules.text(f"best/{name}"))
         cells = [_arguments(found, names) for names in COLUMNS.values()]
-        rows.append([f"[{name}](../cublas.md#{name})", *cells])
-    return table(("schedule", *COLUMNS), rows)
+        rows.append([f"[{name}](../cublas.md#{name})", *cells, *_staged(found)])
+    return table(("schedule", *COLUMNS, "stages", "copied by"), rows, right=(len(COLUMNS) + 1,))
+
+
+def _staged(statements: Sequence[str]) -> tuple[str, str]:
+    """How many copies of a tile there are, and what fills them."""
+    stages = [int(x) for line in statements for x in re.findall(r"\bstages=(\d+)", line)]
+    return str(max(stages, default=2)), _arguments(statements, ("async_copy",)) or "registers"
 
 
 def _arguments(statements: Sequence[str], names: Sequence[str]) -> str:
@@ -121,9 +125,14 @@ def _names() -> list[str]:
     return list(dict.fromkeys(line.schedule for line in shares.read()))
 
 
+def _stacked(storage: str) -> str:
+    """Two tensors under each other, for the head of a column."""
+    return "<br>".join(map(code, storage.replace("] ", "]\n").splitlines()))
+
+
 def _linked(line: shares.Line) -> str:
     return f"[{line.percent()}](#{line.schedule})"
 
 
 def _both(line: shares.Line) -> str:
-    return f"{_linked(line)}<br>{line.tflops():.1f} : {line.rival():.1f}"
+    return f"{_linked(line)}<br>{line.tflops():.1f}&nbsp;:&nbsp;{line.rival():.1f}"

@@ -54,7 +54,7 @@ class Row:
         if self.page:
             path, _, place = self.page.partition("#")
             name = path.rpartition("/")[2].replace(".md", "")
-            return f"[{name}{f', {place}' if place else ''}]({self.page})"
+            return f"[{name}{place and ': '}{place.replace('-', ' ')}]({self.page})"
         return "<br>".join(
             code(x) for x in (self.file or self.command or self.schedule).splitlines()
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -162,7 +163,23 @@ def _size(row: measured.Row) -> int:
 
 
 def _new(name: str) -> str:
-    """The statements that the schedule before does not have, as code."""
-    known = set(schedules.statements(compared.of(name).text() or ""))
-    lines = schedules.statements(schedules.text(name))
-    return ", ".join(f"`{' '.join(line.split())}`" for line in lines if line not in known)
+    """The statements that say what the schedule before does not, as code."""
+    known = {x for line in _statements(compared.of(name).text() or "") for x in _facts(line)}
+    lines = _statements(schedules.text(name))
+    return ", ".join(f"`{line}`" for line in lines if not _facts(line) <= known)
+
+
+def _statements(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in schedules.statements(text)]
+
+
+def _facts(statement: str) -> set[str]:
+    """A statement of several operands as one of each: ``pad A B by=8`` is two."""
+    found = re.fullmatch(
+        r"(\w+) ((?:[A-Za-z]\w*(?:\.\w+|\[[^]]*\])? ?)+)((?:\w+=\S+ ?)*)", statement
+    )
+    if found is None or found[1] in ("gemm", "kernel", "fuse_epilogue"):
+        return {statement}
+    word, operands, arguments = found.groups()
+    each = re.findall(r"\w+(?:\.\w+|\[[^]]*\])?", operands)
+    return {f"{word} {operand} {arguments}" for operand in each}

@@ -153,3 +153,14 @@ def test_an_example_is_set_against_another_schedule(name: str) -> None:
 def test_a_statement_that_is_not_there_cannot_be_left_out() -> None:
     with pytest.raises(AssertionError, match="split_k"):
         schedules.without(schedules.text("naive"), "split_k")
+
+
+def test_a_statement_is_new_where_it_says_something_new() -> None:
+    split = ladder._facts("double_buffer A B") | ladder._facts(
+        "double_buffer A.register B.register"
+    )
+    assert ladder._facts("double_buffer A B A.register B.register") == split
+    assert ladder._facts("pad A by=4") != ladder._facts("pad A by=8")
+    assert len(ladder._facts("cache_shared A[k, m] B")) == 2
+    assert ladder._facts("tile m=16 n=16") == {"tile m=16 n=16"}
+    assert "A.register" not in ladder._new("async_copy")
