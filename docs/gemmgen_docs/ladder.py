@@ -134,7 +134,7 @@ def _table(first: str, examples: Mapping[str, Compared]) -> str:
     header = [first, "what is new"]
     header += ["the documents' share of cuBLAS"] if documented else ["compared with"]
     header += ["global reads", "bound by", "at most, TFLOP/s"]
-    sizes = sorted({_size(row) for name in examples for row in measured.of(name)})
+    sizes = sorted({size for name in examples for size in measured.cubes(name)})
     right = [2, 5] if documented else [5]
     right += range(len(header), len(header) + len(sizes))
     header += [f"of cuBLAS, {size}" for size in sizes]
@@ -154,12 +154,8 @@ def _line(name: str, sizes: Sequence[int], documented: bool) -> list[str]:
     bound = figures["roofline"]["binding"]
     line += [f"`{reads['formula']}`", bound.replace(" ", "&nbsp;")]
     line.append(f"{figures['roofline']['attainable_flops'] / 1e12:,.1f}")
-    at = {_size(row): measured.share(row) for row in measured.of(name)}
+    at = {size: measured.share(row) for size, row in measured.cubes(name).items()}
     return line + [at.get(size, "") for size in sizes]
-
-
-def _size(row: measured.Row) -> int:
-    return max(row["shape"].values())
 
 
 def _new(name: str) -> str:

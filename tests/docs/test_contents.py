@@ -127,6 +127,7 @@ def test_measured_figures_are_shown_where_there_are_any(
     row = {"name": "naive", "shape": {"M": 1024, "N": 1024, "K": 1024}, "ms": 0.5, "tflops": 4.25}
     row |= {"share": 0.125, "checked": True, "gpu": "NVIDIA H200"}
     more = [{**row, "name": "tiled", "ms": None}, {**row, "name": "split_k", "share": 0.5}]
+    more += [{**row, "name": "split_k", "shape": {"M": 512, "N": 512, "K": 8192}}]
     (tmp_path / "ladder.json").write_text(json.dumps([row]))
     (tmp_path / "beyond.json").write_text(json.dumps(more))
     monkeypatch.setattr(measured, "DATA", tmp_path)
@@ -134,7 +135,8 @@ def test_measured_figures_are_shown_where_there_are_any(
     try:
         assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 12.5% | yes |" in ladder.times("naive")
         assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 50.0% | yes |" in ladder.times("split_k")
-        assert ladder.times("tiled") == ""
+        assert "| 512 x 512 x 8192 | 0.500 | 4.25 | 12.5% | yes |" in ladder.times("split_k")
+        assert ladder.times("tiled") == "" and list(measured.cubes("split_k")) == [1024]
         table = ladder._table("rung", {"naive": compared.RUNGS["naive"]})
         assert "of cuBLAS, 1024" in table and "12.5%" in table
     finally:
