@@ -54,6 +54,7 @@ BEYOND = {
     "async_copy": Compared("warp_tiled"),
     "async_row_major": Compared("warp_tiled"),
     "swizzled": Compared("vectorized"),
+    "odd_extents": Compared("odd_extents", without=("residue",), shape="4097"),
     "sizes/large": Compared("warp_tiled", page="order.md"),
     "split_k": Compared("split_k", without=("split_k",), shape="512x512x8192"),
     "matvec": Compared("matvec", ("tile", "vectorize", "split_k"), "4096x1x4096"),

@@ -65,7 +65,7 @@ def test_a_schedule_has_the_classes_of_its_plan() -> None:
 
 def test_plans_are_legal_and_meet_in_pairs() -> None:
     unseen = set(possible_pairs())
-    for index in SOME:
+    for index in range(400):
         plan = plan_at(5, index)
         assert is_wild(index) or broken(plan) is None
         assert set(plan) == set(FACTORS)
