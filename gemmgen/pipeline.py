@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gemmgen.emit import emit
 from gemmgen.errors import Mistake, Refusal, ScheduleError
@@ -33,13 +33,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Emitted:
-    """A kernel as text, and how it is called."""
+    """A kernel as text, and how it is called; ``program`` is what its schedule's passes made."""
 
     name: str
     text: str
     interface: Interface
     target: str
     schedule: Schedule
+    program: Program = field(repr=False)
 
 
 def compile_source(source: Source, settings: tuple[tuple[str, int], ...] = ()) -> Emitted:
@@ -54,7 +55,7 @@ def compile_schedule(schedule: Schedule) -> Emitted:
     (kernel,) = lowered.kernels
     check_limits(schedule, program, kernel)
     text = emit(kernel, what_it_computes(program), format_schedule(schedule))
-    return Emitted(schedule.kernel, text, kernel.interface, schedule.target, schedule)
+    return Emitted(schedule.kernel, text, kernel.interface, schedule.target, schedule, program)
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:

@@ -17,6 +17,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Fresh processes find what a user's would: compiled modules, and gemmgen's own caches.
+
+    Both are kept beside pytest's cache, so that nothing is written into the tree or the home.
+    """
+    if hasattr(config, "workerinput") or config.cache is None:
+        return  # a worker has the environment of the process that began it
+    os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+
+
 @pytest.fixture
 def golden(pytestconfig: pytest.Config) -> Callable[[str, str], str]:
     """``golden("tiled.cu", text)``: the file's text, which ``--update-golden`` first writes."""

@@ -26,7 +26,7 @@ from gemmgen.ir.dtypes import ACCESS, HALVES
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
 from gemmgen.ir.nodes import Program
-from gemmgen.pipeline import Emitted, compile_schedule, make_concrete, rewrite
+from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.schedule.model import Schedule
 from gemmgen.target import WARP
 
@@ -91,9 +91,8 @@ class Explanation:
 def compile_kernel(schedule: Schedule) -> Kernel:
     """Raises ``ScheduleError`` for a mistake in the schedule."""
     emitted = compile_schedule(schedule)
-    program = rewrite(schedule)[-1].program
-    (lowered,) = make_concrete(program).kernels
-    return Kernel(emitted, program, lowered)
+    (lowered,) = make_concrete(emitted.program).kernels
+    return Kernel(emitted, emitted.program, lowered)
 
 
 def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) -> Explanation:

@@ -12,7 +12,7 @@ from gemmgen.cli.measure import named
 from gemmgen.errors import ScheduleError
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Program, Space
-from gemmgen.pipeline import Emitted, compile_schedule, rewrite
+from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_directive
 
@@ -79,7 +79,7 @@ def _prefixes(whole: Schedule) -> Iterator[tuple[str, Schedule]]:
 
 
 def _rung(name: str, kernel: Emitted) -> Rung:
-    return Rung(name, kernel, reads_of(rewrite(kernel.schedule)[-1].program))
+    return Rung(name, kernel, reads_of(kernel.program))
 
 
 def reads_of(program: Program) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jinja2
 
+from gemmgen import caches
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.header import (
@@ -228,9 +229,11 @@ def _count_lines(interface: Interface) -> list[str]:
 
 @cache
 def _environment() -> jinja2.Environment:
-    folder = Path(__file__).parent / "templates"
+    folder, compiled = Path(__file__).parent / "templates", caches.folder()
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
+        bytecode_cache=jinja2.FileSystemBytecodeCache(str(compiled)) if compiled else None,
+        auto_reload=False,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -34,8 +34,8 @@ def _first_wrong(text: str, failure: Failure) -> str:
     emitted = compile_text(text)
     if emitted is None:
         return ""
-    m, _, k, _ = tile_of(emitted.schedule)
-    wanted: list[Shape] = [(3, 5, ring_of(emitted.schedule) + 1), (min(m, 64) + 1, 3, k + 1)]
+    m, _, k, _ = tile_of(emitted.program)
+    wanted: list[Shape] = [(3, 5, ring_of(emitted.program) + 1), (min(m, 64) + 1, 3, k + 1)]
     if failure.case and _size(failure.case.shape) <= _MOST:
         wanted.insert(0, failure.case.shape)
     shapes = tuple(fit(emitted, shape) for shape in wanted)

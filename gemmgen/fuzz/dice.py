@@ -26,7 +26,7 @@ class Dice:
 
     def shuffled(self, items: Iterable[T]) -> list[T]:
         """The items in a random order."""
-        rest, found = list(items), list[T]()
-        while rest:
-            found.append(rest.pop(self.below(len(rest))))
+        rest, found, random = list(items), list[T](), self._random.random
+        for count in range(len(rest), 0, -1):
+            found.append(rest.pop(int(random() * count)))
         return found

@@ -144,6 +144,20 @@ def _runs(wanted: Wish, micro: tuple[int, int], piece: int) -> bool:
     return all(run % by == 0 for run, by in zip(runs, wanted.runs, strict=True))
 
 
+def whole_runs(plan: Mapping[str, str], letter: str, reads: str) -> bool:
+    """Is there a micro-tile along ``letter`` whose runs the reads (the factor ``reads``) and the
+    stores divide?  A small part of ``grids``, which tells early that there are none."""
+    width = int(plan[reads])
+    if plan["order C"][1] == letter:
+        width = max(width, int(plan["C.global"]))
+    micro = "fragments" if plan["tensor"] != NONE else plan[f"register {letter}"]
+    return any(
+        size % (piece or 1) == 0 and (piece or size) % width == 0
+        for size in MICRO[micro]
+        for piece in PIECES[plan["interleave"]]
+    )
+
+
 def _fits(wanted: Wish, grid: Grid) -> bool:
     m, n = grid.tile
     fragments = wanted.micro[0] == "fragments"

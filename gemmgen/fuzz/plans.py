@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import combinations, islice
 
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import FACTORS, Pair, Plan, pairs
-from gemmgen.fuzz.rules import RULES, breaks, broken
+from gemmgen.fuzz.rules import RULES, broken, broken_by
 
 EPOCH = 500
 """Plans in a row that know of each other; a plan is found again from these alone."""
 _TRIES = 4
 _WILD = 16
 """Every so many plans one is made of a legal one by changes that no rule forbids."""
+_PATIENCE, _PROOF = 150, 2000
+"""Choices after which a search begins anew, and a search for a proof that there is no plan ends."""
 _PLAIN = 0.35
 """How likely a choice is a factor's first class, where no pair asks for another."""
+
+Classes = tuple[tuple[str, Sequence[str]], ...]
+"""Factors in the order in which they are chosen, and their classes in that in which they are
+tried."""
 
 
 def plan_at(seed: int, index: int) -> Plan:
@@ -61,24 +68,61 @@ def _start(pair: Pair | None) -> Plan:
 def _complete(dice: Dice, start: Plan) -> Plan:
     """A legal plan that holds ``start``, which has one."""
     while True:
-        plan = dict(start)
-        if all(_choose(dice, plan, factor) for factor in dice.shuffled(FACTORS)):
-            return {factor: plan[factor] for factor in FACTORS}
+        with suppress(_Anew):
+            classes = _classes(dice, start, dice.shuffled(FACTORS), _PLAIN)
+            found = _Extending(_PATIENCE).extended(dict(start), classes)
+            assert isinstance(found, dict), f"no legal plan holds {start}"
+            return {factor: found[factor] for factor in FACTORS}
 
 
-def _choose(dice: Dice, plan: Plan, factor: str) -> bool:
-    """Adds a class of ``factor`` that breaks no rule; False where there is none."""
-    if factor in plan:
-        return True
-    classes = dice.shuffled(FACTORS[factor])
-    if dice.chance(_PLAIN):
-        classes.sort(key=lambda c: c != FACTORS[factor][0])
-    for chosen in classes:
-        plan[factor] = chosen
-        if not breaks(plan, factor):
-            return True
-    del plan[factor]
-    return False
+def _classes(dice: Dice, start: Plan, order: Iterable[str], plain: float = 0.0) -> Classes:
+    """What is tried, in this order, for each factor that ``start`` leaves open."""
+    found: list[tuple[str, list[str]]] = []
+    for factor in order:
+        if factor not in start:
+            classes = dice.shuffled(FACTORS[factor])
+            if plain and dice.chance(plain):
+                classes.sort(key=lambda c: c != FACTORS[factor][0])
+            found.append((factor, classes))
+    return tuple(found)
+
+
+class _Anew(Exception):
+    """A choice for which no sizes are left, with which many others have to do; or patience is."""
+
+
+class _Extending:
+    """A search with backjumping: what a dead end does not depend on is not tried again.
+
+    It raises ``_Anew`` after ``patience`` choices.  Not ``sized``, it looks at no rule of sizes.
+    """
+
+    def __init__(self, patience: int, sized: bool = True):
+        self.patience, self.sized = patience, sized
+
+    def extended(self, plan: Plan, rest: Classes) -> Plan | frozenset[str]:
+        """``plan`` with a class for each factor of ``rest``; where there is no legal one, the
+        factors of ``plan`` that are to blame."""
+        if not rest:
+            return plan
+        (factor, classes), later = rest[0], rest[1:]
+        blamed, sizeless = frozenset[str](), False
+        for chosen in classes:
+            self.patience -= 1
+            plan[factor] = chosen
+            rule = broken_by(plan, factor, self.sized)
+            found = self.extended(plan, later) if rule is None else rule.factors
+            if isinstance(found, dict):
+                return found
+            if factor not in found:
+                blamed = found
+                break
+            blamed |= found
+            sizeless |= rule is not None and rule.of_sizes
+        if sizeless or self.patience < 0:
+            raise _Anew
+        del plan[factor]
+        return blamed - {factor}
 
 
 def _wild(dice: Dice) -> Plan:
@@ -104,20 +148,31 @@ def possible_pairs() -> frozenset[Pair]:
     return frozenset(found)
 
 
-_ATTEMPTS = 300
+_ATTEMPTS = 60
 
 
 def _search(dice: Dice, start: Plan) -> Plan | None:
     """A legal plan that holds ``start``; what its factors have to do with is chosen first, so that
     a dead end shows early."""
-    near = {factor for rule in RULES if rule.factors & start.keys() for factor in rule.factors}
-    far = [factor for factor in FACTORS if factor not in near]
+    near = _near(*start)
+    order = sorted(FACTORS, key=lambda factor: factor not in near)
+    with suppress(_Anew):
+        proof = _Extending(_PROOF, sized=False)
+        if not isinstance(proof.extended(dict(start), _classes(dice, start, order)), dict):
+            return None
     for _ in range(_ATTEMPTS):
-        plan = dict(start)
-        order = (*dice.shuffled(f for f in FACTORS if f in near), *far)
-        if all(_choose(dice, plan, factor) for factor in order):
-            return {factor: plan[factor] for factor in FACTORS}
+        order = sorted(dice.shuffled(FACTORS), key=lambda factor: factor not in near)
+        with suppress(_Anew):
+            found = _Extending(_PATIENCE).extended(dict(start), _classes(dice, start, order))
+            return found if isinstance(found, dict) else None
     return None
+
+
+@cache
+def _near(*chosen: str) -> frozenset[str]:
+    """The factors that rules of few factors name together with those that are chosen."""
+    rules = (r.factors for r in RULES if not r.of_sizes and not r.factors.isdisjoint(chosen))
+    return frozenset[str]().union(*rules)
 
 
 def is_wild(index: int) -> bool:

@@ -10,18 +10,22 @@ from dataclasses import dataclass
 from functools import cache
 
 from gemmgen.fuzz.factors import FACTORS, NONE, SIZES, Plan
-from gemmgen.fuzz.grids import grids, last_shared, permuted, widest, wish
+from gemmgen.fuzz.grids import grids, last_shared, permuted, whole_runs, widest, wish
 
 Chosen = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """``holds`` where all of ``factors`` are chosen; ``says`` why not, for a person."""
+    """``holds`` where all of ``factors`` are chosen; ``says`` why not, for a person.
+
+    Rules ``of_sizes`` have to do with so many factors that they tell nothing of any one.
+    """
 
     says: str
     factors: frozenset[str]
     holds: Callable[[Chosen], bool]
+    of_sizes: bool = False
 
 
 def broken(plan: Chosen) -> str | None:
@@ -32,15 +36,19 @@ def broken(plan: Chosen) -> str | None:
     return None
 
 
-def breaks(plan: Chosen, factor: str) -> bool:
-    """Does the choice of ``factor`` break a rule whose other factors are chosen?"""
+def broken_by(plan: Chosen, factor: str, sized: bool = True) -> Rule | None:
+    """The first rule about ``factor`` that its choice breaks, of those whose factors are chosen;
+    not ``sized``, of those that are not of sizes."""
     chosen = plan.keys()
-    return any(not rule.holds(plan) for rule in _about(factor) if chosen >= rule.factors)
+    for rule in _about(factor, sized):
+        if chosen >= rule.factors and not rule.holds(plan):
+            return rule
+    return None
 
 
 @cache
-def _about(factor: str) -> tuple[Rule, ...]:
-    return tuple(rule for rule in RULES if factor in rule.factors)
+def _about(factor: str, sized: bool) -> tuple[Rule, ...]:
+    return tuple(r for r in RULES if factor in r.factors and (sized or not r.of_sizes))
 
 
 def _implies(says: str, first: str, second: str, allowed: Callable[[str, str], bool]) -> Rule:
@@ -133,6 +141,11 @@ def _of_operand(name: str) -> Iterator[Rule]:
         "fragments need a micro-tile, or tensor cores",
         frozenset((f"ahead {name}", micro, "tensor")),
         lambda p: p[f"ahead {name}"] == NONE or (p[micro], p["tensor"]) != (NONE, NONE),
+    )
+    yield Rule(
+        "a thread's neighbours are whole accesses",
+        frozenset((micro, "tensor", "interleave", reads, "order C", "C.global")),
+        lambda p: whole_runs(p, free, reads),
     )
     yield Rule(
         "a store is no wider than the pieces that the fragment's reads make",
@@ -372,11 +385,13 @@ RULES: tuple[Rule, ...] = (
         "there are sizes for this block",
         frozenset(factor for group in _GRID for factor in group),
         lambda p: bool(grids(wish(dict(p)))),
+        of_sizes=True,
     ),
     Rule(
         "there are sizes for this micro-tile",
         frozenset((*_GRID[1][:3], "tensor", "parts", "tile", "warp", "threads", "bind", "order C")),
         lambda p: bool(grids(wish(_narrow(p)))),
+        of_sizes=True,
     ),
 )
 

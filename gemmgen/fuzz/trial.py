@@ -13,7 +13,8 @@ from gemmgen.fuzz.factors import Plan, plan_of
 from gemmgen.gpu import nvrtc
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.meaning import same_meaning
-from gemmgen.pipeline import Emitted, Step, compile_schedule, make_concrete, rewrite
+from gemmgen.ir.nodes import Program
+from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
@@ -139,20 +140,18 @@ def check_text(schedule: Schedule) -> None:
 def check_meaning(emitted: Emitted, dice: Dice) -> None:
     """C1: the last program computes its problem, at one tiny shape."""
     with _guarded("C1"):
-        m, n, k, _ = tile_of(emitted.schedule)
+        m, n, k, _ = tile_of(emitted.program)
         rows, columns = dice.pick(((2, n + 1), (m + 1, 3), (3, 5), (1, 1)))
-        terms = dice.pick((1, 3, k + 1, ring_of(emitted.schedule) - 1))
+        terms = dice.pick((1, 3, k + 1, ring_of(emitted.program) - 1))
         shape = fit(emitted, (min(rows, 64), min(columns, 64), min(terms, 96)))
-        complaint = difference(rewrite(emitted.schedule)[-1], shape)
+        complaint = difference(emitted.program, shape)
     if complaint is not None:
         raise _Failed(Failure("C1", "meaning", f"{spelled(shape)}: {complaint}"))
 
 
-def difference(step: Step, shape: Shape) -> str | None:
+def difference(program: Program, shape: Shape) -> str | None:
     """Where a program is not its problem, in words."""
-    found = same_meaning(
-        make_concrete(step.program), step.program.problem, step.program.facts, shape
-    )
+    found = same_meaning(make_concrete(program), program.problem, program.facts, shape)
     return found.text() if found else None
 
 
@@ -195,8 +194,8 @@ def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
 
 def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
     """Less than a tile and a step; past the ring of stages; beside the tile; primes or no terms."""
-    m, n, k, _ = tile_of(emitted.schedule)
-    ring = ring_of(emitted.schedule)
+    m, n, k, _ = tile_of(emitted.program)
+    ring = ring_of(emitted.program)
     wanted = (
         (dice.pick((1, 2, 3)), dice.pick((1, 2, 3, 5)), max(1, dice.below(k))),
         (m + dice.pick((-1, 1)), n + dice.pick((-1, 1)), ring + dice.pick((-1, 1))),

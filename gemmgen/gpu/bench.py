@@ -11,7 +11,6 @@ import numpy as np
 from rich.table import Table
 
 from gemmgen.errors import CallError
-from gemmgen.formats import UNIT
 from gemmgen.gpu import device
 from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
@@ -22,6 +21,7 @@ from gemmgen.gpu.compare import (
     expected,
     inputs,
     product_of,
+    rounding,
     storing,
 )
 from gemmgen.gpu.device import Array, cupy
@@ -212,7 +212,7 @@ def wanted_of(
     }
     want = cupy().asarray(reference({**given, **numbers})).astype("float64")
     size = product_of(interface, values, absolute=True) + abs(want)
-    bound = size * (16 * UNIT[accumulator(interface)])
+    bound = size * rounding(contraction(interface), values, "normal", accumulator(interface))
     return Expected(want, bound + storing(want, interface))
 
 

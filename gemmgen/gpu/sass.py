@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from gemmgen.errors import CannotCheck
@@ -46,14 +47,19 @@ Code = tuple[Instruction, ...]
 
 def disassemble(cubin: bytes, function: str | None = None) -> Code:
     """The instructions of ``function`` (or of the only kernel) in ``cubin``."""
-    with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
-        path = Path(folder, "kernel.cubin")
-        path.write_bytes(cubin)
-        functions = parse(_listing(path))
+    functions = _functions(cubin, tool())
     if function is None:
         (code,) = functions.values()
         return code
     return functions[function]
+
+
+@lru_cache(maxsize=64)
+def _functions(cubin: bytes, command: tuple[str, ...]) -> dict[str, Code]:
+    with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
+        path = Path(folder, "kernel.cubin")
+        path.write_bytes(cubin)
+        return parse(_listing(path, command))
 
 
 def parse(listing: str) -> dict[str, Code]:
@@ -161,9 +167,10 @@ def _wheel_folders() -> list[str]:
     return [str(folder) for place in places or () for folder in Path(place).glob("*/bin")]
 
 
-def _listing(path: Path) -> str:
-    command = (*tool(), str(path))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def _listing(path: Path, command: tuple[str, ...]) -> str:
+    done = subprocess.run(
+        (*command, str(path)), capture_output=True, text=True, timeout=120, check=False
+    )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise CannotCheck(

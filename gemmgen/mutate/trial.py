@@ -51,7 +51,7 @@ class Trials:
         self._emitted = emitted
         self._problem = problem_of(emitted.schedule)
         self._calls = tuple(self._prepared())
-        m, n, k, _ = tile_of(emitted.schedule)
+        m, n, k, _ = tile_of(emitted.program)
         wide = ((5, 6, 5), (m, n, 2 * k), (m + 2, n + 3, 2 * k + 3))
         self._spanning = tuple(self._prepare(shape, 1.0, 1.0, 0) for shape in wide)
         self._code = object_code(emitted.text, emitted.interface)
@@ -106,7 +106,7 @@ class Trials:
                 drawing = np.random.default_rng([number, *sizes])
                 kind = computing(problem.accumulate)
                 rows[param.name] = held(drawing.standard_normal(sizes), param.dtype).astype(kind)
-        acc = Summation.of(emitted.schedule).sums(drawn.a, drawn.b)
+        acc = Summation.of(emitted.program).sums(drawn.a, drawn.b)
         want = wanted(problem, acc, rows, scalars)
         laid = {p.name: _laid(problem, p, rows[p.name]) for p in params if p.kind == "tensor"}
         if unread:
@@ -174,8 +174,8 @@ class Trials:
 
 def _shapes(emitted: Emitted) -> tuple[Shape, ...]:
     """Ragged ones first; whole tiles; more rows of blocks than a band of the raster has."""
-    m, n, k, _ = tile_of(emitted.schedule)
-    ring = ring_of(emitted.schedule)
+    m, n, k, _ = tile_of(emitted.program)
+    ring = ring_of(emitted.program)
     return (
         (3, 5, 7),
         (9, 5, 2 * k + 3),

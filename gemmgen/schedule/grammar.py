@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import cast
 from unicodedata import category, decimal, normalize
 
-from lark import Lark, Token, Tree
+from lark import Lark, Token, Tree, __version__
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from gemmgen import caches
 from gemmgen.errors import Refusal
 from gemmgen.schedule.statements import Statement
 from gemmgen.schedule.words import EPILOGUE, EXAMPLES
@@ -119,11 +121,20 @@ def parse(statement: Statement) -> Tree[Token]:
         raise _refusal(statement, wrong) from None
 
 
+def _tables(grammar: str) -> str:
+    """The name of the file with the parser's tables.  lark checks that they are this grammar's and
+    this lark's; that its name tells both keeps two versions from taking turns."""
+    key = f"{__version__} {grammar}".encode()
+    return f"grammar-{zlib.crc32(key):08x}.tables"
+
+
 @lru_cache(maxsize=1)
 def _lark() -> Lark:
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    folder = caches.folder()
     return Lark(
         grammar,
+        cache=str(folder / _tables(grammar)) if folder else False,
         parser="lalr",
         lexer="contextual",
         propagate_positions=True,

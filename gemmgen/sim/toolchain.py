@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
+import hashlib
 import platform
 import re
 import shutil
@@ -12,6 +14,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+from gemmgen import caches
 from gemmgen.emit.ctypes import STORED
 from gemmgen.errors import CannotCheck
 from gemmgen.interface import Interface, Param
@@ -25,6 +28,7 @@ COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
 _RUNNER = ("runner", "fibers", "warp", "tensor", "blocks", "copies", "memory", "faults", "request")
+_SUM = "sha256"
 _CHECKS = ("accesses", "shadow", "order", "arithmetic")
 _RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
@@ -49,6 +53,7 @@ _CHECKED_FLAGS = (
     "-fsanitize=thread",
     "-fsanitize=bounds-strict,signed-integer-overflow,integer-divide-by-zero,shift",
     "-g1",
+    "-fno-var-tracking",  # lines are asked for, no variables: a quarter of the time
     "-gdwarf-4",  # in which binutils find the file that #line names
 )
 
@@ -172,15 +177,55 @@ def _c_value(param: Param, index: int) -> str:
 
 @functools.cache
 def _runner_objects(ucontext: bool) -> Path:
-    """A folder with the runner, compiled once in this process; ``ucontext`` takes the portable
-    fibers."""
-    temporary = tempfile.TemporaryDirectory(prefix="gemmgen-")
+    """A folder with the runner, which is compiled where the user's cache has none; ``ucontext``
+    takes the portable fibers."""
+    flags = (*_RUNNER_FLAGS, *(["-DGG_UCONTEXT"] if ucontext else []))
+    cache = caches.folder()
+    kept = cache / f"runner-{_key(flags)}" if cache else None
+    if kept and _is_whole(kept):
+        return kept
+    temporary = tempfile.TemporaryDirectory(prefix="gemmgen-", dir=cache)
     atexit.register(temporary.cleanup)
     directory = Path(temporary.name)
-    flags = (*_RUNNER_FLAGS, *(["-DGG_UCONTEXT"] if ucontext else []))
-    sources = [str(resources.files("gemmgen.sim") / f"{name}.cpp") for name in (*_RUNNER, *_CHECKS)]
+    folder = resources.files("gemmgen.sim")
+    sources = [str(folder / f"{name}.cpp") for name in (*_RUNNER, *_CHECKS)]
     _gxx(*flags, "-c", *sources, directory=directory)
+    if kept:
+        _keep(directory, kept)
     return directory
+
+
+def _key(flags: tuple[str, ...]) -> str:
+    """Of all that the runner's objects come from: flags, sources, and g++ itself."""
+    gxx = shutil.which("g++")
+    about = Path(gxx).resolve().stat() if gxx else None
+    digest = hashlib.sha256(repr((flags, about and (about.st_size, about.st_mtime_ns))).encode())
+    for source in sorted(Path(str(resources.files("gemmgen.sim"))).glob("*.[ch]*")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _keep(directory: Path, kept: Path) -> None:
+    """A copy for other processes, there all at once; whoever is first has made it."""
+    with tempfile.TemporaryDirectory(prefix="gemmgen-", dir=kept.parent) as draft:
+        copy = shutil.copytree(directory, Path(draft) / "runner")
+        (copy / _SUM).write_text(_sum(copy))
+        with contextlib.suppress(OSError):
+            copy.rename(kept)
+
+
+def _is_whole(kept: Path) -> bool:
+    try:
+        return (kept / _SUM).read_text() == _sum(kept)
+    except OSError:
+        return False
+
+
+def _sum(directory: Path) -> str:
+    digest = hashlib.sha256()
+    for name in (*_RUNNER, *_CHECKS):
+        digest.update((directory / f"{name}.o").read_bytes())
+    return digest.hexdigest()
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from math import ceil
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.errors import ScheduleError, UsageError
 from gemmgen.ir.dtypes import DType
-from gemmgen.pipeline import compile_source, rewrite
+from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 from gemmgen.suggest.families import Plan, Shape, families, usual
 from gemmgen.tune.facts import Facts, facts_of
@@ -98,7 +98,7 @@ def _whole(shape: Shape, dtype: DType, gpu: Gpu) -> Iterator[Option]:
         except ScheduleError as error:
             refusal = error
             continue
-        facts = facts_of(rewrite(emitted.schedule)[-1].program, emitted.interface)
+        facts = facts_of(emitted.program, emitted.interface)
         if residents(facts, gpu):
             found += 1
             yield Option(plan, facts, estimate(facts, shape, gpu))

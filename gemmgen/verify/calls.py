@@ -74,7 +74,7 @@ class Caller:
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
         self.problem = problem_of(emitted.schedule)
-        self._summation = Summation.of(emitted.schedule)
+        self._summation = Summation.of(emitted.program)
         self._sums: dict[tuple[Shape, Data, Order, bool], tuple[Inputs, Real]] = {}
 
     def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:

@@ -82,7 +82,7 @@ def reference_of(emitted: Emitted) -> Reference | None:
     """What an epilogue of its own should give; None for the default one, which cuBLAS has too."""
     if emitted.schedule.epilogue is None:
         return None
-    problem, summation = problem_of(emitted.schedule), Summation.of(emitted.schedule)
+    problem, summation = problem_of(emitted.schedule), Summation.of(emitted.program)
     number = computing(problem.accumulate)
 
     params = {p.name: p.indices for p in emitted.interface.params if p.kind == "tensor"}

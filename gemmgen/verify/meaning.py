@@ -41,7 +41,7 @@ def shapes_of(subject: Subject) -> tuple[Shape, ...]:
     given = tuple(s for s in subject.shapes if s[0] * s[1] * prod(s[3:]) <= MOST)
     if given:
         return given
-    m, n, _, _ = tile_of(subject.emitted.schedule)
-    ring = ring_of(subject.emitted.schedule)
+    m, n, _, _ = tile_of(subject.emitted.program)
+    ring = ring_of(subject.emitted.program)
     wanted: tuple[Shape, ...] = ((2, 3, 5), (m + 1, 5, ring + 1), (3, n + 1, max(ring - 1, 1)))
     return tuple(dict.fromkeys(fit(subject.emitted, shape) for shape in wanted))

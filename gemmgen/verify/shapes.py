@@ -9,9 +9,10 @@ from gemmgen.interface import Aligned, AtLeast, AtMost, Equal, Interface, Multip
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Tensor
-from gemmgen.pipeline import Emitted, rewrite
-from gemmgen.schedule.model import Assume, Schedule
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.model import Assume
 from gemmgen.schedule.roles import batches, extents
 from gemmgen.verify.outcome import Shape, spelled
 
@@ -25,8 +26,8 @@ _K_STEP = 8
 def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     """Small, ragged, one beside each tile, past the ring of stages, several tiles, and K = 0; one
     batch, several, and none."""
-    m, n, k, _ = tile_of(emitted.schedule)
-    ring = ring_of(emitted.schedule)
+    m, n, k, _ = tile_of(emitted.program)
+    ring = ring_of(emitted.program)
     wanted: tuple[Shape, ...] = (
         (1, 1, 1),
         (2, 3, 5),
@@ -47,9 +48,8 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     return tuple(dict.fromkeys(fit(emitted, shape) for shape in wanted))
 
 
-def tile_of(schedule: Schedule) -> tuple[int, int, int, int]:
+def tile_of(program: Program) -> tuple[int, int, int, int]:
     """The block's tile along rows, columns and terms, and the most stages of one."""
-    program = rewrite(schedule)[-1].program
     kernel, problem = program.main, program.problem
     sizes = dict(kernel.work.tile)
     pipeline = pipeline_of(kernel)
@@ -57,10 +57,10 @@ def tile_of(schedule: Schedule) -> tuple[int, int, int, int]:
     return sizes[problem.m], sizes[problem.n], pipeline.step if pipeline else _K_STEP, stages
 
 
-def ring_of(schedule: Schedule) -> int:
+def ring_of(program: Program) -> int:
     """Terms that bring every stage of every part into use."""
-    _, _, k, stages = tile_of(schedule)
-    parts = rewrite(schedule)[-1].program.main.work.parts
+    _, _, k, stages = tile_of(program)
+    parts = program.main.work.parts
     return min(k * (stages + 1) * parts, max(k * (stages + 1), _MOST_TERMS))
 
 

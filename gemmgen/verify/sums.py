@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from gemmgen import reference
 from gemmgen.formats import Real
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.pipeline import rewrite
-from gemmgen.schedule.model import Schedule
+from gemmgen.ir.nodes import Program
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class Summation:
     """Of a piece of a lane's terms, where the lanes of a warp share a sum; else 0."""
 
     @staticmethod
-    def of(schedule: Schedule) -> Summation:
-        kernel = rewrite(schedule)[-1].program.main
+    def of(program: Program) -> Summation:
+        kernel = program.main
         pipeline, work = pipeline_of(kernel), kernel.work
         step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
         terms = kernel.spread.terms

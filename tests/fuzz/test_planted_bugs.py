@@ -203,7 +203,7 @@ def test_a_planted_bug_is_found_and_made_small(
     trial = first_failure()
     failure = trial.verdict.failure
     assert failure is not None and failure.kind in BUGS[plant], failure
-    small = shrink(trial.text, failure, seconds=15)
+    small = shrink(trial.text, failure)
     assert small.failure.kind == failure.kind
     assert len(small.text.splitlines()) <= MOST_LINES, small.text
     assert len(small.text) < len(trial.text)

@@ -136,6 +136,6 @@ def in_any_order(emitted: Emitted, case: Case) -> Case:
     """``case``; with integers, whose sums are exact, where the GPU adds in an order of its own:
     within tensor cores, and blocks that add to memory as they come."""
     cores = any(d.name == TensorCore.SPEC.name for d in emitted.schedule.directives)
-    if cores or Summation.of(emitted.schedule).follows_blocks:
+    if cores or Summation.of(emitted.program).follows_blocks:
         return replace(case, data="integers") if case.data == "normal" else case
     return case

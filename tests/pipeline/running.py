@@ -86,7 +86,7 @@ def check(kernel: Emitted, call: Call, want: Want | None = None, text: str = "")
 def run(kernel: Emitted, call: Call, want: Want | None = None, text: str = "") -> Comparison:
     """``kernel`` (or ``text``, with its interface) on zero-mean inputs, compared in every bit."""
     launch = Launch(kernel, call)
-    drawn, acc = inputs(call.m, call.n, call.k, Summation.of(kernel.schedule), types_of(kernel))
+    drawn, acc = inputs(call.m, call.n, call.k, Summation.of(kernel.program), types_of(kernel))
     if kernel.schedule.epilogue is None:
         # With beta = 0 the old C counts as zeros, so that -0 + 0 = 0.
         old = drawn.c if call.beta else np.zeros_like(drawn.c)

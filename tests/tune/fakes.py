@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import log2
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from gemmgen.interface import Interface
 from gemmgen.source import Source
 from gemmgen.tune.build import Built
 from gemmgen.tune.lab import Candidate, Finding, Here, Reading, Screen
-from gemmgen.tune.legal import Census, Legal, census
+from gemmgen.tune.legal import Census, Legal, census, judge
 from gemmgen.tune.space import Space
 from gemmgen.tune.trial import About, Log, Trial
 from gemmgen.tune.tuner import Task, Tuned, about, tune
@@ -24,6 +25,7 @@ SHAPE = (2048, 2048, 2048)
 HERE = Here("Fake GPU", "sm_90", GPUS["H200"])
 FILES = Stored(Path("a.cubin"), Path("a.cu"))
 CUBLAS = 0.34
+FEW = 10
 TEXT = """
 tile            m={64, 128} n={64, 128, 256} k=8
 cache_shared    A[k, m] B
@@ -39,6 +41,7 @@ def interface() -> Interface:
     return Interface("gemm", (), (256, 1), (), (), 0, 0, ())
 
 
+@cache
 def points(text: str = TEXT) -> tuple[Space, Census]:
     space = Space(Source(text, "space.sched"))
     return space, census(space, [SHAPE])
@@ -197,11 +200,12 @@ class Kept(Log):
 
 
 class FragileLab(FakeLab):
-    """For ``RemoteLab``: some points end the process, raise, or never answer."""
+    """For ``RemoteLab``: of a few points some end the process, raise, or never answer."""
 
     def __init__(self, killers: frozenset[int], hangs: frozenset[int] = frozenset()):
-        _, found = points()
-        by_number = {point.number: point for point in found.legal}
+        space = Space(Source(TEXT, "space.sched"))
+        few = (judge(space, number, [SHAPE]) for number in range(FEW))
+        by_number = {point.number: point for point in few if isinstance(point, Legal)}
         super().__init__(Clock(), by_number, before=self._live)
         self.killers, self.hangs = killers, hangs
         self.right = set(by_number)

@@ -32,7 +32,7 @@ def ran(page: Path) -> subprocess.CompletedProcess[str]:
     found = (str(ROOT), os.environ.get("PYTHONPATH", ""))
     hidden = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(filter(None, found))}
     return subprocess.run(
-        [sys.executable, "-B", str(page)],
+        [sys.executable, str(page)],
         env={**os.environ, **hidden},
         capture_output=True,
         text=True,

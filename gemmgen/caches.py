@@ -1,0 +1,26 @@
+"""Where gemmgen keeps what each process would work out anew: parser tables, compiled templates,
+the runner of kernels."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def folder() -> Path | None:
+    """The user's own ``$XDG_CACHE_HOME/gemmgen`` or ``~/.cache/gemmgen``, made if need be.
+
+    None where it can't be written, or where others could: what lies there is loaded as code is.
+    """
+    try:
+        given = os.environ.get("XDG_CACHE_HOME", "")
+        home = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+        found = home / "gemmgen"
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = found.lstat()
+    except (OSError, RuntimeError):  # the latter where there is no home
+        return None
+    own = about.st_uid == os.getuid() and not about.st_mode & 0o022
+    return found if own and found.is_dir() and os.access(found, os.W_OK) else None

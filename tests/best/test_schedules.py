@@ -1,0 +1,84 @@
+"""examples/best: the tuned schedules hold at ragged shapes of several blocks, small as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gemmgen.gpu import nvrtc
+from gemmgen.pipeline import Emitted, Step, compile_source
+from gemmgen.schedule.fmt import fmt_source
+from gemmgen.sim.run import CompiledKernel
+from gemmgen.source import Source
+from gemmgen.verify import language, meaning
+from gemmgen.verify.calls import Caller, Case, landings_of
+from gemmgen.verify.outcome import Shape, Subject
+from gemmgen.verify.shapes import fit, ring_of, tile_of
+
+FOLDER = Path(__file__).parents[2] / "examples" / "best"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.sched"))
+SHORT = 96
+"""Terms that are enough of a sum in very many parts: most of these stay empty."""
+
+FEWER = {"deep": ("parts=264 groups=12", "parts=6 groups=2")}
+"""What the interpreter is spared: each part is a block of its own."""
+
+
+def source(name: str) -> Source:
+    return Source((FOLDER / f"{name}.sched").read_text(encoding="utf-8"), f"{name}.sched")
+
+
+def emitted(name: str) -> Emitted:
+    return compile_source(source(name))
+
+
+def shapes(kernel: Emitted) -> tuple[Shape, ...]:
+    """Two blocks along rows and one more term than fills the ring of stages; two along columns and
+    one fewer."""
+    m, n, k, _ = tile_of(kernel.program)
+    ring = min(ring_of(kernel.program), max(SHORT, 2 * k))
+    return tuple(fit(kernel, shape) for shape in ((m + 1, 5, ring + 1), (3, n + 1, ring - 1)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_written_in_the_one_form_and_says_the_same_again(name: str) -> None:
+    assert fmt_source(source(name)) == source(name).text
+    outcome = language.check(Subject(emitted(name)))
+    assert outcome.status == "passed", outcome.detail
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_means_what_its_problem_says(name: str) -> None:
+    """C1 of the last program; ``gemmgen verify`` looks after every pass."""
+    text = source(name).text.replace(*FEWER.get(name, ("", "")))
+    kernel = compile_source(Source(text))
+    _, (_, _, terms, *_) = shapes(kernel)
+    complaint = meaning.difference(Step("last", kernel.program), (fit(kernel, (3, 5, terms)),))
+    assert complaint is None, complaint
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
+    kernel = emitted(name)
+    caller, landings = Caller(kernel), landings_of(kernel)
+    compiled = CompiledKernel(kernel.text, kernel.interface, checked=True)
+    try:
+        for shape in shapes(kernel):
+            for case in (
+                Case(shape, "normal", 0.7, 0.0, 1, "ascending", landings[0]),
+                Case(shape, "permutation", 1.0, -1.0, 5, "shuffled", landings[-1]),
+            ):
+                complaint = caller.complaint(case, compiled)
+                assert complaint is None, f"{case.text()}: {complaint}"
+    finally:
+        compiled.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compiles_without_a_warning_and_without_spills(name: str) -> None:
+    """For what they were tuned on; ``gemmgen verify`` asks for every architecture."""
+    missing = nvrtc.available()
+    if missing is not None:
+        pytest.skip(missing)
+    assert nvrtc.compile_text(emitted(name).text, "sm_90").spills == 0
