@@ -1,5 +1,5 @@
 # What a contributor runs; CI runs `lint` and `test`.
-.PHONY: lint test format mutants proof-gpu ladder docs
+.PHONY: lint test format mutants proof-gpu ladder cublas docs browse
 
 test:
 	pytest -n auto
@@ -22,5 +22,12 @@ proof-gpu:
 ladder:
 	gemmgen ladder --size 1024 --size 2048 --size 4096 --update README.md
 
+cublas:
+	python benchmarks/against_cublas.py --json docs/data/cublas.json
+	python benchmarks/against_cublas.py --readme
+
 docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+browse:
+	python docs/browse.py

@@ -2,10 +2,11 @@
 
     python benchmarks/against_cublas.py                 # a table
     python benchmarks/against_cublas.py --json FILE     # and its rows as JSON
+    python benchmarks/against_cublas.py --readme        # README.md's table, from that data
 
-Needs a GPU, CuPy and cuBLAS.  Random normal numbers, warm, medians, ours and cuBLAS's launches in
-turn (``gemmgen.gpu.timing``); cuBLAS is held to float32 (pedantic).  Exit code 1 where a result was
-wrong; a share under its target is shown and is no failure.
+The first two need a GPU, CuPy and cuBLAS.  Random normal numbers, warm, medians, ours and cuBLAS's
+launches in turn (``gemmgen.gpu.timing``); cuBLAS is held to float32 (pedantic).  Exit code 1 where
+a result was wrong; a share under its target is shown and is no failure.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 
 from passes import fused_row
+from shares import BEST, DATA, ROOT, Line, read, readme, replaced
 
 from gemmgen.gpu.bench import Entry, Row, bench
 from gemmgen.gpu.launch import Kernel
@@ -26,28 +29,23 @@ from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 
 HERE = Path(__file__).parent
-BEST = HERE.parent / "examples" / "best"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One schedule at one shape: milliseconds, and the rival's time over it."""
-
-    what: str
-    schedule: str
-    shape: str
-    ms: float
-    share: float
-    target: float
-    checked: bool
-    gpu: str
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")
     parser.add_argument("--only", metavar="WORD", default="", help="cases whose name has it")
+    parser.add_argument(
+        "--readme",
+        action="store_true",
+        help=f"measure nothing: README.md's table, from {DATA.name}",
+    )
     arguments = parser.parse_args()
+    if arguments.readme:
+        target = ROOT / "README.md"
+        block = readme(read())
+        target.write_text(replaced(target.read_text(encoding="utf-8"), block), encoding="utf-8")
+        return 0
     lines: list[Line] = []
     for line in measured(arguments.only):
         print(text(line), flush=True)
@@ -72,7 +70,7 @@ def measured(only: str) -> Iterator[Line]:
                     spelled = " ".join(f"{name}={size}" for name, size in row.shape)
                     ms, share = row.ms or 0.0, row.share or 0.0
                     known = (case["what"], row.name, spelled, ms, share, case["target"])
-                    yield Line(*known, row.checked, row.gpu)
+                    yield Line(*known, row.checked, row.gpu, date.today().isoformat())
 
 
 def kernel_of(name: str) -> Kernel:

@@ -15,15 +15,16 @@ from gemmgen_docs.markdown import cell, code, table
 
 ROOT = Path(__file__).parents[2]
 ROWS = Path(__file__).parents[1] / "data" / "documents.toml"
-ABSENT = "not in this version"
 
 
 @dataclass(frozen=True)
 class Row:
     """One thing of a document.
 
-    It is here as a ``file`` of the repository, a ``command``, a ``schedule`` that compiles or a
-    ``page`` of this site.  ``gpu``: the command needs one.  ``later``: planned, perhaps absent.
+    It is here as a ``file`` of the repository, a ``command`` whose output has what it ``holds``, a
+    ``schedule`` that compiles or a ``page`` of this site.  ``gpu``: the command needs one.
+    ``refused``: the file is a schedule that is wrong on purpose.  ``needs_nvrtc``: what the command
+    prints is read from compiled code.
     """
 
     document: str
@@ -33,26 +34,29 @@ class Row:
     command: str = ""
     schedule: str = ""
     page: str = ""
+    holds: tuple[str, ...] = ()
     gpu: bool = False
-    later: bool = False
+    refused: bool = False
+    needs_nvrtc: bool = False
     note: str = ""
 
     def exists(self) -> bool:
         """Is it here, as far as can be told without running it?"""
         if self.file:
-            return (ROOT / self.file).exists()
+            return (ROOT / self.file).is_file()
         if self.command:
             return commands.exists(self.command)
         if self.schedule:
             return compiles(self.schedule)
-        return bool(self.page) and (ROOT / "docs" / self.page.partition("#")[0]).exists()
+        return bool(self.page) and (ROOT / "docs" / self.page.partition("#")[0]).is_file()
 
     def where(self) -> str:
         """Its place, as Markdown."""
-        if not self.exists():
-            return f"*{ABSENT}*"
+        assert self.exists(), f"{self.document}, {self.what}: not here"
         if self.page:
-            return f"[{self.page.rpartition('/')[2].replace('.md', '')}]({self.page})"
+            path, _, place = self.page.partition("#")
+            name = path.rpartition("/")[2].replace(".md", "")
+            return f"[{name}{place and ': '}{place.replace('-', ' ')}]({self.page})"
         return "<br>".join(
             code(x) for x in (self.file or self.command or self.schedule).splitlines()
         )
@@ -80,7 +84,8 @@ def read() -> tuple[tuple[Document, ...], tuple[Row, ...]]:
     """The documents, and all their rows in order."""
     found = tomllib.loads(ROWS.read_text(encoding="utf-8"))
     documents = tuple(Document(**given) for given in found["document"])
-    return documents, tuple(Row(**given) for given in found["row"])
+    rows = ({**given, "holds": tuple(given.get("holds", ()))} for given in found["row"])
+    return documents, tuple(Row(**given) for given in rows)
 
 
 def tables() -> str:

@@ -1,77 +1,61 @@
-"""The ladder: a rung's schedule, what it changes, what bounds it, and what was measured."""
+"""The ladder and beyond: a schedule, what it changes, what bounds it, and what was measured."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
-from pathlib import Path
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gemmgen.examples import PERCENTAGES
-from gemmgen_docs import commands, schedules
+from gemmgen_docs import commands, compared, measured, schedules
+from gemmgen_docs.compared import BEYOND, RUNGS, Compared
 from gemmgen_docs.markdown import cell, difference, fence, folded
 from gemmgen_docs.markdown import table as markdown_table
 
-BEFORE = {
-    "naive": None,
-    "uncoalesced": "naive",
-    "tiled": "naive",
-    "coalesced": "tiled",
-    "double_buffered": "coalesced",
-    "register_blocked": "double_buffered",
-    "fused": "register_blocked",
-    "vectorized": "fused",
-    "warp_tiled": "vectorized",
-}
-"""Each rung and the one it is compared with; ``uncoalesced`` is a step down from ``naive``."""
-
-MEASURED = Path(__file__).parents[1] / "data" / "ladder.json"
-"""What ``gemmgen ladder --json`` printed on a machine with a GPU."""
-
-SHAPE = "4096"
 WHOLE = 10_000
 """Lines of context: a program's difference shows all of it."""
 
 
 def rung(name: str) -> str:
     """The generated part of a rung's page."""
-    before = BEFORE[name]
-    parts = ["## Schedule\n", schedules.schedule(name)]
+    parts = ["## Schedule\n", schedules.schedule(name), changes(name)]
+    return "\n".join([*parts, schedules.cuda(name), limits(name), times(name)])
+
+
+def changes(name: str, level: int = 2) -> str:
+    """What an example changes in the program and in the CUDA C; the whole where it is the first."""
+    mark, to = "#" * level, schedules.text(name)
+    against = compared.of(name)
+    before = against.text()
     if before is None:
-        parts += ["## Program\n", fence(schedules.program(name))]
-        parts += ["## CUDA C\n", fence(schedules.kernel(name), "cuda")]
-    else:
-        parts += [
-            f"## What changes in the program, from {_called(before)}\n",
-            difference(schedules.program(before), schedules.program(name), WHOLE),
-            f"## What changes in the CUDA C, from {_called(before)}\n",
-            difference(schedules.kernel(before), schedules.kernel(name), 2),
+        parts = [f"{mark} Program\n", fence(schedules.program(to))]
+        return "\n".join([*parts, f"{mark} CUDA C\n", fence(schedules.kernel(to), "cuda")])
+    return "\n".join(
+        [
+            f"{mark} What changes in the program, from {against.called()}\n",
+            difference(schedules.program(before), schedules.program(to), WHOLE),
+            f"{mark} What changes in the CUDA C, from {against.called()}\n",
+            difference(schedules.kernel(before), schedules.kernel(to), 2),
         ]
-    parts += [schedules.cuda(name), _limits(name), _measured(name)]
-    return "\n".join(parts)
-
-
-def _called(name: str) -> str:
-    return f"`{name}`"
+    )
 
 
 @functools.cache
 def explained(name: str) -> Mapping[str, Any]:
     """The figures of ``gemmgen explain`` for an example."""
-    ran = commands.run(f"gemmgen explain examples/{name}.sched --shape {SHAPE} --json")
+    ran = commands.run(f"{_explain(name)} --json")
     assert ran.exit_code == 0, ran.err
     return json.loads(ran.out)
 
 
-def _can_explain() -> bool:
-    return commands.exists("gemmgen explain")
+def _explain(name: str) -> str:
+    return f"gemmgen explain examples/{name}.sched --shape {compared.of(name).shape}"
 
 
-def _limits(name: str) -> str:
-    if not _can_explain():
-        return ""
-    line = f"gemmgen explain examples/{name}.sched --shape {SHAPE}"
+def limits(name: str, level: int = 2) -> str:
+    """The bounds of an example, the tightest first, and all that is counted."""
     roofline = explained(name)["roofline"]
     bounds = sorted(roofline["bounds"], key=lambda bound: -bound["seconds"])
     rows = [
@@ -85,38 +69,29 @@ def _limits(name: str) -> str:
     ]
     return "\n".join(
         [
-            "## What limits it\n",
+            f"{'#' * level} What limits it\n",
             f"{_binding(name)}\n",
             markdown_table(("", "at least, ms", "at most, TFLOP/s", "how"), rows, right=(1, 2)),
-            folded("All figures, counted", commands.output(line)),
+            folded("All figures, counted", commands.output(_explain(name))),
         ]
     )
 
 
 def _binding(name: str) -> str:
-    roofline = explained(name)["roofline"]
+    found = explained(name)
+    roofline, shape = found["roofline"], found["shape"]
     attainable, peak = roofline["attainable_flops"] / 1e12, roofline["peak_flops"] / 1e12
+    at = " x ".join(str(shape[part]) for part in ("rows", "columns", "terms"))
     return (
-        f"At 4096 x 4096 x 4096 on an NVIDIA H200 the tightest bound is that of "
-        f"**{roofline['binding']}**: {attainable:.1f} of {peak:.1f} TFLOP/s could be reached at "
+        f"At {at} on an NVIDIA {found['gpu']} the tightest bound is that of "
+        f"**{roofline['binding']}**: {attainable:.1f} of {peak:,.1f} TFLOP/s could be reached at "
         f"the most. The counts are exact; latency, which these bounds leave out, costs the rest."
     )
 
 
-@functools.cache
-def measured() -> tuple[Mapping[str, Any], ...]:
-    """The rows of the data file; none where there is no file."""
-    if not MEASURED.exists():
-        return ()
-    return tuple(json.loads(MEASURED.read_text(encoding="utf-8")))
-
-
-def _rows(name: str) -> list[Mapping[str, Any]]:
-    return [row for row in measured() if row["name"] == name and row["ms"] is not None]
-
-
-def _measured(name: str) -> str:
-    found = _rows(name)
+def times(name: str, level: int = 2) -> str:
+    """What was measured of an example; nothing where nothing was."""
+    found = measured.of(name)
     if not found:
         return ""
     rows = [
@@ -124,15 +99,14 @@ def _measured(name: str) -> str:
             " x ".join(str(size) for size in row["shape"].values()),
             f"{row['ms']:.3f}",
             f"{row['tflops']:.2f}",
-            _share(row),
+            measured.share(row),
             "yes" if row["checked"] else "**no**",
         )
         for row in found
     ]
     header = ("shape", "ms", "TFLOP/s", "of cuBLAS", "result right")
-    told = f"On an {found[0]['gpu']}, f32, interleaved with cuBLAS, medians; "
-    told += f"{_documents(name)}\n"
-    return f"## Measured\n\n{told}\n{markdown_table(header, rows, right=(1, 2, 3))}"
+    told = f"On an {found[0]['gpu']}, interleaved with cuBLAS, medians; {_documents(name)}\n"
+    return f"{'#' * level} Measured\n\n{told}\n{markdown_table(header, rows, right=(1, 2, 3))}"
 
 
 def _documents(name: str) -> str:
@@ -142,49 +116,66 @@ def _documents(name: str) -> str:
     return f"the documents say {share}% of cuBLAS (1024, RTX 3080)."
 
 
-def _share(row: Mapping[str, Any]) -> str:
-    return "" if row["share"] is None else f"{row['share']:.1%}"
-
-
 def table() -> str:
-    """All rungs side by side."""
-    header = ["rung", "what is new", "the documents' share of cuBLAS"]
-    right = [2]
-    if _can_explain():
-        header += ["global reads", "bound by", "at most, TFLOP/s"]
-        right.append(5)
-    sizes = sorted({max(row["shape"].values()) for name in BEFORE for row in _rows(name)})
+    """All rungs of the ladder side by side."""
+    told = ""
+    if found := measured.of("naive"):
+        told = f"\nMeasured on an {found[0]['gpu']}, f32, by `gemmgen ladder`.\n"
+    return _table("rung", RUNGS) + told
+
+
+def beyond_table() -> str:
+    """What the ladder does not reach, side by side."""
+    return _table("schedule", BEYOND)
+
+
+def _table(first: str, examples: Mapping[str, Compared]) -> str:
+    documented = bool(PERCENTAGES.keys() & examples.keys())
+    header = [first, "what is new"]
+    header += ["the documents' share of cuBLAS"] if documented else ["compared with"]
+    header += ["global reads", "bound by", "at most, TFLOP/s"]
+    sizes = sorted({size for name in examples for size in measured.cubes(name)})
+    right = [2, 5] if documented else [5]
     right += range(len(header), len(header) + len(sizes))
     header += [f"of cuBLAS, {size}" for size in sizes]
-    rows = [_line(name, sizes) for name in BEFORE]
-    told = ""
-    if sizes:
-        told = f"\nMeasured on an {_rows('naive')[0]['gpu']}, f32, by `gemmgen ladder`.\n"
-    return markdown_table(header, rows, right) + told
+    rows = [_line(name, sizes, documented) for name in examples]
+    return markdown_table(header, rows, right)
 
 
-def _line(name: str, sizes: list[int]) -> list[str]:
+def _line(name: str, sizes: Sequence[int], documented: bool) -> list[str]:
+    against, figures = compared.of(name), explained(name)
     share = PERCENTAGES.get(name)
-    line = [f"[{name}]({name}.md)", _new(name), f"{share}%" if share else ""]
-    if _can_explain():
-        figures = explained(name)
-        reads = [f for f in figures["formulas"] if f["name"].startswith("global reads")][-1]
-        bound = figures["roofline"]["binding"]
-        line += [f"`{reads['formula']}`", bound.replace(" ", "&nbsp;")]
-        line.append(f"{figures['roofline']['attainable_flops'] / 1e12:.1f}")
-    at = {max(row["shape"].values()): _share(row) for row in _rows(name)}
+    line = [f"[{name}]({against.page or f'{name}.md'})", _new(name)]
+    if documented:
+        line.append(f"{share}%" if share else "")
+    else:
+        line.append(against.called())
+    reads = [f for f in figures["formulas"] if f["name"].startswith("global reads")][-1]
+    bound = figures["roofline"]["binding"]
+    line += [f"`{reads['formula']}`", bound.replace(" ", "&nbsp;")]
+    line.append(f"{figures['roofline']['attainable_flops'] / 1e12:,.1f}")
+    at = {size: measured.share(row) for size, row in measured.cubes(name).items()}
     return line + [at.get(size, "") for size in sizes]
 
 
 def _new(name: str) -> str:
-    """The statements that the rung before does not have, as code."""
-    before = BEFORE[name]
-    known = set(_statements(before)) if before else set()
-    return ", ".join(
-        f"`{' '.join(line.split())}`" for line in _statements(name) if line not in known
+    """The statements that say what the schedule before does not, as code."""
+    known = {x for line in _statements(compared.of(name).text() or "") for x in _facts(line)}
+    lines = _statements(schedules.text(name))
+    return ", ".join(f"`{line}`" for line in lines if not _facts(line) <= known)
+
+
+def _statements(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in schedules.statements(text)]
+
+
+def _facts(statement: str) -> set[str]:
+    """A statement of several operands as one of each: ``pad A B by=8`` is two."""
+    found = re.fullmatch(
+        r"(\w+) ((?:[A-Za-z]\w*(?:\.\w+|\[[^]]*\])? ?)+)((?:\w+=\S+ ?)*)", statement
     )
-
-
-def _statements(name: str) -> list[str]:
-    lines = schedules.text(name).splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    if found is None or found[1] in ("gemm", "kernel", "fuse_epilogue"):
+        return {statement}
+    word, operands, arguments = found.groups()
+    each = re.findall(r"\w+(?:\.\w+|\[[^]]*\])?", operands)
+    return {f"{word} {operand} {arguments}" for operand in each}

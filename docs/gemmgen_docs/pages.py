@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from jinja2 import Environment, StrictUndefined
 
-from gemmgen_docs import commands, documents, ladder, language, schedules, uses
+from gemmgen_docs import commands, cublas, documents, ladder, language, schedules, uses
 
 FUNCTIONS = {
+    "beyond_table": ladder.beyond_table,
+    "changes": ladder.changes,
     "combinations": language.combinations,
     "command_line": commands.command_line,
+    "cublas_about": cublas.about,
+    "cublas_grid": cublas.grid,
+    "cublas_listed": cublas.listed,
+    "cublas_orders": cublas.orders,
+    "cublas_others": cublas.others,
+    "cublas_parts": cublas.parts,
+    "cublas_short": cublas.short,
     "cuda": schedules.cuda,
     "directives": language.directives,
     "documents": documents.tables,
@@ -16,6 +25,7 @@ FUNCTIONS = {
     "helper": uses.helper,
     "ladder_table": ladder.table,
     "layers": language.layers,
+    "limits": ladder.limits,
     "output": commands.output,
     "passes": language.passes,
     "quantities": language.quantities,
@@ -23,7 +33,9 @@ FUNCTIONS = {
     "schedule": schedules.schedule,
     "statements": language.statements,
     "targets": language.targets,
+    "times": ladder.times,
     "use": uses.use,
+    "variant": schedules.variant,
 }
 
 

@@ -1,4 +1,4 @@
-"""A schedule of examples/, and what becomes of it."""
+"""A schedule of examples/, or one that differs from it, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from gemmgen.ir.text import print_program
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen.source import Source
-from gemmgen_docs.markdown import fence, folded
+from gemmgen_docs.markdown import difference, fence, folded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BEGIN, END = "// ---- kernel ----\n", "// ---- end of kernel ----"
@@ -20,19 +20,38 @@ def text(name: str) -> str:
 
 
 @functools.cache
-def emitted(name: str) -> Emitted:
-    return compile_source(Source(text(name), f"{name}.sched"))
+def emitted(written: str) -> Emitted:
+    """What becomes of a schedule, given as its text."""
+    return compile_source(Source(written, "my.sched"))
 
 
-def program(name: str) -> str:
+def program(written: str) -> str:
     """The declared program after the last pass."""
-    return print_program(rewrite(emitted(name).schedule)[-1].program)
+    return print_program(rewrite(emitted(written).schedule)[-1].program)
 
 
-def kernel(name: str) -> str:
+def kernel(written: str) -> str:
     """The emitted text between its marks."""
-    _, _, rest = emitted(name).text.partition(BEGIN)
+    _, _, rest = emitted(written).text.partition(BEGIN)
     return rest.partition(END)[0].strip() + "\n"
+
+
+def statements(written: str) -> list[str]:
+    """The lines of a schedule that say something."""
+    return [line for line in written.splitlines() if line and not line.startswith("#")]
+
+
+def directive(statement: str) -> str:
+    """The word that a statement begins with."""
+    return statement.split()[0]
+
+
+def without(written: str, *names: str) -> str:
+    """A schedule without the statements ``names``, each of which it has."""
+    lines = statements(written)
+    missing = set(names) - {directive(line) for line in lines}
+    assert not missing, f"no {missing} in:\n{written}"
+    return "".join(f"{line}\n" for line in lines if directive(line) not in names)
 
 
 def schedule(name: str) -> str:
@@ -42,4 +61,13 @@ def schedule(name: str) -> str:
 
 def cuda(name: str) -> str:
     """The whole emitted file, folded."""
-    return folded("The whole file, as emitted", fence(emitted(name).text, "cuda"))
+    return folded("The whole file, as emitted", fence(emitted(text(name)).text, "cuda"))
+
+
+def variant(name: str, statement: str) -> str:
+    """What ``statement`` changes in an example's text, in place of the example's own of that
+    directive where it has one."""
+    lines = [x for x in statements(text(name)) if directive(x) != directive(statement)]
+    other = "".join(f"{line}\n" for line in [*lines, statement])
+    changes = difference(kernel(text(name)), kernel(other), 2)
+    return f"`examples/{name}.sched` with\n\n{fence(statement, 'sched')}\n{changes}"

@@ -31,6 +31,7 @@ from gemmgen.ir.closures import (
     is_empty,
     known,
     narrowed,
+    point,
     where,
 )
 from gemmgen.ir.dtypes import BYTES, DType
@@ -57,6 +58,7 @@ from gemmgen.ir.lowered import (
     Move,
     MultiplyFragments,
     Node,
+    Point,
     RegisterArray,
     StoreFragment,
     Wait,
@@ -96,6 +98,8 @@ class Walk:
         self.memories: dict[str, tuple[Space, tuple[int, ...] | None, DType]] = {}
         self.firsts: dict[str, Slot] = {}
         """Where pointers that were moved point."""
+        self.tensors: dict[str, str] = {}
+        """Into which tensors other pointers point."""
         builtins = self.lanes.builtins()
         builtins["blockIdx.x"] = np.repeat(blocks, x * y) if len(blocks) > 1 else int(blocks[0])
         self.parts = kernel.interface.parts
@@ -127,7 +131,7 @@ class Walk:
     def site(self, name: str, *, write: bool, width: int) -> Site:
         space, _, dtype = self.memories[name]
         note, origins = self.block.note, self.block.origins
-        return Site(name, space, write, width, note, origins, BYTES[dtype])
+        return Site(self.tensors.get(name, name), space, write, width, note, origins, BYTES[dtype])
 
     def reads(self, expr: Expr) -> bool:
         return any(isinstance(e, Element) and e.buffer in self.memories for e in parts_of(expr))
@@ -166,6 +170,8 @@ class Walk:
                 return self.commented(node)
             case Advance(tensor, by):
                 return self.advance(tensor, by)
+            case Point():
+                return self.point(node)
             case RegisterArray():
                 silent = Watched(node.name, self.lanes, None, self.see)
                 self.scope.bind(node.name, Array(silent, node.sizes))
@@ -211,6 +217,17 @@ class Walk:
     def advance(self, tensor: str, by: Expr) -> Step:
         slot, run = advance(tensor, by, self.scope)
         self.firsts[tensor] = slot
+        frame, place = self.scope.frame, slot.place
+
+        def step(mask: Mask) -> None:
+            frame[place] = run(mask)
+
+        return step
+
+    def point(self, node: Point) -> Step:
+        slot, run = point(node, self.scope)
+        self.tensors[node.name] = node.source.buffer
+        self.memories[node.name] = self.memories[node.source.buffer]
         frame, place = self.scope.frame, slot.place
 
         def step(mask: Mask) -> None:

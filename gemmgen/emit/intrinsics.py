@@ -21,6 +21,7 @@ from gemmgen.ir.lowered import (
     CountIn,
     LoadFragment,
     MultiplyFragments,
+    Point,
     StoreFragment,
     Wait,
 )
@@ -48,6 +49,15 @@ __device__ __forceinline__ void gg_wait_group()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }"""
+
+BASE = "gg_base"
+BASE_TEXT = """\
+// The same pointer; what is added to it stays a constant of the instruction that uses it.
+__device__ __forceinline__ const {type} *gg_base(const {type} *pointer)
+{{
+    asm("" : "+l"(pointer));
+    return pointer;
+}}"""
 
 COUNT_IN = "gg_count_in"
 COUNT_IN_TEXT = f"""\
@@ -177,6 +187,7 @@ _ALL: dict[tuple[str, str], str] = {
         for size in SIZES
         for stored in dict.fromkeys(STORED.values())
     },
+    **{(BASE, stored): BASE_TEXT.format(type=stored) for stored in dict.fromkeys(STORED.values())},
     ("gg_commit_group", ""): COMMIT,
     ("gg_wait_group", ""): WAIT,
     (ADD, "float"): ADD_TEXT.format(type="float", suffix="f32", register="f"),
@@ -193,6 +204,9 @@ def _used(node: object) -> Iterator[tuple[str, str]]:
     match node:
         case CopyAsync():
             yield copy_function(node), STORED[node.dtype]
+        case Point():
+            yield BASE, STORED[node.dtype]
+            yield from _used(node.source)
         case Call(function, arguments):
             yield function, ""
             yield from _used(arguments)

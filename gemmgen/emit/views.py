@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import KINDS, STORED, vector_type
-from gemmgen.emit.intrinsics import ADD, COUNT_IN, copy_function
+from gemmgen.emit.intrinsics import ADD, BASE, COUNT_IN, copy_function
 from gemmgen.emit.wmma import REGISTERS, load_function, multiply_function, store_function
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
@@ -36,6 +36,7 @@ from gemmgen.ir.lowered import (
     Move,
     MultiplyFragments,
     Node,
+    Point,
     RegisterArray,
     SharedArray,
     StoreFragment,
@@ -100,6 +101,9 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(f"if ({c_text(condition)}) return;")
         case Advance(tensor, by):
             return LineView(f"{tensor} += {c_text(by)};")
+        case Point(name, source, dtype):
+            pointer = f"const {STORED[dtype]} *const {name}"
+            return LineView(_assignment(pointer, f"{BASE}(&{c_text(source)})"))
         case Break(condition):
             return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():

@@ -23,8 +23,8 @@ from gemmgen.expand.ring import (
     steps_origins,
     steps_reading_ahead,
 )
-from gemmgen.expand.terms import terms_of
-from gemmgen.ir.expanded import Await, Close, Issue, Phase, Repeat, Set, Stage, Sync, Timed
+from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
+from gemmgen.ir.expanded import Await, Close, Edge, Issue, Phase, Repeat, Set, Stage, Sync, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
 
@@ -42,7 +42,13 @@ class AsyncPipeline:
         body = self._body_reading_ahead() if crosses else self._body()
         # Copies past the last tile are waited for too: no thread may end with one under way.
         drain = Phase("let the last copies land", (), (Await(0),))
-        return (*self._prologue(crosses), over_tiles(self.kernel, self.pipeline, body), drain)
+        start = first_tile(self.kernel, self.pipeline.letter)
+        return (
+            *start,
+            *self._prologue(crosses),
+            over_tiles(self.kernel, self.pipeline, body),
+            drain,
+        )
 
     def _ring(self) -> Ring:
         (ring,) = rings(self.kernel, self.pipeline)
@@ -63,12 +69,16 @@ class AsyncPipeline:
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
             start = terms_of(self.kernel, self.pipeline.letter).start
-            first = _issues(ring, start, Int(0))
+            first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
             body = (*if_in_range(self.program, self.pipeline, start, first), Close())
             return Phase("the first tile", self._origins(), body)
         number = Var("ahead")
         issues = fill_in_any_case(
-            self.program, self.pipeline, ring, number, lambda at: _issues(ring, at, number)
+            self.program,
+            self.pipeline,
+            ring,
+            number,
+            lambda at: _issues(ring, at, number, edge_of_first(self.kernel)),
         )
         last = Binary("-", ring.count, Int(1))
         loop = Repeat(number.name, Int(0), last, Int(1), (*issues, Close()))
@@ -90,7 +100,7 @@ class AsyncPipeline:
 
     def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)
-        issues = _issues(ring, origin, ring.fill)
+        issues = _issues(ring, origin, ring.fill, edge_of_others(self.kernel))
         return (
             Set(origin.name, ahead(self.program, self.pipeline, ring)),
             Set(ring.fill.name, ring.before()),
@@ -102,5 +112,5 @@ class AsyncPipeline:
         return tuple(dict.fromkeys(o for o in origins if o.startswith("async_copy")))
 
 
-def _issues(ring: Ring, origin: Expr, stage: Expr) -> tuple[Timed, ...]:
-    return tuple(Issue(c, origin, Stage(stage)) for c in ring.copies)
+def _issues(ring: Ring, origin: Expr, stage: Expr, edge: Edge) -> tuple[Timed, ...]:
+    return tuple(Issue(c, origin, Stage(stage), edge) for c in ring.copies)

@@ -26,7 +26,7 @@ from gemmgen.expand.ring import (
     steps_origins,
     steps_reading_ahead,
 )
-from gemmgen.expand.terms import terms_of
+from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
@@ -44,7 +44,8 @@ class RegisterPipeline:
     def expand(self) -> tuple[Timed, ...]:
         crosses = crosses_tiles(self.kernel, self.pipeline)
         body = self._body_reading_ahead() if crosses else self._body()
-        return (*self._prologue(), over_tiles(self.kernel, self.pipeline, body))
+        start = first_tile(self.kernel, self.pipeline.letter)
+        return (*start, *self._prologue(), over_tiles(self.kernel, self.pipeline, body))
 
     def _rings(self) -> tuple[Ring, ...]:
         return rings(self.kernel, self.pipeline)
@@ -74,13 +75,15 @@ class RegisterPipeline:
         origins = cited(self.kernel, ring.copies, "cache_shared")
         if ring.stages == 2:
             start = terms_of(self.kernel, self.pipeline.letter).start
-            transfers = tuple(Transfer(c, start, Stage(Int(0))) for c in ring.copies)
+            edge = edge_of_first(self.kernel)
+            transfers = tuple(Transfer(c, start, Stage(Int(0)), edge) for c in ring.copies)
             body = if_in_range(self.program, self.pipeline, start, transfers)
             return Phase("the first tile", origins, body)
         number = Var(f"{ring.prefix}ahead")
 
         def transfer(origin: Expr) -> tuple[Timed, ...]:
-            return tuple(Transfer(c, origin, Stage(number)) for c in ring.copies)
+            edge = edge_of_first(self.kernel)
+            return tuple(Transfer(c, origin, Stage(number), edge) for c in ring.copies)
 
         if crosses_tiles(self.kernel, self.pipeline):
             body = fill_in_any_case(self.program, self.pipeline, ring, number, transfer)
@@ -126,7 +129,7 @@ class RegisterPipeline:
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)
-        loads = tuple(Load(c, origin) for c in ring.copies)
+        loads = tuple(Load(c, origin, edge_of_others(self.kernel)) for c in ring.copies)
         origins = cited(self.kernel, ring.copies, "double_buffer")
         return (
             Set(origin.name, ahead(self.program, self.pipeline, ring)),

@@ -1,17 +1,23 @@
-"""Which terms of the contraction a block sums: all of them, or its part's."""
+"""Which terms of the contraction a block sums: all of them, or its part's; and where its tiles
+begin."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from gemmgen.ir import names
-from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.expanded import Edge, Phase, Set, Timed
+from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Kernel
 
 
 @dataclass(frozen=True)
 class Terms:
-    """From ``start`` below ``stop``; a part may be empty, and then starts behind its stop."""
+    """From ``start`` below ``stop``; a part may be empty, and then starts behind its stop.
+
+    Where the first tile is the ragged one, ``start`` is before the first term.
+    """
 
     start: Expr
     stop: Expr
@@ -19,6 +25,37 @@ class Terms:
 
 def terms_of(kernel: Kernel, letter: str) -> Terms:
     """The range of ``letter`` that a block of ``kernel`` sums over."""
-    if kernel.work.parts == 1:
-        return Terms(Int(0), Var(names.extent(letter)))
-    return Terms(names.start(letter), names.stop(letter))
+    if kernel.work.parts > 1:
+        return Terms(names.start(letter), names.stop(letter))
+    start: Expr = names.start(letter) if begins_early(kernel) else Int(0)
+    return Terms(start, Var(names.extent(letter)))
+
+
+def begins_early(kernel: Kernel) -> bool:
+    """May the first tile begin before the first term?"""
+    pipeline = pipeline_of(kernel)
+    return pipeline is not None and pipeline.residue == "first"
+
+
+def first_tile(kernel: Kernel, letter: str) -> tuple[Timed, ...]:
+    """Where the tiles begin that end with the last term; nothing where they begin with the
+    first."""
+    pipeline = pipeline_of(kernel)
+    if pipeline is None or not begins_early(kernel):
+        return ()
+    rest = Binary("%", Var(names.extent(letter)), names.block(letter))
+    early = Binary("-", rest, names.block(letter))
+    start = Select(Binary(">", rest, Int(0)), early, Int(0))
+    origins = tuple(o for o in pipeline.origins if o.startswith("residue"))
+    note = "the tiles end with the last term, and begin before the first one if need be"
+    return (Phase(note, origins, (Set(names.start(letter).name, start),)),)
+
+
+def edge_of_first(kernel: Kernel) -> Edge:
+    """What the tiles before the loop may lack."""
+    return "both" if begins_early(kernel) else "stop"
+
+
+def edge_of_others(kernel: Kernel) -> Edge:
+    """What the tiles in the loop may lack."""
+    return "tile" if begins_early(kernel) else "stop"

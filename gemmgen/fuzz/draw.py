@@ -284,6 +284,8 @@ class Draw:
         if plan["copies"] != NONE:
             copied = [self.tensors[name] for name in "AB" if plan[f"cache {name}"] != NONE]
             lines += self._together("async_copy", copied, f" via={plan['copies']}")
+        if plan["residue"] != NONE:
+            lines.append(f"residue {self.letters.k}={plan['residue']}")
         return lines
 
     def _widths(self, name: str) -> list[tuple[str, str]]:

@@ -232,6 +232,38 @@ def _of_lanes() -> Iterator[Rule]:
         )
 
 
+_AHEAD = {
+    "tile": ("1", "odd", "even", "fours"),
+    "cache A": ("kept", "turned"),
+    "cache B": ("kept", "turned"),
+    "stages A": ("2", "3", "4"),
+    "stages B": ("2", "3", "4"),
+    "parts": (NONE,),
+}
+"""What goes together with a ragged first tile."""
+
+
+def _of_a_ragged_first_tile() -> Iterator[Rule]:
+    for factor, classes in _AHEAD.items():
+        yield _implies(
+            f"a ragged first tile goes with {' or '.join(classes)} as {factor}",
+            "residue",
+            factor,
+            lambda residue, chosen, classes=classes: residue == NONE or chosen in classes,
+        )
+    for name in "AB":
+        order, loads = f"order {name}", f"{name}.global"
+        yield Rule(
+            "a ragged first tile is read wide along k where the extent is known to allow it",
+            frozenset(("residue", order, loads, "assume")),
+            lambda p, order=order, loads=loads: p["residue"] == NONE
+            or p[order][1] != "k"
+            or p[loads] == "1"
+            or p["assume"] in ("terms", "whole", "all")
+            or (p["assume"] == "fours" and int(p[loads]) <= 4),
+        )
+
+
 _GRID = (
     (
         "tensor",
@@ -324,6 +356,7 @@ RULES: tuple[Rule, ...] = (
     ),
     *_on_tensor_cores(),
     *_of_lanes(),
+    *_of_a_ragged_first_tile(),
     _implies(
         "what an epilogue reads needs an epilogue",
         "epilogue",

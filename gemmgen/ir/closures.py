@@ -39,6 +39,7 @@ from gemmgen.ir.expr import (
     Var,
     Wide,
 )
+from gemmgen.ir.lowered import Point
 from gemmgen.ir.memory import FlatMemory, Index, Mask, Registers
 from gemmgen.target import WARP
 
@@ -189,6 +190,16 @@ def advance(tensor: str, by: Expr, scope: Scope) -> tuple[Slot, Run]:
     scope.frame.append(0)
     run = added.run if array.first is None else _moved(added.run, array.first, scope)
     scope.bind(tensor, replace(array, first=slot))
+    return slot, run
+
+
+def point(node: Point, scope: Scope) -> tuple[Slot, Run]:
+    """``name = &tensor[...]``: the tensor's memory under a name of its own."""
+    array = scope.array(node.source.buffer)
+    _, run = compile_element(node.source.buffer, node.source.indices, scope)
+    slot = Slot(len(scope.frame), "int")
+    scope.frame.append(0)
+    scope.bind(node.name, replace(array, first=slot))
     return slot, run
 
 

@@ -21,12 +21,18 @@ class Stage:
     index: Expr | None = None
 
 
+Edge = Literal["stop", "both", "tile"]
+"""How a tile may be ragged along k: terms behind the last one are missing, or also terms before the
+first one, or the tile as a whole."""
+
+
 @dataclass(frozen=True)
 class Load:
     """Load the tile at ``origin`` (the global index of its first k) into staging registers."""
 
     copy: Copy
     origin: Expr
+    edge: Edge = "stop"
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Transfer:
     copy: Copy
     origin: Expr
     stage: Stage
+    edge: Edge = "stop"
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class Issue:
     copy: Copy
     origin: Expr
     stage: Stage
+    edge: Edge = "stop"
 
 
 @dataclass(frozen=True)

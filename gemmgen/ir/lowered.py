@@ -146,6 +146,20 @@ class Advance:
 
 
 @dataclass(frozen=True)
+class Point:
+    """``name`` is a pointer to ``source``, an element of global memory of ``dtype``: its own
+    elements are that one and those behind it.
+
+    The compiler is kept from knowing how the pointer came about, so that an instruction holds a
+    constant offset from it, and no pointer is computed for each.
+    """
+
+    name: str
+    source: Element
+    dtype: DType
+
+
+@dataclass(frozen=True)
 class Break:
     """``if (condition) break;`` out of the loop that it stands in, all threads of the block
     together."""
@@ -295,6 +309,7 @@ Node = (
     | If
     | Leave
     | Advance
+    | Point
     | Break
     | Barrier
     | CountIn

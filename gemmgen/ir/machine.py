@@ -19,6 +19,7 @@ from gemmgen.ir.closures import (
     Compiled,
     Run,
     Scope,
+    Slot,
     advance,
     compile_element,
     compile_expression,
@@ -26,10 +27,11 @@ from gemmgen.ir.closures import (
     is_empty,
     known,
     narrowed,
+    point,
     where,
 )
 from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, Ints, Value, invert
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element
 from gemmgen.ir.landing import Copies, Landing
 from gemmgen.ir.lowered import (
     Advance,
@@ -51,6 +53,7 @@ from gemmgen.ir.lowered import (
     Move,
     MultiplyFragments,
     Node,
+    Point,
     RegisterArray,
     StoreFragment,
     Wait,
@@ -164,7 +167,9 @@ class Machine:
             case Leave(condition) | Break(condition):
                 return self.departure(compile_expression(condition, self.scope).run)
             case Advance(tensor, by):
-                return self.advance(tensor, by)
+                return self.settle(*advance(tensor, by, self.scope))
+            case Point():
+                return self.settle(*point(node, self.scope))
             case Barrier():
                 return self.barrier
             case CountIn():
@@ -205,8 +210,8 @@ class Machine:
 
         return step
 
-    def advance(self, tensor: str, by: Expr) -> Step:
-        slot, run = advance(tensor, by, self.scope)
+    def settle(self, slot: Slot, run: Run) -> Step:
+        """A pointer's place, computed where the statement is reached."""
         frame, place = self.scope.frame, slot.place
 
         def step(mask: Mask) -> None:

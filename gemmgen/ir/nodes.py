@@ -264,11 +264,15 @@ class Loop:
     step: int = 1
 
 
+Residue = Literal["last", "first"]
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed.
 
-    ``unroll`` steps at a time.
+    ``unroll`` steps at a time.  ``residue`` is the step that is ragged where the extent is no
+    multiple of ``step``; where it is the first, that one begins before index 0.
     """
 
     letter: str
@@ -276,6 +280,7 @@ class Pipeline:
     produce: tuple[Copy, ...]
     consume: tuple[Loop, ...]
     unroll: int = 1
+    residue: Residue = "last"
     origins: Origins = ()
 
 

@@ -13,6 +13,8 @@ from typing import TypeVar
 from gemmgen.ir.dtypes import widths
 from gemmgen.ir.edit import wide_access
 from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.facts import divides
+from gemmgen.ir.names import extent
 from gemmgen.ir.nodes import (
     Buffer,
     Contract,
@@ -112,9 +114,31 @@ def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str
     for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
         if pipeline.unroll < 1:
             yield f"pipeline {pipeline.letter}: unroll={pipeline.unroll}"
+        if pipeline.residue not in ("last", "first"):
+            yield f"pipeline {pipeline.letter}: residue={pipeline.residue}"
+        if pipeline.residue == "first":
+            yield from _first_residue_is_legal(program, kernel, pipeline)
         for loop in pipeline.consume:
             if loop.unroll < 0 or (loop.unroll and pipeline.step % loop.unroll):
                 yield f"loop {loop.letter}: unroll={loop.unroll} of {pipeline.step} steps"
+
+
+def _first_residue_is_legal(program: Program, kernel: Kernel, pipeline: Pipeline) -> Iterator[str]:
+    """Only tiles that are loaded ahead leave the first one to a place of its own; and none is read
+    from the middle of a wide access."""
+    letter = pipeline.letter
+    if kernel.work.parts > 1 or kernel.spread.terms is not None:
+        yield f"pipeline {letter}: residue=first of shared terms"
+    inputs = {program.problem.a.name, program.problem.b.name}
+    if inputs - {c.src for c in pipeline.produce}:
+        yield f"pipeline {letter}: residue=first of an operand without tiles"
+    for copy in pipeline.produce:
+        if kernel.buffer(copy.dst).layout.stages == 1:
+            yield f"pipeline {letter}: residue=first of {copy.dst}, which has one stage"
+        if kernel.buffer(copy.src).layout.order[-1] == letter and not divides(
+            program, extent(letter), copy.width
+        ):
+            yield f"pipeline {letter}: residue=first of {copy.src}, {copy.width} wide along it"
 
 
 def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -157,8 +157,9 @@ def _statement(statement: Statement) -> Iterator[str]:
         case Loop(letter, body, unroll, origins, step):
             yield _line(f"loop {letter}", origins, step=(step, 1), unroll=(unroll, 0))
             yield from ("  " + _operation(operation) for operation in body)
-        case Pipeline(letter, step, produce, consume, unroll, origins):
-            yield _line(f"pipeline {letter} by {step}", origins, unroll=(unroll, 1))
+        case Pipeline(letter, step, produce, consume, unroll, residue, origins):
+            options = {"unroll": (unroll, 1), "residue": (residue, "last")}
+            yield _line(f"pipeline {letter} by {step}", origins, **options)
             yield from ("  produce " + _operation(copy) for copy in produce)
             for loop in consume:
                 yield from ("  " + line for line in _statement(loop))

@@ -36,6 +36,7 @@ from gemmgen.ir.nodes import (
     Pipeline,
     Program,
     Reduce,
+    Residue,
     Space,
     Spread,
     Statement,
@@ -239,7 +240,8 @@ def _pipeline(tree: Node) -> Pipeline:
     consume = tuple(_loop(t) for t in _trees(tree, "loop"))
     options = dict(_pair(pair) for pair in _trees(tree, "pair"))
     unroll = int(options.get("unroll", "1"))
-    return Pipeline(letter, int(step), produce, consume, unroll, _origins(tree))
+    residue = cast(Residue, options.get("residue", "last"))
+    return Pipeline(letter, int(step), produce, consume, unroll, residue, _origins(tree))
 
 
 def _expression(token: Token) -> Expr:

@@ -5,30 +5,52 @@ from __future__ import annotations
 
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Issue
-from gemmgen.ir.expr import Expr, Int, Select, Var
-from gemmgen.ir.lowered import CopyAsync, Define, Node
+from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
+from gemmgen.ir.lowered import CopyAsync, Define, For, Node, Point
 from gemmgen.ir.simplify import add, all_of, less, sub
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces
-from gemmgen.lower.dealing import dealing_of
+from gemmgen.lower.dealing import ALONG, Dealing, dealing_of
 
 
 def issue(context: Context, node: Issue) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
+    context = context.copying(node)
     dealing = dealing_of(context, node.copy)
     place = dealing.place()
-    index: dict[str, Expr] = {}
-    defines: list[Node] = []
-    for letter in (dealing.row, dealing.column):
-        first = node.origin if letter == context.problem.k else names.tile_origin(letter)
-        defines.append(Define(letter, add(first, place[letter])))
-        index[letter] = Var(letter)
+    row, column = (_define(context, node, x, place[x]) for x in (dealing.row, dealing.column))
     target = context.in_shared(context.buffer(node.copy.dst), node.stage, place)
-    source = context.at(node.copy.src, (dealing.row, dealing.column), index)
     valid = _valid(context, dealing.row, dealing.column, node.copy.width)
     dtype = context.buffer(node.copy.src).dtype
-    copy = CopyAsync(target, source, node.copy.width, valid, dtype)
-    return over_pieces(dealing, (*defines, copy))
+
+    def copied(source: Element) -> CopyAsync:
+        return CopyAsync(target, source, node.copy.width, valid, dtype)
+
+    if dealing.turns == 1:
+        index: dict[str, Expr] = {x: Var(x) for x in (dealing.row, dealing.column)}
+        source = context.at(node.copy.src, (dealing.row, dealing.column), index)
+        return over_pieces(dealing, (row, column, copied(source)))
+    pointer = _first_of_row(context, node, dealing)
+    one = copied(Element(pointer.name, (dealing.further(),)))
+    asked = (column,) if Var(dealing.column) in walk(valid) else ()
+    along = For(ALONG.name, Int(0), Int(dealing.turns), Int(1), (*asked, one), unroll=True)
+    return over_pieces(dealing, (row, pointer, along))
+
+
+def _define(context: Context, node: Issue, letter: str, place: Expr) -> Define:
+    """The index of the present piece along ``letter``."""
+    first = node.origin if letter == context.problem.k else names.tile_origin(letter)
+    return Define(letter, add(first, place))
+
+
+def _first_of_row(context: Context, node: Issue, dealing: Dealing) -> Point:
+    """A pointer to the thread's first piece of the present row: the others are constants from
+    there."""
+    letters = (dealing.row, dealing.column)
+    first = _define(context, node, dealing.column, dealing.first_column).value
+    index: dict[str, Expr] = {dealing.row: Var(dealing.row), dealing.column: first}
+    source = context.at(node.copy.src, letters, index)
+    return Point(f"{node.copy.src}_row", source, context.buffer(node.copy.src).dtype)
 
 
 def _valid(context: Context, row: str, column: str, width: int) -> Expr:

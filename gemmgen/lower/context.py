@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gemmgen.ir import names
 from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import ExpandedKernel, Stage
+from gemmgen.ir.expanded import Edge, ExpandedKernel, Issue, Load, Stage, Transfer
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var, walk
 from gemmgen.ir.facts import divides, equal_to
 from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.ir.simplify import add, div, less, mod, mul, wide_product
+from gemmgen.ir.simplify import add, all_of, div, less, mod, mul, wide_product
 from gemmgen.lower.swizzle import Known, swizzled
 
 THREADS = Var("THREADS")
 TID, LANE = Var("tid"), Var("lane")
 PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
+FIRST = Int(0)
 WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
 """Where blocks that share a tile leave their sums, and where they count themselves."""
 
@@ -30,6 +31,14 @@ class Context:
 
     program: Program
     expanded: ExpandedKernel
+    edge: Edge = "stop"
+    """How the tile that is copied may be ragged along k."""
+    origin: Expr = FIRST
+    """Its first k."""
+
+    def copying(self, node: Load | Transfer | Issue) -> Context:
+        """The same, where ``node`` copies a tile."""
+        return replace(self, edge=node.edge, origin=node.origin)
 
     @property
     def kernel(self) -> Kernel:
@@ -150,7 +159,13 @@ class Context:
 
     def inside(self, letter: str, index: Expr) -> Expr | None:
         """``index`` is before the end; None where every tile is full."""
-        return None if self.is_whole(letter) else less(index, self.stop(letter))
+        if self.is_whole(letter):
+            return None
+        if letter != self.problem.k or self.edge == "stop":
+            return less(index, self.stop(letter))
+        if self.edge == "tile":
+            return less(self.origin, self.stop(letter))
+        return all_of(Binary(">=", index, Int(0)), less(index, self.stop(letter)))
 
     # Addresses.
 

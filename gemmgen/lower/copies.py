@@ -35,6 +35,7 @@ def _stored(context: Context, copy: Copy) -> DType:
 
 def load(context: Context, node: Load) -> tuple[Node, ...]:
     """Global memory to staging registers."""
+    context = context.copying(node)
     dealing = dealing_of(context, node.copy)
     target = _staged(dealing, node.copy)
     guarded = over_pieces(dealing, _read_piece(context, dealing, node.copy, node.origin, target))
@@ -53,7 +54,9 @@ def _tile_inside(context: Context, dealing: Dealing, origin: Expr) -> Expr | Non
     conditions: list[Expr] = []
     for letter in (dealing.row, dealing.column):
         first = origin if letter == context.problem.k else names.tile_origin(letter)
-        if not context.is_whole(letter):
+        if letter == context.problem.k and context.edge == "tile":
+            conditions.extend(filter(None, (context.inside(letter, first),)))
+        elif not context.is_whole(letter):
             end = add(first, names.block(letter))
             conditions.append(Binary("<=", end, context.stop(letter)))
     return all_of(*conditions)
@@ -71,6 +74,7 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
     tile = context.buffer(node.copy.dst)
     if tile.space is Space.REGISTER:
         return _fill_sums(context, node.copy)
+    context = context.copying(node)
     dealing = dealing_of(context, node.copy)
     if node.copy.width == 1 or tile.layout.order[-1] == dealing.column:
         place = dealing.place()
@@ -181,7 +185,7 @@ def _whole_piece(
     in_column = None
     if not context.is_whole(column):
         last = first if context.multiple(column, width) else after(first, width - 1)
-        in_column = less(last, context.stop(column))
+        in_column = context.inside(column, last)
     condition = all_of(in_row, in_column)
     assert condition is not None
     return condition

@@ -1,7 +1,8 @@
 """How a block's threads share out a tile that they copy together.
 
 Neighbouring threads take neighbouring pieces of ``width`` elements along the letter that is
-contiguous in global memory, row after row, so that a warp's accesses are coalesced.
+contiguous in global memory, row after row, so that a warp's accesses are coalesced.  Where fewer
+threads stand along a row than it has pieces, each takes several of them (``ir/dealing.py``).
 """
 
 from __future__ import annotations
@@ -9,18 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmgen.ir import names
+from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.lowered import Define
 from gemmgen.ir.nodes import Buffer, Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul
 from gemmgen.lower.context import THREADS, TID, Context
 
-PIECE = Var("piece")
+PIECE, ALONG = Var("piece"), Var("along")
 
 
 @dataclass(frozen=True)
 class Dealing:
-    """The pieces of one copy: ``count`` per thread, the last of which may fall outside the tile."""
+    """The pieces of one copy: ``count`` per thread, the last of which may fall outside the tile.
+
+    ``along`` threads share a row; each of the ``count`` is one piece of it, or ``turns`` of them.
+    """
 
     tensor: str
     row: str
@@ -29,6 +34,7 @@ class Dealing:
     columns: int
     width: int
     threads: int
+    along: int
 
     @property
     def per_row(self) -> int:
@@ -37,18 +43,23 @@ class Dealing:
 
     @property
     def count(self) -> int:
-        """Pieces of a thread."""
-        return -(-self.rows * self.per_row // self.threads)
+        """Pieces of a thread, or rows of which it has ``turns``."""
+        return -(-self.rows * self.along // self.threads)
+
+    @property
+    def turns(self) -> int:
+        """Pieces of a thread in one row."""
+        return self.per_row // self.along
 
     @property
     def is_exact(self) -> bool:
         """Do the threads' pieces fill the tile with none left over?"""
-        return self.count * self.threads == self.rows * self.per_row
+        return self.count * self.threads == self.rows * self.along
 
     @property
     def is_regular(self) -> bool:
         """Does a thread's column stay the same from piece to piece?"""
-        return self.threads % self.per_row == 0
+        return self.threads % self.along == 0
 
     @property
     def first_row(self) -> Var:
@@ -62,10 +73,10 @@ class Dealing:
         """A thread's first piece, where all its pieces follow from it."""
         if not self.is_regular:
             return ()
-        per_row = self._per_row()
-        column = mul(mod(TID, per_row), Int(self.width))
+        along = self._along()
+        column = mul(mod(TID, along), Int(self.width))
         return (
-            Define(self.first_row.name, div(TID, per_row)),
+            Define(self.first_row.name, div(TID, along)),
             Define(self.first_column.name, column),
         )
 
@@ -76,10 +87,10 @@ class Dealing:
         index = add(TID, mul(PIECE if self.count > 1 else Int(0), THREADS))
         return (
             Define(f"{self.tensor}_piece", index),
-            Define(self.first_row.name, div(Var(f"{self.tensor}_piece"), self._per_row())),
+            Define(self.first_row.name, div(Var(f"{self.tensor}_piece"), self._along())),
             Define(
                 self.first_column.name,
-                mul(mod(Var(f"{self.tensor}_piece"), self._per_row()), Int(self.width)),
+                mul(mod(Var(f"{self.tensor}_piece"), self._along()), Int(self.width)),
             ),
         )
 
@@ -87,8 +98,12 @@ class Dealing:
         """The coordinates of the present piece within the tile."""
         row: Expr = self.first_row
         if self.is_regular and self.count > 1:
-            row = add(row, mul(PIECE, div(THREADS, self._per_row())))
-        return {self.row: row, self.column: self.first_column}
+            row = add(row, mul(PIECE, div(THREADS, self._along())))
+        return {self.row: row, self.column: add(self.first_column, self.further())}
+
+    def further(self) -> Expr:
+        """How far along the row the present piece lies behind the thread's first."""
+        return mul(ALONG, Int(self.along * self.width)) if self.turns > 1 else Int(0)
 
     def inside(self) -> Expr | None:
         """The condition under which the present piece lies in the tile; None where all do."""
@@ -96,7 +111,9 @@ class Dealing:
             return None
         return less(self.place()[self.row], names.block(self.row))
 
-    def _per_row(self) -> Expr:
+    def _along(self) -> Expr:
+        if self.turns > 1:
+            return Int(self.along)
         return div(names.block(self.column), Int(self.width))
 
 
@@ -104,13 +121,13 @@ def dealing_of(context: Context, copy: Copy) -> Dealing:
     """How the threads share out the tile of a copy from global to shared memory."""
     src: Buffer = context.buffer(copy.src)
     row, column = src.layout.order[0], src.layout.order[-1]
-    tile = context.buffer(copy.dst)
-    return Dealing(
-        copy.src,
-        row,
-        column,
-        tile.extent(row),
-        tile.extent(column),
-        copy.width,
-        context.kernel.spread.threads,
+    tile, threads = context.buffer(copy.dst), context.kernel.spread.threads
+    rows, columns = tile.extent(row), tile.extent(column)
+    along = threads_along(
+        rows,
+        columns // copy.width,
+        threads,
+        straight=tile.layout.order[-1] == column,
+        narrow=copy.mode == "cp_async" and is_narrow(copy.width, tile.dtype),
     )
+    return Dealing(copy.src, row, column, rows, columns, copy.width, threads, along)

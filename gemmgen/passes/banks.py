@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
+from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, wide_access
 from gemmgen.ir.nodes import Buffer, Copy, Kernel, Spread, Swizzle
@@ -34,8 +36,9 @@ class Phase:
     times: int
 
 
-def phases(kernel: Kernel, tile: Buffer) -> tuple[Phase, ...]:
-    """All phases of a step's stores to and reads from ``tile``, in some of the block's warps."""
+def phases(kernel: Kernel, tile: Buffer, *, asynchronous: bool = False) -> tuple[Phase, ...]:
+    """All phases of a step's stores to and reads from ``tile``, in some of the block's warps;
+    ``asynchronous`` where a later rung will have it copied so."""
     threads = kernel.spread.threads
     count = max(1, threads // WARP)
     warps = sorted({at * (count - 1) // (MOST_WARPS - 1) for at in range(MOST_WARPS)})
@@ -44,21 +47,26 @@ def phases(kernel: Kernel, tile: Buffer) -> tuple[Phase, ...]:
         own = range(warp * WARP, min((warp + 1) * WARP, threads))
         for copy in copies(kernel):
             if copy.dst == tile.name:
-                found += _stores(kernel, copy, tile, own)
+                by_hardware = asynchronous or copy.mode == "cp_async"
+                found += _stores(kernel, copy, tile, own, by_hardware)
         found += _reads(kernel, tile, own)
     return tuple(found)
 
 
-def _stores(kernel: Kernel, copy: Copy, tile: Buffer, threads: range) -> Iterator[Phase]:
+def _stores(
+    kernel: Kernel, copy: Copy, tile: Buffer, threads: range, asynchronous: bool
+) -> Iterator[Phase]:
     """Neighbouring threads have neighbouring pieces, in the order of global memory."""
     size = BYTES[tile.dtype]
     outer, inner = kernel.buffer(copy.src).layout.order
     per_row = tile.extent(inner) // copy.width
-    total, step = tile.extent(outer) * per_row, kernel.spread.threads
+    rows, step = tile.extent(outer), kernel.spread.threads
     straight = tile.layout.order[-1] == inner
-    for first in range(0, total, step):
-        pieces = [first + thread for thread in threads if first + thread < total]
-        starts = [(piece // per_row, piece % per_row * copy.width) for piece in pieces]
+    narrow = asynchronous and is_narrow(copy.width, tile.dtype)
+    along = threads_along(rows, per_row, step, straight=straight, narrow=narrow)
+    for first, turn in product(range(0, rows * along, step), range(per_row // along)):
+        pieces = [first + thread for thread in threads if first + thread < rows * along]
+        starts = [(p // along, (p % along + turn * along) * copy.width) for p in pieces]
         if straight:
             yield from _phases(starts, copy.width, size, 1)
             continue

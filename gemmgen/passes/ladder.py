@@ -16,6 +16,7 @@ from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
+from gemmgen.passes.residue import Residue
 from gemmgen.passes.split_k import SplitK
 from gemmgen.passes.swizzle import Swizzle
 from gemmgen.passes.tensor_core import TensorCore
@@ -37,6 +38,7 @@ LADDER = (
     Swizzle,
     DoubleBuffer,
     AsyncCopy,
+    Residue,
     Unroll,
     LaunchBounds,
     Raster,

@@ -52,6 +52,7 @@ class SplitK:
     )
     AFTER: ClassVar[tuple[str, ...]] = (
         *("tile", "cache_shared", "warp_tile", "register_block", "vectorize", "double_buffer"),
+        "residue",
     )
 
     parts: int | None
@@ -95,7 +96,16 @@ class SplitK:
             )
 
     def _split(self, kernel: Kernel) -> Kernel:
-        work = kernel.work
+        work, pipeline = kernel.work, pipeline_of(kernel)
+        assert pipeline is not None
+        if pipeline.residue == "first":
+            k = pipeline.letter
+            raise Refusal(
+                f"split_k parts={self.parts} shares out whole steps along {k} from term 0 on",
+                at=self.said.span,
+                notes=(f"residue {k}=first has them begin before it",),
+                hint=f"residue {k}=last",
+            )
         assert self.parts is not None
         origins = (*work.origins, self.said.origin)
         split = replace(

@@ -60,59 +60,62 @@ class Swizzle:
     )
 
     wishes: tuple[Wish, ...]
+    asynchronous: bool
+    """Will the tiles be copied by cp.async, which deals small pieces in another way?"""
     said: Said = field(compare=False)
 
     @staticmethod
     def read(said: Said, schedule: Schedule) -> Swizzle:
         wishes = (_wish(s, operand) for s in said.statements for operand in s.operands)
-        return Swizzle(tuple(wishes), said)
+        copied = Said.of(schedule, "async_copy")
+        asynchronous = copied is not None and copied.word("via") == "cp_async"
+        return Swizzle(tuple(wishes), asynchronous, said)
 
     def apply(self, program: Program) -> Program:
         for wish in self.wishes:
-            program = edit_main(program, lambda kernel, wish=wish: _permute(kernel, wish))
+            program = edit_main(program, lambda kernel, wish=wish: self._permute(kernel, wish))
         return program
+
+    def _permute(self, kernel: Kernel, wish: Wish) -> Kernel:
+        if wish.given.get("by") == 1:
+            return kernel
+        tensor = wish.operand.tensor
+        name = f"{tensor}_shared"
+        if not kernel.has(name):
+            raise Refusal(
+                f"swizzle {tensor}: {tensor} is not in shared memory",
+                at=wish.operand.span,
+                hint=f"add cache_shared {tensor}, or remove the line",
+            )
+        tile = kernel.buffer(name)
+        if kernel.spread.group > 1:
+            raise Refusal(
+                f"swizzle {tensor}: tensor_core loads lines that lie a fixed distance apart",
+                at=wish.operand.span,
+                notes=("a swizzle moves the chunks of some lines, and no address names them",),
+                hint=f"pad {tensor} by={wide_access(kernel, tile)} spreads the lines over banks",
+            )
+        if tile.layout.pad:
+            raise Refusal(
+                f"swizzle {tensor}: its rows are padded already",
+                at=wish.operand.span,
+                notes=(f"pad {tensor} by={tile.layout.pad}; one of them is enough",),
+                hint=f"remove the line, or pad {tensor}",
+            )
+        _check(kernel, tile, wish)
+        pattern = _chosen(kernel, tile, wish, self.asynchronous)
+
+        def permute(buffer: Buffer) -> Buffer:
+            layout = replace(buffer.layout, swizzle=pattern)
+            return replace(buffer, layout=layout, origins=(*buffer.origins, wish.origin))
+
+        return edit_buffer(kernel, name, permute)
 
 
 def _wish(statement: Directive, operand: Operand) -> Wish:
     given = {a.name: a.value for a in statement.arguments if isinstance(a.value, int)}
     places = {a.name: a.span for a in statement.arguments if a.span != NOWHERE}
     return Wish(operand, given, places, format_directive(statement))
-
-
-def _permute(kernel: Kernel, wish: Wish) -> Kernel:
-    if wish.given.get("by") == 1:
-        return kernel
-    tensor = wish.operand.tensor
-    name = f"{tensor}_shared"
-    if not kernel.has(name):
-        raise Refusal(
-            f"swizzle {tensor}: {tensor} is not in shared memory",
-            at=wish.operand.span,
-            hint=f"add cache_shared {tensor}, or remove the line",
-        )
-    tile = kernel.buffer(name)
-    if kernel.spread.group > 1:
-        raise Refusal(
-            f"swizzle {tensor}: tensor_core loads lines that lie a fixed distance apart",
-            at=wish.operand.span,
-            notes=("a swizzle moves the chunks of some lines, and no address names them",),
-            hint=f"pad {tensor} by={wide_access(kernel, tile)} spreads the lines over the banks",
-        )
-    if tile.layout.pad:
-        raise Refusal(
-            f"swizzle {tensor}: its rows are padded already",
-            at=wish.operand.span,
-            notes=(f"pad {tensor} by={tile.layout.pad}; one of them is enough",),
-            hint=f"remove the line, or pad {tensor}",
-        )
-    _check(kernel, tile, wish)
-    pattern = _chosen(kernel, tile, wish)
-
-    def permute(buffer: Buffer) -> Buffer:
-        layout = replace(buffer.layout, swizzle=pattern)
-        return replace(buffer, layout=layout, origins=(*buffer.origins, wish.origin))
-
-    return edit_buffer(kernel, name, permute)
 
 
 def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
@@ -166,13 +169,13 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
         )
 
 
-def _chosen(kernel: Kernel, tile: Buffer, wish: Wish) -> Pattern:
+def _chosen(kernel: Kernel, tile: Buffer, wish: Wish, asynchronous: bool) -> Pattern:
     """The pattern with the fewest conflicts, of those the smallest, in which the given arguments
     are as given."""
     if all(name in wish.given for name in ARGUMENTS):
         return Pattern(*(wish.given[name] for name in ARGUMENTS))
     row = tile.extent(tile.layout.order[-1])
-    found = phases(kernel, tile)
+    found = phases(kernel, tile, asynchronous=asynchronous)
     fitting = [
         pattern
         for pattern in candidates(kernel, tile)

@@ -64,7 +64,7 @@ EMITTED = _words("""
     acc alpha beta tid warp lane e out old value stage fill piece half band band_rows height within
     unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream tiles own_tile
     own_part own_group group_tile other_part other_group is_last is_last_of_group part_tile part_sum
-    part_at PARTS GROUPS workspace arrived
+    part_at PARTS GROUPS workspace arrived along
     acc_shared sums spot shared_memory_32
     """)
 """Names that the emitted text uses whatever the schedule."""
@@ -72,7 +72,18 @@ EMITTED = _words("""
 BATCHED = ("tile", "matrix_tiles")
 """Names that the emitted text of a kernel with batches uses besides."""
 
-STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
+STEMS = (
+    "_shared",
+    "_frag",
+    "_next",
+    "_raw",
+    "_piece",
+    "_row",
+    "_stage",
+    "_fill",
+    "_ahead",
+    "_STAGES",
+)
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 CONSTANTS = {

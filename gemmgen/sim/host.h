@@ -187,6 +187,7 @@ inline void gg_wmma_store_col(float *target, const float (&sum)[8], int pitch,
 // cp.async, of which copies.cpp keeps account.
 extern "C" void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 extern "C" void gg_commit_group();
+template <typename T> __forceinline__ const T *gg_base(const T *pointer) { return pointer; }
 extern "C" void gg_await(int pending);
 template <typename T> __forceinline__ void gg_copy_async_4(T *target, const T *source, int valid) {
   gg_issue_copy(target, source, 4, valid);

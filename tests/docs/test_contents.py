@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gemmgen_docs import commands, documents, ladder, language, pages
+from gemmgen_docs import (
+    commands,
+    compared,
+    documents,
+    ladder,
+    language,
+    measured,
+    pages,
+    schedules,
+)
 
 from gemmgen.errors import ScheduleError
+from gemmgen.gpu import device, nvrtc
 from gemmgen.pipeline import Emitted
 
 DOCUMENTS, ROWS = documents.read()
@@ -22,34 +34,71 @@ def named(row: documents.Row) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
-def test_what_a_document_has_is_here_or_said_to_be_absent(row: documents.Row) -> None:
+def test_what_a_document_has_is_here(row: documents.Row) -> None:
     assert sum(map(bool, (row.file, row.command, row.schedule, row.page))) == 1
     assert row.document in {document.key for document in DOCUMENTS}
-    if not row.exists():
-        assert row.later, f"{named(row)} is neither here nor planned"
-        assert documents.ABSENT in row.where()
+    assert row.exists()
+    assert bool(row.holds) <= bool(row.command)
+    assert row.gpu or bool(row.holds) == bool(row.command), "a command says what it prints"
 
 
-COMMANDS = sorted({(row.command, row.gpu) for row in ROWS if row.command and row.exists()})
+def test_every_document_has_rows_and_none_stands_twice() -> None:
+    names = [named(row) for row in ROWS]
+    assert len(set(names)) == len(names)
+    assert {row.document for row in ROWS} == {document.key for document in DOCUMENTS}
 
 
-@pytest.mark.parametrize(("line", "gpu"), COMMANDS)
-def test_each_command_runs(line: str, gpu: bool) -> None:
-    ran = commands.run(f"{line} --help" if gpu else line)
-    assert ran.exit_code in (0, CANNOT_CHECK), ran.err
-    assert ran.out or ran.err
+COMMANDS = [row for row in ROWS if row.command]
+SCHEDULES = sorted({(r.file, r.refused) for r in ROWS if r.file.endswith(".sched")})
+PROGRAMS = sorted({row.file for row in ROWS if row.file.startswith("examples/uses/")})
 
 
-@pytest.mark.parametrize("file", sorted({r.file for r in ROWS if r.file.endswith(".sched")}))
-def test_each_schedule_file_is_right_or_refused_on_purpose(file: str) -> None:
+@pytest.mark.parametrize("row", COMMANDS, ids=named)
+def test_each_command_runs_and_prints_what_its_row_holds(row: documents.Row) -> None:
+    ran = commands.run(row.command)
+    if nvrtc.available() is not None and row.needs_nvrtc:
+        pytest.skip(str(nvrtc.available()))
+    if row.gpu and device.missing() is not None:
+        assert ran.exit_code == CANNOT_CHECK, ran
+        assert "no kernel can be launched" in ran.err or "GPU" in ran.err, ran
+    else:
+        assert ran.exit_code == 0, ran.err
+    for held in row.holds:
+        assert held in ran.out + ran.err, ran.out
+
+
+@pytest.mark.parametrize(("file", "refused"), SCHEDULES)
+def test_each_schedule_file_is_right_or_refused_on_purpose(file: str, refused: bool) -> None:
     ran = commands.run(f"gemmgen check {file}")
-    assert ran.exit_code == (2 if file == "examples/versions/v6.sched" else 0), ran.err
+    assert ran.exit_code == (2 if refused else 0), ran.err
+
+
+@pytest.mark.parametrize("file", PROGRAMS)
+def test_each_program_runs_and_finds_its_result_right(file: str) -> None:
+    ran = subprocess.run([sys.executable, file], cwd=documents.ROOT, timeout=300)
+    assert ran.returncode == 0
+
+
+def test_every_file_row_is_of_a_kind_that_is_run() -> None:
+    files = {row.file for row in ROWS if row.file}
+    assert files == {file for file, _ in SCHEDULES} | {*PROGRAMS}
 
 
 def test_a_row_that_is_not_here_would_be_found() -> None:
-    for wrong in ({"file": "no.sched"}, {"command": "gemmgen no"}, {"schedule": "no such"}):
-        row = replace(ROWS[0], **{"file": "", "command": "", "schedule": "", "page": "", **wrong})
+    places = {"file": "", "command": "", "schedule": "", "page": ""}
+    absent = {"file": "no.sched", "command": "gemmgen no", "schedule": "no such", "page": "no.md"}
+    for kind, value in absent.items():
+        row = replace(ROWS[0], **{**places, kind: value})
         assert not row.exists()
+        with pytest.raises(AssertionError, match="not here"):
+            row.where()
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "#" in row.page], ids=named)
+def test_a_place_on_a_page_is_there(row: documents.Row, site: Path) -> None:
+    path, _, place = row.page.partition("#")
+    text = (site / path.removesuffix(".md") / "index.html").read_text(encoding="utf-8")
+    assert f'id="{place}"' in text
 
 
 @pytest.mark.parametrize("one", language.read_combinations(), ids=lambda one: one.rule)
@@ -77,14 +126,45 @@ def test_measured_figures_are_shown_where_there_are_any(
 ) -> None:
     row = {"name": "naive", "shape": {"M": 1024, "N": 1024, "K": 1024}, "ms": 0.5, "tflops": 4.25}
     row |= {"share": 0.125, "checked": True, "gpu": "NVIDIA H200"}
-    data = tmp_path / "ladder.json"
-    data.write_text(json.dumps([row, {**row, "name": "tiled", "ms": None}]))
-    monkeypatch.setattr(ladder, "MEASURED", data)
-    monkeypatch.setattr(ladder, "_can_explain", lambda: False)
-    ladder.measured.cache_clear()
+    more = [{**row, "name": "tiled", "ms": None}, {**row, "name": "split_k", "share": 0.5}]
+    more += [{**row, "name": "split_k", "shape": {"M": 512, "N": 512, "K": 8192}}]
+    (tmp_path / "ladder.json").write_text(json.dumps([row]))
+    (tmp_path / "beyond.json").write_text(json.dumps(more))
+    monkeypatch.setattr(measured, "DATA", tmp_path)
+    measured.rows.cache_clear()
     try:
-        assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 12.5% | yes |" in ladder._measured("naive")
-        assert ladder._measured("tiled") == ""
-        assert "of cuBLAS, 1024" in ladder.table()
+        assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 12.5% | yes |" in ladder.times("naive")
+        assert "| 1024 x 1024 x 1024 | 0.500 | 4.25 | 50.0% | yes |" in ladder.times("split_k")
+        assert "| 512 x 512 x 8192 | 0.500 | 4.25 | 12.5% | yes |" in ladder.times("split_k")
+        assert ladder.times("tiled") == "" and list(measured.cubes("split_k")) == [1024]
+        table = ladder._table("rung", {"naive": compared.RUNGS["naive"]})
+        assert "of cuBLAS, 1024" in table and "12.5%" in table
     finally:
-        ladder.measured.cache_clear()
+        measured.rows.cache_clear()
+
+
+@pytest.mark.parametrize("name", (*compared.RUNGS, *compared.BEYOND))
+def test_an_example_is_set_against_another_schedule(name: str) -> None:
+    before = compared.of(name).text()
+    if before is None:
+        assert name == "naive"
+        return
+    text = schedules.text(name)
+    assert schedules.statements(before) != schedules.statements(text)
+    assert schedules.kernel(before) != schedules.kernel(text)
+
+
+def test_a_statement_that_is_not_there_cannot_be_left_out() -> None:
+    with pytest.raises(AssertionError, match="split_k"):
+        schedules.without(schedules.text("naive"), "split_k")
+
+
+def test_a_statement_is_new_where_it_says_something_new() -> None:
+    split = ladder._facts("double_buffer A B") | ladder._facts(
+        "double_buffer A.register B.register"
+    )
+    assert ladder._facts("double_buffer A B A.register B.register") == split
+    assert ladder._facts("pad A by=4") != ladder._facts("pad A by=8")
+    assert len(ladder._facts("cache_shared A[k, m] B")) == 2
+    assert ladder._facts("tile m=16 n=16") == {"tile m=16 n=16"}
+    assert "A.register" not in ladder._new("async_copy")

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from gemmgen_docs.compared import BEYOND, RUNGS
 
 from . import links
 
 ROOT = Path(__file__).parents[2]
-RUNGS = (
-    "naive uncoalesced tiled coalesced double_buffered register_blocked fused vectorized warp_tiled"
-)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("mkdocs", reason="mkdocs builds the site: pip install 'gemmgen[docs]'")
-    pytest.importorskip("material", reason="the site's theme: pip install 'gemmgen[docs]'")
-    folder = tmp_path_factory.mktemp("site").resolve()
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert built.returncode == 0, built.stderr
-    assert "WARNING" not in built.stderr, built.stderr
-    return folder
+PAGES = [("ladder", name) for name in RUNGS]
+PAGES += [("beyond", name) for name, found in BEYOND.items() if not found.page]
 
 
 def test_no_link_is_dead(site: Path) -> None:
@@ -43,11 +22,20 @@ def test_nothing_is_fetched_from_another_host(site: Path) -> None:
     assert list(links.elsewhere(site)) == []
 
 
-@pytest.mark.parametrize("name", RUNGS.split())
-def test_a_rung_shows_schedule_program_text_and_limits(site: Path, name: str) -> None:
-    text = (site / "ladder" / name / "index.html").read_text(encoding="utf-8")
-    for part in (f"examples/{name}.sched", "__global__", "kernel gemm", "What limits it"):
-        assert part in text, part
+@pytest.mark.parametrize(("part", "name"), PAGES)
+def test_a_page_shows_schedule_program_text_and_limits(site: Path, part: str, name: str) -> None:
+    text = (site / part / name / "index.html").read_text(encoding="utf-8")
+    for wanted in (f"examples/{name}.sched", "__global__", "kernel gemm", "What limits it"):
+        assert wanted in text, wanted
+
+
+@pytest.mark.parametrize("name", [name for name, found in BEYOND.items() if found.page])
+def test_an_example_without_a_page_of_its_own_is_on_the_one_that_is_named(
+    site: Path, name: str
+) -> None:
+    page = BEYOND[name].page.removesuffix(".md")
+    text = (site / "beyond" / page / "index.html").read_text(encoding="utf-8")
+    assert f"examples/{name}.sched" in text
 
 
 def test_the_uses_show_their_schedules_and_code(site: Path) -> None:

@@ -124,6 +124,7 @@ AS_LONG_AS_IT_IS = {
     "async_copy",
     "async_row_major",
     "matvec",
+    "odd_extents",
     "split_k",
     "swizzled",
     "tensor_core",

@@ -19,7 +19,7 @@ from gemmgen.schedule.roles import letters, spelt, tensors
 from gemmgen.source import Source
 
 Said = tuple[str, ...]
-SEED, SOME = 1, range(300)
+SEED, SOME = 1, range(400)
 """One seed: what is drawn of it once serves all tests of a process."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gemmgen.expand import registers, ring
+from gemmgen.expand import asynchronous, registers, ring
 from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
@@ -95,6 +95,24 @@ def guard_dropped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Context, "inside", unguarded)
 
 
+def first_tile_taken_for_full(patch: pytest.MonkeyPatch) -> None:
+    """Terms before the first one are read."""
+    patch.setattr(asynchronous, "edge_of_first", lambda kernel: "stop")
+    patch.setattr(registers, "edge_of_first", lambda kernel: "stop")
+
+
+def last_tile_taken_for_any(patch: pytest.MonkeyPatch) -> None:
+    """Where the first tile is ragged, the tiles behind the last one are read."""
+    inside = Context.inside
+
+    def unasked(context: Context, letter: str, index: Expr) -> Expr | None:
+        if context.edge == "tile" and letter == context.problem.k:
+            return None
+        return inside(context, letter, index)
+
+    patch.setattr(Context, "inside", unasked)
+
+
 def old_c_always_read(patch: pytest.MonkeyPatch) -> None:
     """beta = 0 reads C."""
     patch.setattr(epilogue, "_skips_old", lambda context, node: False)
@@ -157,6 +175,8 @@ BUGS: dict[Plant, set[str]] = {
     swizzle_forgotten_by_reads: {"meaning", "wrong result"},
     rounds_end_a_tile_early: {"meaning", "wrong result"},
     guard_dropped: {"out of bounds", "meaning", "wrong result", "fault", "two owners"},
+    first_tile_taken_for_full: {"out of bounds", "meaning", "fault"},
+    last_tile_taken_for_any: {"out of bounds", "meaning", "fault"},
     old_c_always_read: {"wrong result", "meaning", "never written", "out of bounds"},
     one_group_too_few: {"meaning", "under way"},
     fragments_not_converted: {"meaning", "wrong result"},

@@ -122,6 +122,26 @@ kernel gemm
   C = alpha * acc + beta * C[m, n]
 """
 
+EARLY = """\
+program C[m, n] = A[m, k] * B[k, n]
+  assume K % 4 == 0
+kernel gemm
+  work m=16 n=16
+  global A[m, k] f32
+  global B[k, n] f32
+  global C[m, n] f32
+  shared A_shared[k=8, m=16] f32 stages=2
+  shared B_shared[k=8, n=16] f32 stages=3
+  register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
+  init acc
+  pipeline k by 8 residue=first   # residue k=first
+    produce A_shared = A width=4
+    produce B_shared = B
+    loop k
+      acc += A_shared * B_shared
+  C = alpha * acc + beta * C[m, n]
+"""
+
 TENSOR = """\
 program C[m, n] = A[m, k] * B[k, n]
 kernel gemm
@@ -168,6 +188,7 @@ PROGRAMS = {
     "transposed": TRANSPOSED,
     "halves": HALVES,
     "unrolled": UNROLLED,
+    "early": EARLY,
     "tensor": TENSOR,
     "matrices": MATRICES,
 }

@@ -135,6 +135,7 @@ pipelines = st.builds(
     st.lists(copies, max_size=2).map(tuple),
     st.lists(loops, min_size=1, max_size=2).map(tuple),
     st.integers(1, 8),
+    st.sampled_from(("last", "first")),
     origins,
 )
 widths = st.sampled_from((1, 2, 4))

@@ -10,7 +10,17 @@ from gemmgen.ir.nodes import Layout
 from gemmgen.ir.text import parse_program
 from gemmgen.ir.verify import FORM, USE, IRError, verify
 
-from .samples import FAST, MATRICES, NAIVE, PROGRAMS, TENSOR, TRANSPOSED, UNFUSED, UNROLLED
+from .samples import (
+    EARLY,
+    FAST,
+    MATRICES,
+    NAIVE,
+    PROGRAMS,
+    TENSOR,
+    TRANSPOSED,
+    UNFUSED,
+    UNROLLED,
+)
 
 SHARED_A = "shared A_shared[k=8, m=128] f32 pad=4 stages=2"
 PLANTED = [
@@ -34,6 +44,16 @@ PLANTED = [
     ("bounds_and_loops_are_whole", UNROLLED, "blocks=2", "blocks=33"),
     ("bounds_and_loops_are_whole", UNROLLED, "unroll=4", "unroll=3"),
     ("bounds_and_loops_are_whole", UNROLLED, "unroll=2", "unroll=0"),
+    ("bounds_and_loops_are_whole", EARLY, "residue=first", "residue=middle"),
+    ("bounds_and_loops_are_whole", EARLY, " stages=3", ""),
+    ("bounds_and_loops_are_whole", EARLY, "K % 4", "K % 2"),
+    ("bounds_and_loops_are_whole", EARLY, "work m=16 n=16", "work m=16 n=16 parts=4"),
+    (
+        "bounds_and_loops_are_whole",
+        EARLY,
+        "    produce B_shared = B\n    loop k\n      acc += A_shared * B_shared",
+        "    loop k\n      acc += A_shared * B",
+    ),
     ("global_buffers_are_the_problems", NAIVE, "global B[k, n]", "global B[n, k]"),
     ("global_buffers_are_the_problems", MATRICES, "global C[m, n]", "global C[b, h, m, n]"),
     ("pads_and_stages_have_a_place", FAST, "stages=3", "stages=0"),

@@ -235,6 +235,49 @@ OWN = {
     "permuted rows, copied while threads go on": _lines(
         *BLOCKED, "swizzle A by=4", "double_buffer A B stages=3", "async_copy A B via=cp_async"
     ),
+    "a ragged first tile": _lines(*BLOCKED, "double_buffer A B", "residue k=first"),
+    "a ragged first tile of three stages": _lines(
+        *BLOCKED,
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "residue k=first",
+    ),
+    "a ragged first tile, and rings of their own": _lines(
+        *BLOCKED, "double_buffer A", "double_buffer B stages=3", "residue k=first"
+    ),
+    "a ragged first tile, wide along k": _lines(
+        "assume K % 4 == 0",
+        *BLOCKED,
+        "vectorize A B C width=4",
+        "double_buffer A B",
+        "residue k=first",
+    ),
+    "a ragged first tile, copied while threads go on": _lines(
+        *BLOCKED,
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "async_copy A B via=cp_async",
+        "residue k=first",
+    ),
+    "a ragged first tile in rounds": _lines(
+        *BLOCKED,
+        "double_buffer A B stages=4",
+        "double_buffer A.register B.register",
+        "async_copy A B via=cp_async",
+        "residue k=first",
+        "unroll tile_k=4",
+    ),
+    "several pieces of a row": _lines(
+        "gemm C[m, n] = A[k, m] * B[n, k]",
+        "tile m=64 n=32 k=32",
+        "cache_shared A[k, m] B[k, n]",
+        "register_block m=8 n=4",
+        "vectorize A.shared B.shared width=4",
+        "pad B by=4",
+        "double_buffer A B stages=3",
+        "async_copy A B via=cp_async",
+        "residue k=first",
+    ),
     "steps in fours": _lines("tile m=16 n=16 k=8", "cache_shared A B", "unroll k=4"),
     "all of k in threes": _lines("unroll k=3"),
     "a step at a time": _lines(*BLOCKED, "double_buffer A B", "unroll k=1"),

@@ -25,6 +25,9 @@ SCHEDULES = {
     "x along m": "bind x=m\n" + BLOCKED.format(a="m, k", b="k, n"),
     "warps": "tile m=128 n=64 k=16\ncache_shared A[k, m] B\nwarp_tile m=64 n=32\n"
     "register_block m=8 n=8\nvectorize A B C width=4\n",
+    "few threads along a row": "gemm C[m, n] = A[k, m] * B[n, k]\ntile m=64 n=64 k=32\n"
+    "cache_shared A[k, m] B[k, n]\nregister_block m=4 n=8\ndouble_buffer A B\n"
+    "async_copy A B via=cp_async\n",
     "uneven pieces": "tile m=24 n=32 k=12\ncache_shared A[k, m] B[n, k]\nregister_block m=2 n=4\n",
 }
 SHAPE = (256, 256, 96)

@@ -29,6 +29,7 @@ GIVEN: dict[str, list[str]] = {
     "swizzle": ["tile m=64 n=16 k=16", "cache_shared A[k, m]", "register_block m=4 n=4"],
     "double_buffer": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
     "async_copy": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "double_buffer A"],
+    "residue": ["tile m=16 n=16 k=16", "cache_shared A B", "double_buffer A B"],
     "unroll": ["tile m=16 n=16 k=8"],
     "launch_bounds": ["tile m=16 n=16"],
     "raster": ["tile m=16 n=16"],

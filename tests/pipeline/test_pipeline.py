@@ -32,6 +32,7 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "swizzle",
         "double_buffer",
         "async_copy",
+        "residue",
         "unroll",
         "launch_bounds",
         "raster",

@@ -1,0 +1,75 @@
+"""Which example is shown beside which other one, and at which shape it is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmgen_docs import schedules
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a page sets its example against.
+
+    ``before`` is another example, or none.  With ``without`` it is the example itself, and these
+    statements are taken from it.  ``shape`` is what ``gemmgen explain`` counts.  ``page`` is
+    where it is shown, where that is not a page of its own name.
+    """
+
+    before: str | None
+    without: tuple[str, ...] = ()
+    shape: str = "4096"
+    page: str = ""
+
+    def text(self) -> str | None:
+        """The schedule that comes before."""
+        if self.before is None:
+            return None
+        return schedules.without(schedules.text(self.before), *self.without)
+
+    def called(self) -> str:
+        """It, in words."""
+        if not self.without:
+            return f"`{self.before}`"
+        left = [schedules.directive(line) for line in schedules.statements(self.text() or "")]
+        if left == ["gemm"]:
+            return "the naive kernel of the same problem"
+        return f"the same without {' and '.join(f'`{name}`' for name in self.without)}"
+
+
+RUNGS = {
+    "naive": Compared(None),
+    "uncoalesced": Compared("naive"),
+    "tiled": Compared("naive"),
+    "coalesced": Compared("tiled"),
+    "double_buffered": Compared("coalesced"),
+    "register_blocked": Compared("double_buffered"),
+    "fused": Compared("register_blocked"),
+    "vectorized": Compared("fused"),
+    "warp_tiled": Compared("vectorized"),
+}
+"""The ladder, bottom to top; ``uncoalesced`` is a step down from ``naive``."""
+
+BEYOND = {
+    "async_copy": Compared("warp_tiled"),
+    "async_row_major": Compared("warp_tiled"),
+    "swizzled": Compared("vectorized"),
+    "odd_extents": Compared("odd_extents", without=("residue",), shape="4097"),
+    "sizes/large": Compared("warp_tiled", page="order.md"),
+    "split_k": Compared("split_k", without=("split_k",), shape="512x512x8192"),
+    "matvec": Compared("matvec", ("tile", "vectorize", "split_k"), "4096x1x4096"),
+    "types/f16": Compared("naive", page="types.md"),
+    "types/bf16": Compared("naive", page="types.md"),
+    "types/f64": Compared("naive", page="types.md"),
+    "types/f16_fast": Compared("warp_tiled", page="types.md"),
+    "types/f64_fast": Compared("warp_tiled", page="types.md"),
+    "tensor_core": Compared("types/f16_fast"),
+    "best/large_mk_kn": Compared("async_copy", page="best.md"),
+    "best/deep": Compared("best/deep", ("split_k",), "64x64x65536", page="best.md"),
+}
+"""What the ladder does not reach, each beside the example that is nearest to it."""
+
+
+def of(name: str) -> Compared:
+    """What example ``name`` is set against."""
+    return {**RUNGS, **BEYOND}[name]

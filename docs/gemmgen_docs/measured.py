@@ -1,0 +1,39 @@
+"""What was measured on a GPU, read from the files of ``data/``; nothing where there is no file."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parents[1] / "data"
+FILES = ("ladder.json", "beyond*.json")
+"""What ``gemmgen ladder --json`` printed, and of other examples it or ``gemmgen bench --json``."""
+
+Row = Mapping[str, Any]
+
+
+@functools.cache
+def rows() -> tuple[Row, ...]:
+    """The rows of all files."""
+    found = [path for pattern in FILES for path in sorted(DATA.glob(pattern))]
+    return tuple(row for path in found for row in json.loads(path.read_text(encoding="utf-8")))
+
+
+def of(name: str) -> list[Row]:
+    """What is known of an example: its rows, at one shape each.  A command names rows by the stems
+    of files, or by whole paths where two stems are the same."""
+    names = (name, name.rpartition("/")[2], f"examples/{name}.sched")
+    return [row for row in rows() if row["name"] in names and row["ms"] is not None]
+
+
+def cubes(name: str) -> dict[int, Row]:
+    """Those at as many rows as columns and terms, by that size."""
+    return {max(s): row for row in of(name) if len(s := {*row["shape"].values()}) == 1}
+
+
+def share(row: Row) -> str:
+    """How much of cuBLAS's speed, in percent."""
+    return "" if row["share"] is None else f"{row['share']:.1%}"

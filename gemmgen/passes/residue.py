@@ -1,0 +1,114 @@
+"""residue: which tile of the contraction is the ragged one.
+
+K is seldom a multiple of the tile.  By default the last tile is the ragged one, and since any tile
+may be the last, each copy asks whether its term exists.  With ``k=first`` the first tile begins
+before term 0 where K asks for it, as many terms as are wanting, and every other tile is full: the
+copies of the first tile, which stand before the loop, ask whether their term exists, those in the
+loop no longer do.  The same terms are added in the same order, after zeros in place of before them.
+It needs tiles that are loaded ahead (``double_buffer``).  Wide accesses along k need ``assume K %
+4 == 0``, or wherever the tiles begin would not be aligned.
+
+    pipeline k by 16
+==> residue k=first
+    pipeline k by 16 residue=first   # residue k=first
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gemmgen.errors import Refusal
+from gemmgen.ir.edit import edit_main, pipeline_of
+from gemmgen.ir.facts import divides
+from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
+from gemmgen.passes.base import Said
+from gemmgen.passes.lanes import deals_terms
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+
+
+@dataclass(frozen=True)
+class Residue:
+    SPEC: ClassVar = DirectiveSpec(
+        "residue",
+        arguments=(
+            ArgumentSpec("<k>", "word", choices=("last", "first"), required=True, identity="last"),
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "vectorize", "double_buffer", "async_copy"),
+    )
+
+    letter: str
+    by_lanes: bool
+    said: Said = field(compare=False)
+
+    @staticmethod
+    def read(said: Said, schedule: Schedule) -> Residue:
+        _, _, k = roles(schedule.gemm)
+        return Residue(k, deals_terms(schedule), said)
+
+    def apply(self, program: Program) -> Program:
+        kernel, k = program.main, self.letter
+        pipeline = pipeline_of(kernel)
+        if pipeline is None:
+            sizes = " ".join(f"{letter}={size}" for letter, size in kernel.work.tile)
+            raise self._refusal(
+                "the contraction is not cut into tiles",
+                hint=f"tile {sizes} {k}=8 cuts it",
+            )
+        if self.by_lanes:
+            raise self._refusal(
+                "the lanes of a warp share out its terms, and copy no tiles",
+                hint=f"residue {k}=last",
+            )
+        problem = program.problem
+        self._check_tiles(kernel, pipeline, (problem.a.name, problem.b.name))
+        self._check_wide(program, pipeline)
+        if divides(program, extent(k), pipeline.step):
+            return program  # no tile is ragged
+
+        def turn(statement: Statement) -> Statement:
+            if not isinstance(statement, Pipeline):
+                return statement
+            origins = (*statement.origins, self.said.origin)
+            return replace(statement, residue="first", origins=origins)
+
+        return edit_main(program, lambda main: replace(main, body=tuple(map(turn, main.body))))
+
+    def _refusal(self, why: str, *notes: str, hint: str) -> Refusal:
+        text = f"residue {self.letter}=first: {why}"
+        return Refusal(text, at=self.said.span, notes=notes, hint=hint)
+
+    def _check_tiles(self, kernel: Kernel, pipeline: Pipeline, inputs: tuple[str, str]) -> None:
+        """Both operands come by tiles, all of which but the first are loaded in the loop."""
+        copied = [c.src for c in pipeline.produce]
+        missing = [name for name in inputs if name not in copied]
+        if missing:
+            raise self._refusal(
+                f"{missing[0]} is read from global memory term by term, each with a guard",
+                hint=f"cache_shared {missing[0]} and double_buffer {missing[0]}",
+            )
+        late = [c.src for c in pipeline.produce if kernel.buffer(c.dst).layout.stages == 1]
+        if late:
+            raise self._refusal(
+                f"the tiles of {late[0]} have one stage, so each is loaded in its own step, the "
+                "first like the others",
+                hint=f"double_buffer {' '.join(inputs)}",
+            )
+
+    def _check_wide(self, program: Program, pipeline: Pipeline) -> None:
+        """A wide access along k begins where K does modulo its width."""
+        for copy in pipeline.produce:
+            order = program.main.buffer(copy.src).layout.order
+            along = order[-1] == self.letter
+            if along and not divides(program, extent(self.letter), copy.width):
+                name = extent(self.letter)
+                raise self._refusal(
+                    f"{copy.src} is read {copy.width} at a time along {self.letter}",
+                    f"the first tile begins at -({pipeline.step} - {name} % {pipeline.step}), "
+                    f"which {copy.width} divides only if it divides {name}",
+                    hint=f"assume {name} % {copy.width} == 0, or vectorize {copy.src}.shared alone",
+                )

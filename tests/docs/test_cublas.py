@@ -1,0 +1,84 @@
+"""The tables beside cuBLAS are made of the data file, in README.md as on the page."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from gemmgen_docs import cublas
+from gemmgen_docs.cublas import shares
+
+ROOT = Path(__file__).parents[2]
+LINES = shares.read()
+LINE = shares.Line("large", "large_km_kn", "M=2048 N=2048 K=2048", 2.0, 0.5, 0.9, True, "GPU", "")
+
+
+def test_readme_has_what_the_data_file_gives() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = shares.readme(LINES)
+    assert block in text, "run: python benchmarks/against_cublas.py --readme"
+    assert text.count(shares.BEGIN) == text.count(shares.END) == 1
+
+
+def test_the_command_writes_that_block(tmp_path: Path) -> None:
+    """In a copy of the repository, as far as the command needs it."""
+    for folder in ("benchmarks", "examples", "docs/data", "gemmgen"):
+        (tmp_path / folder).parent.mkdir(exist_ok=True)
+        if folder == "benchmarks":
+            (tmp_path / folder).mkdir()
+            for path in (ROOT / folder).glob("*.*"):
+                (tmp_path / folder / path.name).write_text(path.read_text(encoding="utf-8"))
+        else:
+            (tmp_path / folder).symlink_to(ROOT / folder)
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{shares.BEGIN}\nold\n{shares.END}\nafter\n")
+    command = [sys.executable, str(tmp_path / "benchmarks" / "against_cublas.py"), "--readme"]
+    subprocess.run(command, check=True, timeout=60)
+    assert readme.read_text(encoding="utf-8") == f"before\n{shares.readme(LINES)}\nafter\n"
+
+
+def test_a_text_without_marks_is_refused() -> None:
+    for text in ("none", f"{shares.BEGIN} alone", f"{shares.END} alone"):
+        with pytest.raises(SystemExit, match="no place for the table"):
+            shares.replaced(text, "block")
+
+
+def test_every_line_is_shown_once() -> None:
+    grid = shares.grid(LINES)
+    shown = [line for row in grid.rows for line in row if line] + list(shares.others(LINES))
+    assert sorted(map(repr, shown)) == sorted(map(repr, LINES))
+    assert len(grid.orders) == len(set(grid.orders))
+    for row in grid.rows:
+        for order, line in zip(grid.orders, row, strict=True):
+            assert line is None or line.storage() == order
+
+
+def test_speeds_are_those_of_the_times() -> None:
+    assert LINE.tflops() == pytest.approx(2 * 2048**3 / 2e-3 / 1e12)
+    assert LINE.rival() == pytest.approx(2 * LINE.tflops())
+    batch = replace(LINE, shape="size_b=64 M=256 N=256 K=256")
+    assert batch.tflops() == pytest.approx(2 * 64 * 256**3 / 2e-3 / 1e12)
+    assert (LINE.spelled(), batch.spelled()) == ("2048", "64 x 256 x 256 x 256")
+
+
+def test_a_short_share_and_a_wrong_result_are_marked() -> None:
+    assert LINE.percent() == "50.0%†"
+    assert replace(LINE, share=0.9).percent() == "90.0%"
+    assert replace(LINE, checked=False).percent() == "wrong"
+
+
+def test_what_is_short_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "read", lambda: (LINE,))
+    assert "2048" in cublas.short() and "50.0% of a target of 90%" in cublas.short()
+    monkeypatch.setattr(shares, "read", lambda: (replace(LINE, share=1.0),))
+    assert cublas.short() == "Nothing is below its target."
+
+
+def test_the_page_shows_every_schedule_that_was_measured() -> None:
+    listed, parts = cublas.listed(), cublas.parts()
+    for name in {line.schedule for line in LINES}:
+        assert f"### {name}\n" in listed and f"examples/best/{name}.sched" in listed
+        assert f"[{name}](../cublas.md#{name})" in parts

@@ -1,0 +1,257 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[k, m] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[k, m] * B[k, n]
+//     tile            m=128 n=64 k=16
+//     cache_shared    A[k, m] B[k, n]
+//     warp_tile       m=64 n=32
+//     register_block  m=8 n=8 order=serpentine
+//     vectorize       A.shared B.shared width=4
+//     double_buffer   A B stages=3
+//     double_buffer   A.register B.register
+//     async_copy      A B via=cp_async
+//     residue         k=first
+//     raster          group=8
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 128) * ceil(N / 64) blocks of 128 threads; none where C is empty
+// requires (leading dimensions count elements):
+//     lda >= M, ldb >= N, ldc >= N
+//     M <= 2147483503, N <= 2147483567, K <= 2147483583
+//     C overlaps none of A, B
+
+// Copies `valid` bytes of 4 to shared memory, zeros behind them; asynchronous.
+__device__ __forceinline__ void gg_copy_async_4(float *target, const float *source, int valid)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"(to), "l"(source), "r"(valid) : "memory");
+}
+
+// The same pointer; what is added to it stays a constant of the instruction that uses it.
+__device__ __forceinline__ const float *gg_base(const float *pointer)
+{
+    asm("" : "+l"(pointer));
+    return pointer;
+}
+
+// Ends a group of this thread's asynchronous copies.
+__device__ __forceinline__ void gg_commit_group()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most `pending` of this thread's groups are under way.
+template <int pending>
+__device__ __forceinline__ void gg_wait_group()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
+}
+
+// ---- kernel ----
+
+constexpr int BM = 128, BN = 64, BK = 16;  // the block's tile of C, in steps of BK
+constexpr int WM = 64, WN = 32;  // a warp's share of it
+constexpr int TM = 8, TN = 8;  // a thread's share
+constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
+constexpr int STAGES = 3;  // tiles in shared memory at a time
+constexpr int GROUP = 8;  // block rows in a band
+constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
+static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
+    __shared__ alignas(16) float A_shared[3][BK][BM];
+    __shared__ alignas(16) float B_shared[3][BK][BN];
+
+    // the block's tile of C (tile m=128 n=64 k=16; raster group=8)
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
+    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
+    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
+    const int within = blockIdx.x % (band_rows * blocks_n);
+    const int tile_m = (band + within % height) * BM;
+    const int tile_n = (within / height) * BN;
+
+    // the thread's place in it (tile m=128 n=64 k=16; warp_tile m=64 n=32;
+    // register_block m=8 n=8 order=serpentine)
+    const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
+    const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
+
+    // its first piece of each tile that it copies
+    const int A_k = tid / 32, A_m = tid % 32;
+    const int B_k = tid / 32, B_n = tid % 32;
+
+    // what it keeps in registers
+    alignas(16) float A_frag[2][TM], B_frag[2][TN];
+    float acc[TM][TN] = {};
+
+    // the tiles end with the last term, and begin before the first one if need be
+    // (residue k=first)
+    const int start_k = K % BK > 0 ? K % BK - BK : 0;
+
+    // the first tiles (async_copy A B via=cp_async)
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = start_k + ahead * BK + A_k + piece * (THREADS / 32);
+            const float *const A_row = gg_base(&A[(long long)k * lda + tile_m + A_m]);
+            #pragma unroll
+            for (int along = 0; along < 4; ++along) {
+                const int m = tile_m + A_m + along * 32;
+                gg_copy_async_4(&A_shared[ahead][A_k + piece * (THREADS / 32)][A_m + along * 32],
+                    &A_row[along * 32], 4 * (k >= 0 && k < K && m < M ? 1 : 0));
+            }
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = start_k + ahead * BK + B_k + piece * (THREADS / 32);
+            const float *const B_row = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
+            #pragma unroll
+            for (int along = 0; along < 2; ++along) {
+                const int n = tile_n + B_n + along * 32;
+                gg_copy_async_4(&B_shared[ahead][B_k + piece * (THREADS / 32)][B_n + along * 32],
+                    &B_row[along * 32], 4 * (k >= 0 && k < K && n < N ? 1 : 0));
+            }
+        }
+        gg_commit_group();
+    }
+    int stage = 0;
+    gg_wait_group<1>();
+    __syncthreads();
+
+    // the first fragments (double_buffer A.register B.register)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+        *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
+            *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
+    }
+    #pragma unroll
+    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+        *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
+            *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
+    }
+    for (int tile_k = start_k; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + (STAGES - 1) * BK;
+        const int fill = stage > 0 ? stage - 1 : STAGES - 1;
+
+        // copy a tile ahead (async_copy A B via=cp_async)
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = next_k + A_k + piece * (THREADS / 32);
+            const float *const A_row = gg_base(&A[(long long)k * lda + tile_m + A_m]);
+            #pragma unroll
+            for (int along = 0; along < 4; ++along) {
+                const int m = tile_m + A_m + along * 32;
+                gg_copy_async_4(&A_shared[fill][A_k + piece * (THREADS / 32)][A_m + along * 32],
+                    &A_row[along * 32], 4 * (next_k < K && m < M ? 1 : 0));
+            }
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int k = next_k + B_k + piece * (THREADS / 32);
+            const float *const B_row = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
+            #pragma unroll
+            for (int along = 0; along < 2; ++along) {
+                const int n = tile_n + B_n + along * 32;
+                gg_copy_async_4(&B_shared[fill][B_k + piece * (THREADS / 32)][B_n + along * 32],
+                    &B_row[along * 32], 4 * (next_k < K && n < N ? 1 : 0));
+            }
+        }
+        gg_commit_group();
+
+        // multiply the tile (register_block m=8 n=8 order=serpentine)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            if (k + 1 < BK) {
+                #pragma unroll
+                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
+                        *reinterpret_cast<const float4 *>(
+                            &A_shared[stage][k + 1][thread_m + reg_m * LM]);
+                }
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
+                        *reinterpret_cast<const float4 *>(
+                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                }
+            } else {
+                // wait for the next tile, and read ahead into it
+                // (double_buffer A.register B.register)
+                gg_wait_group<1>();
+                __syncthreads();
+                #pragma unroll
+                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
+                        *reinterpret_cast<const float4 *>(&A_shared[stage + 1 < STAGES ?
+                            stage + 1 : 0][0][thread_m + reg_m * LM]);
+                }
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
+                        *reinterpret_cast<const float4 *>(&B_shared[stage + 1 < STAGES ?
+                            stage + 1 : 0][0][thread_n + reg_n * LN]);
+                }
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int step_n = 0; step_n < TN; ++step_n) {
+                    const int reg_n = reg_m % 2 == 0 ? step_n : TN - 1 - step_n;
+                    acc[reg_m][reg_n] =
+                        fmaf(A_frag[k % 2][reg_m], B_frag[k % 2][reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+    }
+
+    // let the last copies land
+    gg_wait_group<0>();
+
+    // the epilogue
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
+                if (n < N) {
+                    const float old = beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f;
+                    C[(long long)m * ldc + n] = fmaf(beta, old, alpha * acc[reg_m][reg_n]);
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483567 || K > 2147483583 ||
+        lda < M || ldb < N || ldc < N)
+        return cudaErrorInvalidValue;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 64 + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), 128, 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif
