@@ -82,12 +82,16 @@ def command(
     Exit code 0 with a winner, 1 where no point was right, 3 without a GPU.
     """
     begin = time.monotonic()
+    from gemmgen.tune import remote
+    from gemmgen.tune.legal import CHUNK
     from gemmgen.tune.space import Space
     from gemmgen.tune.workers import Workers
 
     _check_files(file, output, trials, resume)
     space = Space(read_schedule(file), tuple(settings), arch)
     wanted = tuple(dict.fromkeys(resolve_all(shapes, space.gemm)))
+    if not listed and space.size > CHUNK:
+        remote.require_gpu()  # counting takes minutes on a small machine
     with Workers(jobs or os.cpu_count() or 1) as workers:
         census = _census(space, wanted, workers)
         if listed:

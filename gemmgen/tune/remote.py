@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Literal, TypeVar, cast
 
 from gemmgen.errors import CannotCheck, GemmgenError
+from gemmgen.gpu import device
 from gemmgen.processes import serve_quietly
 from gemmgen.tune.lab import Candidate, Finding, Here, Lab, Reading, Screen
 
@@ -23,6 +24,11 @@ Answer = tuple[Literal["done", "refused", "lost"], object]
 
 class Lost(Exception):
     """The lab's process ended, or does not answer; the message says which."""
+
+
+def require_gpu() -> None:
+    """Raises ``CannotCheck`` where no kernel can be launched from this machine."""
+    device.cupy()
 
 
 class RemoteLab:

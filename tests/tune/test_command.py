@@ -42,9 +42,20 @@ class OnFakes:
         clock = fakes.Clock()
         self.lab = fakes.FakeLab(clock, by_number, **measuring)
         self.lab.end = lambda: None  # type: ignore[attr-defined]
+        monkeypatch.setattr(remote, "require_gpu", lambda: None)
         monkeypatch.setattr(remote, "RemoteLab", lambda make: self.lab)
         builder = fakes.FakeBuilder(clock)
         monkeypatch.setattr(build, "NvrtcBuilder", lambda *_: builder)
+
+
+@pytest.mark.skipif(device.missing() is None, reason="a GPU is here")
+def test_without_a_gpu_a_large_space_is_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "space.sched"
+    sets = "{" + ", ".join(map(str, range(1, 65))) + "}"
+    path.write_text(f"tile m={sets} n={sets} k={sets}\n")
+    done = tune(path, "--shape", "512")
+    (why,) = done.stderr.splitlines()
+    assert done.exit_code == 3 and "no kernel can be launched" in why
 
 
 @pytest.fixture
