@@ -74,6 +74,7 @@ EXAMPLES = {
     "swizzle": "swizzle A by=4 every=4 chunk=8",
     "double_buffer": "double_buffer A B",
     "async_copy": "async_copy A B via=cp_async",
+    "residue": "residue k=first",
     "unroll": "unroll k=4",
     "launch_bounds": "launch_bounds blocks=2",
     "raster": "raster group=8",
@@ -157,6 +158,7 @@ _ELSEWHERE = (
         "TVM rfactor, CUTLASS split_k_slices",
         "rfactor split_reduction split_k_slices splitk grouptop split_reduction_outward",
     ),
+    ("residue", "CUTLASS residue tile", "residue_first peel peel_loop loop_partition remainder"),
     ("unroll", "Exo unroll_loop, CLBlast KWI", "unroll_loop unr ilp kwi"),
     ("cluster", "CUTLASS cluster shape", "cluster_shape"),
     (
