@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Both are kept beside pytest's cache, so that nothing is written into the tree or the home.
     """
-    if hasattr(config, "workerinput") or config.cache is None:
+    if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
         return  # a worker has the environment of the process that began it
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):

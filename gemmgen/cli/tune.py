@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended."""
 
+LARGE = 4096
+"""Points whose counting may take a minute: the GPU that it is for is asked for first."""
+
 
 @click.command("tune")
 @click.argument("file")
@@ -83,15 +86,14 @@ def command(
     """
     begin = time.monotonic()
     from gemmgen.tune import remote
-    from gemmgen.tune.legal import CHUNK
     from gemmgen.tune.space import Space
     from gemmgen.tune.workers import Workers
 
     _check_files(file, output, trials, resume)
     space = Space(read_schedule(file), tuple(settings), arch)
     wanted = tuple(dict.fromkeys(resolve_all(shapes, space.gemm)))
-    if not listed and space.size > CHUNK:
-        remote.require_gpu()  # counting takes minutes on a small machine
+    if not listed and space.size > LARGE:
+        remote.require_gpu()
     with Workers(jobs or os.cpu_count() or 1) as workers:
         census = _census(space, wanted, workers)
         if listed:

@@ -231,9 +231,11 @@ def steps_reading_ahead(
 
 
 def steps_origins(kernel: Kernel, pipeline: Pipeline) -> Origins:
-    """The statements that made the steps within a tile what they are."""
+    """The statements that made the steps within a tile what they are, and those that name the reads
+    of shared memory in them."""
     (loop,) = pipeline.consume
-    return (*contraction(kernel).origins, *loop.origins)
+    read = (o for c in fetches(kernel, loop) for o in c.origins if ".shared" in o)
+    return tuple(dict.fromkeys((*contraction(kernel).origins, *read, *loop.origins)))
 
 
 def cited(kernel: Kernel, copies: tuple[Copy, ...], directive: str) -> Origins:

@@ -182,7 +182,7 @@ class _Facts:
     def parts(self) -> str:
         if self.word("split_k", "within"):
             return "lanes"
-        if not self.number("split_k", "parts"):
+        if self.number("split_k", "parts") < 2:
             return NONE
         if self.word("split_k", "reduce") == "atomic":
             return "atomic"

@@ -50,7 +50,7 @@ def _first_of_row(context: Context, node: Issue, dealing: Dealing) -> Point:
     first = _define(context, node, dealing.column, dealing.first_column).value
     index: dict[str, Expr] = {dealing.row: Var(dealing.row), dealing.column: first}
     source = context.at(node.copy.src, letters, index)
-    return Point(f"{node.copy.src}_row", source, context.buffer(node.copy.src).dtype)
+    return Point(f"{node.copy.src}_piece", source, context.buffer(node.copy.src).dtype)
 
 
 def _valid(context: Context, row: str, column: str, width: int) -> Expr:

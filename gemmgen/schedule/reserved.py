@@ -72,18 +72,7 @@ EMITTED = _words("""
 BATCHED = ("tile", "matrix_tiles")
 """Names that the emitted text of a kernel with batches uses besides."""
 
-STEMS = (
-    "_shared",
-    "_frag",
-    "_next",
-    "_raw",
-    "_piece",
-    "_row",
-    "_stage",
-    "_fill",
-    "_ahead",
-    "_STAGES",
-)
+STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 CONSTANTS = {

@@ -104,23 +104,23 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int piece = 0; piece < 4; ++piece) {
             const int k = start_k + ahead * BK + A_k + piece * (THREADS / 32);
-            const float *const A_row = gg_base(&A[(long long)k * lda + tile_m + A_m]);
+            const float *const A_piece = gg_base(&A[(long long)k * lda + tile_m + A_m]);
             #pragma unroll
             for (int along = 0; along < 4; ++along) {
                 const int m = tile_m + A_m + along * 32;
                 gg_copy_async_4(&A_shared[ahead][A_k + piece * (THREADS / 32)][A_m + along * 32],
-                    &A_row[along * 32], 4 * (k >= 0 && k < K && m < M ? 1 : 0));
+                    &A_piece[along * 32], 4 * (k >= 0 && k < K && m < M ? 1 : 0));
             }
         }
         #pragma unroll
         for (int piece = 0; piece < 4; ++piece) {
             const int k = start_k + ahead * BK + B_k + piece * (THREADS / 32);
-            const float *const B_row = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
+            const float *const B_piece = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
             #pragma unroll
             for (int along = 0; along < 2; ++along) {
                 const int n = tile_n + B_n + along * 32;
                 gg_copy_async_4(&B_shared[ahead][B_k + piece * (THREADS / 32)][B_n + along * 32],
-                    &B_row[along * 32], 4 * (k >= 0 && k < K && n < N ? 1 : 0));
+                    &B_piece[along * 32], 4 * (k >= 0 && k < K && n < N ? 1 : 0));
             }
         }
         gg_commit_group();
@@ -148,28 +148,29 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int piece = 0; piece < 4; ++piece) {
             const int k = next_k + A_k + piece * (THREADS / 32);
-            const float *const A_row = gg_base(&A[(long long)k * lda + tile_m + A_m]);
+            const float *const A_piece = gg_base(&A[(long long)k * lda + tile_m + A_m]);
             #pragma unroll
             for (int along = 0; along < 4; ++along) {
                 const int m = tile_m + A_m + along * 32;
                 gg_copy_async_4(&A_shared[fill][A_k + piece * (THREADS / 32)][A_m + along * 32],
-                    &A_row[along * 32], 4 * (next_k < K && m < M ? 1 : 0));
+                    &A_piece[along * 32], 4 * (next_k < K && m < M ? 1 : 0));
             }
         }
         #pragma unroll
         for (int piece = 0; piece < 4; ++piece) {
             const int k = next_k + B_k + piece * (THREADS / 32);
-            const float *const B_row = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
+            const float *const B_piece = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
             #pragma unroll
             for (int along = 0; along < 2; ++along) {
                 const int n = tile_n + B_n + along * 32;
                 gg_copy_async_4(&B_shared[fill][B_k + piece * (THREADS / 32)][B_n + along * 32],
-                    &B_row[along * 32], 4 * (next_k < K && n < N ? 1 : 0));
+                    &B_piece[along * 32], 4 * (next_k < K && n < N ? 1 : 0));
             }
         }
         gg_commit_group();
 
-        // multiply the tile (register_block m=8 n=8 order=serpentine)
+        // multiply the tile (register_block m=8 n=8 order=serpentine;
+        // vectorize A.shared B.shared width=4)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
