@@ -12,8 +12,11 @@ from pathlib import Path
 def folder() -> Path | None:
     """The user's own ``$XDG_CACHE_HOME/gemmgen`` or ``~/.cache/gemmgen``, made if need be.
 
-    None where it can't be written, or where others could: what lies there is loaded as code is.
+    None where it can't be written, or where others could, or where that can't be told: what lies
+    there is loaded as code is.
     """
+    if not hasattr(os, "getuid"):
+        return None
     try:
         given = os.environ.get("XDG_CACHE_HOME", "")
         home = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
