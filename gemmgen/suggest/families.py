@@ -21,13 +21,18 @@ ASYNC, TENSOR = {"f32": 80, "f64": 80, "f16": 80, "bf16": 80}, {"f16": 75, "bf16
 
 @dataclass(frozen=True)
 class Family:
-    """Sizes of a block, of a warp, and of a thread's micro-tile; None for tensor cores."""
+    """Sizes of a block, of a warp, and of a thread's micro-tile; None for tensor cores.
+
+    ``blocks`` of a multiprocessor are asked for, where the compiler would else take registers for
+    fewer; 0 where it may choose.
+    """
 
     size: Size
     tile: tuple[int, int, int]
     warp: tuple[int, int]
     micro: tuple[int, int] | None
     stages: int
+    blocks: int = 0
 
     @property
     def name(self) -> str:
@@ -37,6 +42,7 @@ class Family:
 _FMA = (
     Family("large", (128, 256, 16), (32, 64), (8, 8), 2),
     Family("large", (128, 256, 8), (64, 64), (8, 16), 4),
+    Family("large", (96, 128, 16), (48, 64), (12, 8), 3, blocks=3),
     Family("medium", (128, 128, 8), (32, 64), (8, 8), 4),
     Family("medium", (64, 128, 16), (64, 32), (8, 8), 4),
     Family("small", (64, 64, 32), (32, 32), (8, 4), 3),
@@ -82,7 +88,8 @@ class Plan:
     """A family's schedule for a shape: what depends on the shape, the type and the GPU is settled.
 
     ``rows`` and ``columns`` are the widths of accesses along rows of A, and of B and C, in global
-    memory, 1 where they are single; ``groups`` of the ``parts`` of k are added one by one.
+    memory, 1 where they are single; ``groups`` of the ``parts`` of k are added one by one;
+    ``ragged``: k is no whole number of tiles.
     """
 
     family: Family
@@ -90,6 +97,7 @@ class Plan:
     arch: int
     rows: int
     columns: int
+    ragged: bool
     parts: int = 1
     groups: int = 1
     raster: bool = False
@@ -100,7 +108,7 @@ class Plan:
         rows, columns = (_width(extent, most) for extent in (shape[2], shape[1]))
         if family.micro is not None:
             columns = min(columns, family.micro[1])
-        return Plan(family, dtype, arch, rows, columns)
+        return Plan(family, dtype, arch, rows, columns, shape[2] % family.tile[2] > 0)
 
     @property
     def asynchronous(self) -> bool:
@@ -110,6 +118,12 @@ class Plan:
         straight = self.family.micro is None
         widths = (self.rows if straight else 1, self.columns)
         return min(widths) * BYTES[self.dtype] >= 4
+
+    @property
+    def residue(self) -> bool:
+        """Does the ragged tile of k come first?  Where A's elements move one by one, it may."""
+        single = self.asynchronous and self.family.micro is not None
+        return self.ragged and single and self.parts == 1
 
     @property
     def text(self) -> str:
@@ -131,6 +145,10 @@ class Plan:
         yield "double_buffer A.register B.register"
         if self.asynchronous:
             yield "async_copy A B via=cp_async"
+        if self.residue:
+            yield "residue k=first"
+        if self.family.blocks:
+            yield f"launch_bounds blocks={self.family.blocks}"
         if self.raster:
             yield "raster group=8"
         if self.parts > 1:

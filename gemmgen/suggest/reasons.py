@@ -46,6 +46,17 @@ def _reasons(s: Suggestion) -> Iterator[str]:
     yield _threads(s)
     yield _accesses(s)
     yield _copies(s)
+    if plan.residue:
+        size = plan.family.tile[2]
+        yield (
+            f"residue: {k} terms are {k // size} tiles of {size} and {k % size} more; the ragged "
+            "tile goes first, so that copies in the loop need no guard along k."
+        )
+    if plan.family.blocks:
+        yield (
+            f"launch_bounds: a thread gets registers for {plan.family.blocks} blocks on a "
+            "multiprocessor."
+        )
     if plan.raster:
         yield "raster: blocks that run together share what they read of A and B in the L2 cache."
     yield (
