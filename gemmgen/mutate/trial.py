@@ -181,6 +181,7 @@ def _shapes(emitted: Emitted) -> tuple[Shape, ...]:
         (9, 5, 2 * k + 3),
         (m + 2, n + 3, 2 * k + 1),
         (m, n, ring),
+        (m, n, ring + k // 2 + 1),
         (m - 1, n + 1, ring - 1),
         (m + 1, n - 1, ring + 1),
         (2 * m + 1, n, k + 3),

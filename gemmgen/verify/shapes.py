@@ -24,8 +24,8 @@ _K_STEP = 8
 
 
 def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
-    """Small, ragged, one beside each tile, past the ring of stages, several tiles, and K = 0; one
-    batch, several, and none."""
+    """Small, ragged, one beside each tile, past the ring of stages (also where k alone is ragged),
+    several tiles, and K = 0; one batch, several, and none."""
     m, n, k, _ = tile_of(emitted.program)
     ring = ring_of(emitted.program)
     wanted: tuple[Shape, ...] = (
@@ -34,13 +34,14 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
         (m - 1, n + 1, ring - 1),
         (m + 1, max(n - 1, 1), ring + 1),
         (m, n, 2 * k),
+        (m, n, ring + k // 2 + 1),
         (2 * m + 3, 2 * n + 5, k + 1),
         (3, 5, 0),
     )
     count = len(batches(emitted.schedule.gemm))
     if count:
         # Of extents without a common divisor a wrong numbering may reach all matrices.
-        sizes = ((1,), (3, 2), (2, 2), (1, 2), (3, 1), (2, 1), (2, 3))
+        sizes = ((1,), (3, 2), (2, 2), (1, 2), (3, 1), (1, 1), (2, 1), (2, 3))
         wanted = tuple(
             (*shape, *(batch * count)[:count]) for shape, batch in zip(wanted, sizes, strict=True)
         )
