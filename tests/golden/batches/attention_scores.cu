@@ -86,7 +86,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
         }
         __syncthreads();
 
-        // multiply the tile (register_block i=4 j=8)
+        // multiply the tile (register_block i=4 j=8; vectorize Q.shared K.shared S width=4)
         #pragma unroll
         for (int d = 0; d < BD; ++d) {
             *reinterpret_cast<float4 *>(&Q_frag[0]) =
