@@ -8,9 +8,18 @@ from functools import cache
 from pathlib import Path
 
 
+def place() -> Path:
+    """``$XDG_CACHE_HOME/gemmgen``, by default ``~/.cache/gemmgen``; it need not exist.
+
+    Raises ``RuntimeError`` where the user has no home.
+    """
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "gemmgen"
+
+
 @cache
 def folder() -> Path | None:
-    """The user's own ``$XDG_CACHE_HOME/gemmgen`` or ``~/.cache/gemmgen``, made if need be.
+    """``place``, the user's own, made if need be.
 
     None where it can't be written, or where others could, or where that can't be told: what lies
     there is loaded as code is.
@@ -18,9 +27,7 @@ def folder() -> Path | None:
     if not hasattr(os, "getuid"):
         return None
     try:
-        given = os.environ.get("XDG_CACHE_HOME", "")
-        home = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
-        found = home / "gemmgen"
+        found = place()
         found.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = found.lstat()
     except (OSError, RuntimeError):  # the latter where there is no home

@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from gemmgen import caches
 from gemmgen.gpu import nvrtc
 
 
@@ -17,12 +18,6 @@ class Stored:
 
     cubin: Path
     source: Path
-
-
-def folder() -> Path:
-    """``$XDG_CACHE_HOME/gemmgen``, by default ``~/.cache/gemmgen``."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base, "gemmgen")
 
 
 def stored(text: str, arch: str) -> Stored:
@@ -35,7 +30,7 @@ def stored(text: str, arch: str) -> Stored:
     options = " ".join(nvrtc.OPTIONS)
     about = f"{arch}\n{nvrtc.version()}\n{options}\n{text}"
     key = hashlib.sha256(about.encode()).hexdigest()
-    where = _writable(folder())
+    where = _writable()
     found = Stored(where / f"{key}.cubin", where / f"{key}.cu")
     digest = where / f"{key}.sha256"
     if _holds(found, digest, text):
@@ -59,12 +54,13 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _writable(wanted: Path) -> Path:
+def _writable() -> Path:
     try:
+        wanted = caches.place()
         wanted.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=wanted):
             return wanted
-    except OSError:
+    except (OSError, RuntimeError):  # the latter where there is no home
         return Path(tempfile.mkdtemp(prefix="gemmgen-"))
 
 

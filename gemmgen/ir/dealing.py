@@ -6,9 +6,8 @@ from gemmgen.ir.dtypes import ACCESS, BYTES, DType
 from gemmgen.target import WARP
 
 TURNED = 16
-"""Threads along a row whose elements go to a column.  Fewer meet in fewer banks (with a pad, 8 in
-none), and yet 8 are slower where all else fits: 0.94 of cuBLAS in place of 0.99 at 1024 on an
-NVIDIA H200."""
+"""Threads along a row whose elements go to a column.  8 were slower where all else fits: 0.94 of
+cuBLAS in place of 0.99 at 1024 on an NVIDIA H200, with a B[n, k] laid out as B[k, n]."""
 LEAST = 8
 """Fewer would read parts of sectors."""
 

@@ -14,8 +14,9 @@ HEAVY = ("numpy", "cupy", "rich", "hypothesis", "cuda")
 
 
 LIBRARIES = "import click, jinja2, lark"
-MOST = 3.0
-"""Times the CPU that the libraries' import takes: NumPy's alone takes as long as they do."""
+MOST = 4.0
+"""Times the CPU that the libraries' import takes; 2.4 to 2.8 on an idle machine, over 3 once on a
+busy one.  Twice the work of gemmgen's own would be beyond it."""
 
 
 def spent(command: list[str]) -> float:
@@ -27,8 +28,8 @@ def spent(command: list[str]) -> float:
 
 
 def test_emit_takes_little_more_than_its_libraries():
-    """0.18 s of CPU on an idle machine, where their import takes 0.07.  Both are measured by turns,
-    so that a busy machine, on which seconds of CPU are longer, slows both."""
+    """0.26 s of CPU on two idle cores of 2.8 GHz, where their import takes 0.10.  Both are measured
+    by turns, so that a busy machine, on which seconds of CPU are longer, slows both."""
     emit = [sys.executable, "-m", "gemmgen", "emit", str(EXAMPLES / "vectorized.sched")]
     bare = [sys.executable, "-c", LIBRARIES]
     spent(emit)  # which leaves its compiled modules and its caches, as a user's first call does
