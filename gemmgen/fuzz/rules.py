@@ -130,13 +130,19 @@ def _of_operand(name: str) -> Iterator[Rule]:
         frozenset((swizzle, cache_, order, "tile", loads, reads, "tensor")),
         lambda p: last_shared(p, name) != "k" or permuted(p, name) <= _STEPS_OF.get(p["tile"], 1),
     )
-    for what, absent in ((f"stages {name}", "1"),):
-        yield _implies(
-            "stages need a shared tile",
-            what,
-            cache_,
-            lambda stages, kept, absent=absent: stages == absent or kept != NONE,
-        )
+    yield from _read_ahead(name)
+
+
+def _read_ahead(name: str) -> Iterator[Rule]:
+    """Stages of one operand's tiles, and its fragments."""
+    free = "m" if name == "A" else "n"
+    cache_, micro, reads = f"cache {name}", f"register {free}", f"{name}.shared"
+    yield _implies(
+        "stages need a shared tile",
+        f"stages {name}",
+        cache_,
+        lambda stages, kept: stages == "1" or kept != NONE,
+    )
     yield Rule(
         "fragments need a micro-tile, or tensor cores",
         frozenset((f"ahead {name}", micro, "tensor")),

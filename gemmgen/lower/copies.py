@@ -51,11 +51,11 @@ def _tile_inside(context: Context, dealing: Dealing, origin: Expr) -> Expr | Non
 
     Wide guarded loads branch piece by piece; this spares them to all tiles but the ragged ones.
     """
-    conditions: list[Expr] = []
+    conditions: list[Expr | None] = []
     for letter in (dealing.row, dealing.column):
         first = origin if letter == context.problem.k else names.tile_origin(letter)
         if letter == context.problem.k and context.edge == "tile":
-            conditions.extend(filter(None, (context.inside(letter, first),)))
+            conditions.append(context.inside(letter, first))
         elif not context.is_whole(letter):
             end = add(first, names.block(letter))
             conditions.append(Binary("<=", end, context.stop(letter)))
