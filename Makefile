@@ -1,8 +1,11 @@
-# What a contributor runs; CI runs `lint` and `test`.
-.PHONY: lint test format mutants proof-gpu ladder cublas docs browse
+# What a contributor runs; CI runs `lint`, `test` and `proof`.
+.PHONY: lint test proof format mutants proof-gpu ladder cublas docs browse
 
 test:
 	pytest -n auto
+
+proof:
+	pytest -n auto --proof
 
 lint:
 	black --check .

@@ -15,6 +15,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the texts of tests/golden anew"
     )
+    parser.addoption(
+        "--proof", action="store_true", help="run the tests marked proof as well: all there are"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without ``--proof``, or a ``-m`` that names the mark, tests marked proof are deselected."""
+    if config.getoption("--proof") or "proof" in config.getoption("-m"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("proof")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("proof")]
 
 
 def pytest_configure(config: pytest.Config) -> None:
