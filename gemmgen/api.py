@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -62,20 +63,16 @@ def compile(
     ``arch`` stands in place of the schedule's ``target``; ``set`` settles its sets, ``{"tile.m":
     128}`` say.  The kernel takes arguments by the schedule's names, and joins the caller's stream.
     With ``device="cpu"`` it takes NumPy arrays, and g++ compiles the same text for this machine:
-    slow, and right to try a schedule without a GPU.
+    slow, and right to try a schedule without a GPU.  The same schedule gives the same kernel again.
     Raises ``ScheduleError`` for a mistake in the schedule, ``CannotCheck`` where there is no GPU
     (no g++).
     """
     if device not in ("gpu", "cpu"):
         raise UsageError(f"device={device!r}: there are gpu, cpu")
-    emitted = compile_any(schedule, arch=arch, set=set)
+    found = _known(schedule, arch, set)
     if device == "cpu":
-        from gemmgen.sim.launch import HostKernel
-
-        return HostKernel(emitted.text, emitted.interface)
-    from gemmgen.gpu.launch import Kernel
-
-    return Kernel.of(emitted)
+        return _host_kernel(found, arch)
+    return _kernel(found, arch, _current_gpu())
 
 
 def emit_cuda(
@@ -89,13 +86,14 @@ def compile_any(
     schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
 ) -> Emitted:
     """The text of ``schedule`` and how it is called; no GPU is needed."""
+    return _emitted(_known(schedule, arch, set), arch)
+
+
+def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Source | Schedule:
+    """A text as it is, so that it is read once; of all else the value, its sets settled."""
     if arch is not None and arch not in TARGETS:
         raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
-    found = _value(schedule, tuple((set or {}).items()))
-    return compile_schedule(replace(found, target=arch) if arch else found)
-
-
-def _value(schedule: AnySchedule, settings: tuple[tuple[str, int | str], ...]) -> Schedule:
+    settings = tuple((set or {}).items())
     match schedule:
         case Schedule():
             if settings:
@@ -104,11 +102,44 @@ def _value(schedule: AnySchedule, settings: tuple[tuple[str, int | str], ...]) -
         case ScheduleBuilder():
             return schedule.build(settings)
         case Path():
-            return parse_schedule(read_source(str(schedule)), settings)
+            source = read_source(str(schedule))
         case str() if schedule.endswith(".sched"):
-            return parse_schedule(read_source(schedule), settings)
+            source = read_source(schedule)
         case str():
-            return parse_schedule(Source(schedule), settings)
+            source = Source(schedule)
         case _:
             what = type(schedule).__name__
             raise UsageError(f"a schedule is a path, a text or a Schedule, not a {what}")
+    return parse_schedule(source, settings) if settings else source
+
+
+_KEPT = 128
+"""Schedules whose kernels a process keeps, the least recently asked for first to go."""
+
+
+@lru_cache(_KEPT)
+def _emitted(known: Source | Schedule, arch: str | None) -> Emitted:
+    found = parse_schedule(known) if isinstance(known, Source) else known
+    return compile_schedule(replace(found, target=arch) if arch else found)
+
+
+@lru_cache(_KEPT)
+def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
+    """Loaded on the GPU of this number, which is current."""
+    from gemmgen.gpu.launch import Kernel
+
+    return Kernel.of(_emitted(known, arch))
+
+
+@lru_cache(_KEPT)
+def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
+    from gemmgen.sim.launch import HostKernel
+
+    emitted = _emitted(known, arch)
+    return HostKernel(emitted.text, emitted.interface)
+
+
+def _current_gpu() -> int:
+    from gemmgen.gpu.device import cupy
+
+    return cupy().cuda.runtime.getDevice()

@@ -21,15 +21,14 @@ from gemmgen.gpu import arrays, device, store
 from gemmgen.gpu.arguments import (
     Geometry,
     View,
-    argument_names,
     check_addresses,
     geometry,
     may_be_absent,
     output_shape,
-    scalars,
     tensors,
 )
-from gemmgen.gpu.numbers import Number, number
+from gemmgen.gpu.binding import Binding
+from gemmgen.gpu.numbers import number
 from gemmgen.gpu.scratch import Pool, Scratch
 from gemmgen.interface import Interface, Param
 
@@ -103,10 +102,9 @@ class Kernel:
         self._function = cp.RawModule(path=str(self.files.cubin)).get_function(interface.name)
         self._reserve_shared()
         self._runtime = cp.cuda.runtime
-        self._names = frozenset((*argument_names(interface), *(p.name for p in interface.scratch)))
+        self._binding = Binding(interface, lend=True)
         self._pool = Pool(interface)
         self._tensors = tensors(interface)
-        self._scalars = scalars(interface)
         self._plans: dict[Hashable, _Plan] = {}
         self._shapes: dict[Hashable, tuple[int, ...]] = {}
 
@@ -118,12 +116,13 @@ class Kernel:
     def name(self) -> str:
         return self.interface.name
 
-    def __call__(self, **arguments: object) -> object:
+    def __call__(self, *tensors: object, **arguments: object) -> object:
         """Launches the kernel and returns C, which is allocated where it isn't passed and not read.
 
+        The tensors of the ``gemm`` line may go by position: ``kernel(A, B)``, ``kernel(A, B, C)``.
         Raises ``CallError`` with one sentence for arguments that can't be launched with.
         """
-        library, launch = self._bind(arguments)
+        library, launch = self._bind(tensors, arguments)
         first = next(iter(launch.tensors.values()))
         with library.stream(first):
             if self.interface.scratch and not launch.scratch and launch.grid:
@@ -131,18 +130,22 @@ class Kernel:
             launch()
         return launch.output
 
-    def prepare(self, **arguments: object) -> Launch:
+    def prepare(self, *tensors: object, **arguments: object) -> Launch:
         """The same call checked and packed, to be launched later, many times, or into a graph."""
-        _, launch = self._bind(arguments)
+        _, launch = self._bind(tensors, arguments)
         if self.interface.scratch and not launch.scratch and launch.grid:
             return replace(launch, scratch=self._pool.own(launch.extents))
         return launch
 
-    def _bind(self, arguments: dict[str, object]) -> tuple[arrays.Library, Launch]:
-        if not self._names.issuperset(arguments):
-            unknown = next(name for name in arguments if name not in self._names)
-            raise CallError(f"there is no argument {unknown}: the kernel takes {self._listed()}")
-        numbers = {param.name: number(param, arguments) for param in self._scalars}
+    def _bind(
+        self, given: tuple[object, ...], named: dict[str, object]
+    ) -> tuple[arrays.Library, Launch]:
+        binding = self._binding
+        bound = binding.bind(given, named)
+        every = (*binding.tensors, *binding.scalars, *binding.scratch)
+        arguments = {param.name: value for param, value in zip(every, bound, strict=True)}
+        real = {p.name: np.float64 if p.dtype == "f64" else np.float32 for p in binding.scalars}
+        numbers = {p.name: real[p.name](number(p, arguments[p.name])) for p in binding.scalars}
         values, library = self._gather(arguments, numbers)
         signature = tuple([library.signature(value) for value in values.values()])
         plan = self._plans.get(signature)
@@ -184,7 +187,7 @@ class Kernel:
         return tuple(device.cupy().asarray(given[name]) for name in names)
 
     def _gather(
-        self, arguments: dict[str, object], numbers: Mapping[str, Number]
+        self, arguments: dict[str, object], numbers: Mapping[str, np.floating]
     ) -> tuple[dict[str, object], arrays.Library]:
         """The tensors by name, all of one library, an absent output allocated."""
         values: dict[str, object] = {}
@@ -195,7 +198,7 @@ class Kernel:
             if value is None:
                 beta = numbers.get("beta")
                 if not may_be_absent(param, None if beta is None else float(beta)):
-                    raise CallError(self._missing(param))
+                    raise CallError(self._binding.missing(param))
                 absent = param
                 continue
             owner = arrays.library(value)
@@ -251,14 +254,6 @@ class Kernel:
             return library.view(value)
         except CallError as error:
             raise CallError(f"{name} {error}") from None
-
-    def _missing(self, param: Param) -> str:
-        if param.written:
-            return f"{param.name} is missing: the kernel reads it, unless beta is 0"
-        return f"{param.name} is missing: the kernel takes {self._listed()}"
-
-    def _listed(self) -> str:
-        return ", ".join(argument_names(self.interface))
 
     def _reserve_shared(self) -> None:
         """Asks for dynamic shared memory beyond the 48 KiB that every kernel may have."""

@@ -10,24 +10,16 @@ from shapes and leading dimensions from strides, and the same calls are refused 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
 from gemmgen.errors import CallError
 from gemmgen.formats import Stored, poison
-from gemmgen.gpu.arguments import (
-    View,
-    argument_names,
-    check_addresses,
-    geometry,
-    may_be_absent,
-    output_shape,
-    scalars,
-    tensors,
-)
-from gemmgen.gpu.numbers import Number, number
+from gemmgen.gpu.arguments import View, check_addresses, geometry, may_be_absent, output_shape
+from gemmgen.gpu.binding import Binding
+from gemmgen.gpu.numbers import number
 from gemmgen.interface import Interface, Param
 from gemmgen.ir.dtypes import DType
 from gemmgen.sim.memory import aligned
@@ -44,61 +36,50 @@ class HostKernel:
 
     def __init__(self, text: str, interface: Interface):
         self.interface = interface
+        self._binding = Binding(interface)
         self._program = compile_kernel(text, interface)
 
     @property
     def name(self) -> str:
         return self.interface.name
 
-    def __call__(self, **arguments: object) -> Stored:
+    def __call__(self, *tensors: object, **arguments: object) -> Stored:
         """Runs the kernel and returns C, which is allocated where it isn't passed and not read.
 
+        The tensors of the ``gemm`` line may go by position: ``kernel(A, B)``, ``kernel(A, B, C)``.
         Raises ``CallError`` with one sentence for arguments that can't be launched with, and
         ``KernelFault`` where the run is stopped.
         """
-        interface = self.interface
-        known = argument_names(interface)
-        for name in arguments:
-            if name not in known:
-                raise CallError(f"there is no argument {name}: the kernel takes {self._listed()}")
-        numbers = {param.name: number(param, arguments) for param in scalars(interface)}
-        values = self._gather(arguments, numbers)
+        interface, binding = self.interface, self._binding
+        bound = binding.bind(tensors, arguments)
+        count = len(binding.tensors)
+        numbers = {
+            p.name: number(p, v) for p, v in zip(binding.scalars, bound[count:], strict=True)
+        }
+        values = self._gather(bound[:count], numbers)
         views = {name: _view(name, value) for name, value in values.items()}
         found = geometry(interface, views)
         check_addresses(found, interface, {name: view.pointer for name, view in views.items()})
-        given: dict[str, Argument] = {**found.values, **values}
-        given |= {name: float(value) for name, value in numbers.items()}
+        given: dict[str, Argument] = {**found.values, **values, **numbers}
         self._program.run({p.name: given[p.name] for p in interface.params if not p.is_scratch})
-        return next(values[param.name] for param in tensors(interface) if param.written)
+        return values[binding.tensors[binding.output].name]
 
-    def _gather(
-        self, arguments: Mapping[str, object], numbers: Mapping[str, Number]
-    ) -> dict[str, Stored]:
+    def _gather(self, given: Sequence[object], numbers: Mapping[str, float]) -> dict[str, Stored]:
         """The tensors by name, an absent output allocated."""
         values: dict[str, Stored] = {}
         absent: Param | None = None
-        for param in tensors(self.interface):
-            value = arguments.get(param.name)
+        for param, value in zip(self._binding.tensors, given, strict=True):
             if value is not None:
                 values[param.name] = _array(param, value)
-                continue
-            beta = numbers.get("beta")
-            if not may_be_absent(param, None if beta is None else float(beta)):
-                raise CallError(self._missing(param))
-            absent = param
+            elif may_be_absent(param, numbers.get("beta")):
+                absent = param
+            else:
+                raise CallError(self._binding.missing(param))
         if absent is not None:
             views = {name: _view(name, value) for name, value in values.items()}
             shape = output_shape(absent, self.interface, views)
             values[absent.name] = _unwritten(shape, absent.dtype)
         return values
-
-    def _missing(self, param: Param) -> str:
-        if param.written:
-            return f"{param.name} is missing: the kernel reads it, unless beta is 0"
-        return f"{param.name} is missing: the kernel takes {self._listed()}"
-
-    def _listed(self) -> str:
-        return ", ".join(argument_names(self.interface))
 
 
 def _unwritten(shape: tuple[int, ...], dtype: DType) -> Stored:
