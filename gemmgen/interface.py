@@ -136,6 +136,11 @@ class Interface:
     (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
     since it is assumed equal to another, with that other.
 
+    ``product`` pairs the scalar that multiplies every use of the sums (``alpha``) with the extent of
+    the contracted letter.  Where that scalar is 0, callers pass 0 as that extent, so that the inputs
+    of the product are not read and their NaNs don't spread (as in BLAS).  It is None where the
+    epilogue uses the sums otherwise, or the extent has another use.
+
     ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
     ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.
     """
@@ -154,6 +159,16 @@ class Interface:
     ordered: bool = True
     batches: tuple[tuple[str, str], ...] = ()
     strides: tuple[tuple[str, str, str], ...] = ()
+    product: tuple[str, str] | None = None
+
+    def skips_product(self, scalars: Mapping[str, float]) -> bool:
+        """Whether a call with these ``scalars`` needs none of the sums (``alpha == 0``)."""
+        return self.product is not None and scalars[self.product[0]] == 0
+
+    def is_factor(self, param: Param) -> bool:
+        """Whether ``param`` is a tensor with the contracted letter of ``product``."""
+        terms = self.product and self.product[1]
+        return any(self.extent(letter) == terms for letter in param.indices)
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values."""

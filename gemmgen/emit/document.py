@@ -62,6 +62,7 @@ class LauncherView:
     refused: list[str]
     misaligned: list[list[str]]
     empty: str
+    scaled: list[str]
     counts: list[str]
     dynamic: list[str]
     block: str
@@ -202,12 +203,18 @@ def _launcher_view(interface: Interface) -> LauncherView:
         wrapped(argument_conditions(interface), " || ", 80),
         [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
+        [f"if ({scale} == 0) {terms} = 0;" for scale, terms in _products(interface)],
         _count_lines(interface),
         [str(dynamic)] if dynamic else [],
         f"dim3({x}, {y})" if y > 1 else str(x),
         str(dynamic),
         ", ".join(p.name for p in interface.params),
     )
+
+
+def _products(interface: Interface) -> list[tuple[str, str]]:
+    """The scalar and the extent of a product that the launcher may leave out; none, or one."""
+    return [interface.product] if interface.product else []
 
 
 def _count_lines(interface: Interface) -> list[str]:

@@ -81,6 +81,12 @@ def launch_lines(interface: Interface) -> list[str]:
     lines = [f"{blocks} blocks of {threads}; none where C is empty"]
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
+    if interface.product:
+        scale, terms = interface.product
+        inputs = [p.name for p in interface.params if interface.is_factor(p)]
+        lines.append(
+            f"{terms} = 0 if {scale} == 0: as in BLAS, {' and '.join(inputs)} are not read"
+        )
     return lines
 
 

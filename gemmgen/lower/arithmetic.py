@@ -170,6 +170,17 @@ def reads(expr: Expr, tensor: str) -> bool:
     return any(reads(part, tensor) for part in children(expr))
 
 
+def uses_sums_unscaled(expr: Expr) -> bool:
+    """Whether ``expr`` uses the sums anywhere but in the product ``alpha * acc``."""
+    match expr:
+        case Binary("*", Var("alpha"), Var("acc")) | Binary("*", Var("acc"), Var("alpha")):
+            return False
+        case Var("acc"):
+            return True
+        case _:
+            return any(uses_sums_unscaled(part) for part in children(expr))
+
+
 def reads_unscaled(expr: Expr, tensor: str) -> bool:
     """Does ``expr`` read ``tensor`` anywhere but in the product ``beta * tensor``?"""
     match expr:

@@ -28,6 +28,7 @@ from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.facts import equal_to
 from gemmgen.ir.nodes import Map, Space
 from gemmgen.ir.problem import Tensor
+from gemmgen.lower.arithmetic import uses_sums_unscaled
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
 from gemmgen.lower.split import piece_width
 
@@ -55,7 +56,25 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         context.kernel.work.reduce == "ordered",
         tuple((x, context.problem.extent(x)) for x in context.kernel.work.batch),
         tuple((t.name, *step) for t in context.tensors for step in _strides(context, t)),
+        _product(context, params),
     )
+
+
+def _product(context: Context, params: tuple[Param, ...]) -> tuple[str, str] | None:
+    """``("alpha", "K")`` where the product may be left out at alpha = 0: the sums stand in
+    ``alpha * acc`` alone, and K is neither an extent of C nor a leading dimension outside the
+    product."""
+    problem = context.problem
+    if not any(p.name == "alpha" for p in params) or uses_sums_unscaled(_map(context).value):
+        return None
+    terms = context.extent(problem.k).name
+    pitches = {
+        pitch
+        for name, pitch in _pitches(context, params)
+        if name not in (problem.a.name, problem.b.name)
+    }
+    used = {context.extent(letter).name for letter in context.named} | pitches
+    return None if terms in used else ("alpha", terms)
 
 
 def _block(context: Context) -> tuple[int, int]:

@@ -61,6 +61,8 @@ class HostKernel:
         found = geometry(interface, views)
         check_addresses(found, interface, {name: view.pointer for name, view in views.items()})
         given: dict[str, Argument] = {**found.values, **values, **numbers}
+        if interface.skips_product(numbers):
+            given |= _without_product(interface, values)
         self._program.run({p.name: given[p.name] for p in interface.params if not p.is_scratch})
         return values[binding.tensors[binding.output].name]
 
@@ -80,6 +82,18 @@ class HostKernel:
             shape = output_shape(absent, self.interface, views)
             values[absent.name] = _unwritten(shape, absent.dtype)
         return values
+
+
+def _without_product(interface: Interface, values: Mapping[str, Stored]) -> dict[str, Argument]:
+    """The contracted extent as 0, and the factors cut to it."""
+    assert interface.product is not None
+    terms = interface.product[1]
+    found: dict[str, Argument] = {terms: 0}
+    for param in interface.params:
+        if interface.is_factor(param):
+            cut = [slice(0 if interface.extent(x) == terms else None) for x in param.indices]
+            found[param.name] = values[param.name][tuple(cut)]
+    return found
 
 
 def _unwritten(shape: tuple[int, ...], dtype: DType) -> Stored:

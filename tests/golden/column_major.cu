@@ -11,6 +11,7 @@
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= M, ldb >= K, ldc >= M
 //     M <= 2147483599, N <= 2147483567, K <= 2147483623
@@ -158,6 +159,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (reinterpret_cast<size_t>(B) % 16 != 0 || reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(

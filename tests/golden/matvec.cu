@@ -9,6 +9,7 @@
 //     launch_gemm(M, N, K, alpha, A, lda, x, ldx, beta, y, ldy, stream)
 // launch:
 //     ceil(M / 8) * ceil(N / 1) blocks of 256 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and x are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldx >= K, ldy >= N
 //     M <= 2147483623, N <= 2147483630, K <= 2147483119
@@ -176,6 +177,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(x) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / 8 + 1LL) * ((N - 1) / 1 + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gemm<<<static_cast<unsigned>(blocks), 256, 0, stream>>>(

@@ -16,6 +16,7 @@
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 128) * ceil(N / 64) blocks of 128 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= M, ldb >= N, ldc >= N
 //     M <= 2147483503, N <= 2147483567, K <= 2147483583
@@ -249,6 +250,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         lda < M || ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 64 + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gemm<<<static_cast<unsigned>(blocks), 128, 0, stream>>>(

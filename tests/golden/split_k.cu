@@ -13,6 +13,7 @@
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived, stream)
 // launch:
 //     ceil(M / 64) * ceil(N / 64) * 4 blocks of 16 x 16 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483567, N <= 2147483567, K <= 2147483551
@@ -266,6 +267,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         reinterpret_cast<size_t>(workspace) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / 64 + 1LL) * ((N - 1) / 64 + 1LL) * 4;
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
