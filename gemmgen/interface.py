@@ -136,10 +136,10 @@ class Interface:
     (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
     since it is assumed equal to another, with that other.
 
-    ``product`` pairs the scalar that multiplies every use of the sums (``alpha``) with the extent of
-    the contracted letter.  Where that scalar is 0, callers pass 0 as that extent, so that the inputs
-    of the product are not read and their NaNs don't spread (as in BLAS).  It is None where the
-    epilogue uses the sums otherwise, or the extent has another use.
+    ``product`` pairs the scalar that multiplies every use of the sums (``alpha``) with the extent
+    of the contracted letter.  Where that scalar is 0, callers pass 0 as that extent, so that the
+    inputs of the product are not read and their NaNs don't spread (as in BLAS).  It is None where
+    the epilogue uses the sums otherwise, or the extent has another use.
 
     ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
     ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.
