@@ -11,7 +11,9 @@ import select
 import signal
 import struct
 import subprocess
+import threading
 import time
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,17 +105,28 @@ class Launch:
 
 
 class Process:
-    """A program that serves launches one after another.  It is started when needed."""
+    """A program that serves launches one after another.  It is started when needed.
+
+    Threads that launch at the same time wait for one another.  A fork starts a program of its own:
+    the one of its parent answers the parent alone.
+    """
 
     def __init__(self, program: Path):
         self._program = program
         self._running: subprocess.Popen[bytes] | None = None
+        self._lock = threading.RLock()
+        _PROCESSES.add(self)
 
     def launch(self, launch: Launch, seconds: float) -> bytes:
         """Runs ``launch``; returns the records of what a checked run found, if anything.
 
-        Raises KernelFault or KernelTimeout; the process is then gone.
+        Raises KernelFault or KernelTimeout; the process is then gone.  ``seconds`` don't count
+        what is spent waiting for another thread's launch.
         """
+        with self._lock:
+            return self._launch(launch, seconds)
+
+    def _launch(self, launch: Launch, seconds: float) -> bytes:
         deadline = time.monotonic() + seconds
         try:
             self._send(launch, seconds)
@@ -136,14 +149,21 @@ class Process:
 
     def close(self) -> None:
         """Ends the process; the next launch starts another."""
-        process, self._running = self._running, None
+        with self._lock:
+            process, self._running = self._running, None
         if process is None:
             return
         process.kill()
         process.wait()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            pipe.close()
+        _close_pipes(process)
+
+    def forget(self) -> None:
+        """In a fork: leaves the process to the parent, whatever its threads were doing with it."""
+        self._lock = threading.RLock()
+        process, self._running = self._running, None
+        if process is not None:
+            process.returncode = 0  # not this process's child, so nobody here waits for it
+            _close_pipes(process)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._running is None:
@@ -183,6 +203,23 @@ class Process:
             if count == 0:
                 _raise_ended(process.wait())
             memory = memory[count:]
+
+
+_PROCESSES: weakref.WeakSet[Process] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for process in tuple(_PROCESSES):
+        process.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        pipe.close()
 
 
 def _head(launch: Launch, seconds: float) -> bytes:

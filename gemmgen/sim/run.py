@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -128,6 +130,7 @@ class CompiledKernel:
 
 
 _cache: OrderedDict[str, CompiledKernel] = OrderedDict()
+_cache_lock = threading.Lock()
 
 
 def compile_kernel(
@@ -146,12 +149,27 @@ def compile_kernel(
     CompileFailure where g++ refuses the text or warns, CannotCheck where there is no g++.
     """
     key = hashlib.sha256(repr((text, interface, checked, ucontext)).encode()).hexdigest()
-    if key not in _cache:
-        _cache[key] = CompiledKernel(text, interface, checked=checked, ucontext=ucontext)
+    with _cache_lock:
+        found = _cache.get(key)
+        if found is not None:
+            _cache.move_to_end(key)
+            return found
+    made = CompiledKernel(text, interface, checked=checked, ucontext=ucontext)
+    with _cache_lock:  # another thread may have compiled the same text meanwhile
+        found = _cache.setdefault(key, made)
+        _cache.move_to_end(key)
         if len(_cache) > CACHED_KERNELS:
             _cache.popitem(last=False)
-    _cache.move_to_end(key)
-    return _cache[key]
+        return found
+
+
+def _renew_lock() -> None:
+    """In a fork, where the thread that held the lock does not exist."""
+    global _cache_lock
+    _cache_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _release(running: process.Process, directory: tempfile.TemporaryDirectory[str]) -> None:
