@@ -23,8 +23,8 @@ class Row:
 
     It is here as a ``file`` of the repository, a ``command`` whose output has what it ``holds``, a
     ``schedule`` that compiles or a ``page`` of this site.  ``gpu``: the command needs one.
-    ``refused``: the file is a schedule that is wrong on purpose.  ``needs_nvrtc``: what the command
-    prints is read from compiled code.
+    ``refused``: the file is a schedule that is wrong on purpose.  ``needs_compiler``: what the
+    command prints is read from compiled code.
     """
 
     document: str
@@ -37,7 +37,7 @@ class Row:
     holds: tuple[str, ...] = ()
     gpu: bool = False
     refused: bool = False
-    needs_nvrtc: bool = False
+    needs_compiler: bool = False
     note: str = ""
 
     def exists(self) -> bool:

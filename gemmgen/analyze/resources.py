@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.analyze.loop import LoopCode, loop_code
 from gemmgen.errors import CannotCheck, UsageError
-from gemmgen.gpu.nvrtc import compile_text
+from gemmgen.gpu.compiler import compile_text
 from gemmgen.pipeline import Emitted
 from gemmgen.target import WARP
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import click
 
-from gemmgen.cli import options
+from gemmgen.cli import gates, options
 from gemmgen.cli.files import name_of, put, read_schedule
-from gemmgen.errors import GemmgenError, ScheduleError
+from gemmgen.errors import CannotCheck, GemmgenError, ScheduleError
 from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.parse import choices
 from gemmgen.source import Source
@@ -20,26 +20,36 @@ from gemmgen.source import Source
 @options.arch
 @options.settings
 def command(files: Sequence[str], arch: str | None, settings: Sequence[options.Setting]) -> None:
-    """Compile each FILE: a line for one that is right, all mistakes of one that isn't."""
+    """Compile each FILE: a line for one that is right, all mistakes of one that isn't.
+
+    Exit code 3 where no compiler is here to check `require registers` or `require spills`.
+    """
     worst = 0
     for path in files:
         try:
             source = read_schedule(path)
-            put(f"{name_of(path)}: ok   {_about(source, settings, arch)}\n")
+            about, unchecked = _about(source, settings, arch)
+            put(f"{name_of(path)}: ok   {about}\n")
+            if unchecked:
+                click.echo(f"{name_of(path)}: {unchecked}\n", err=True)
+                worst = worst or CannotCheck.exit_code
         except GemmgenError as error:
-            worst = max(worst, error.exit_code)
+            worst = error.exit_code if worst in (0, CannotCheck.exit_code) else worst
             prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
             click.echo(f"{prefix}{error}\n", err=True)
     click.get_current_context().exit(worst)
 
 
-def _about(source: Source, settings: Sequence[options.Setting], arch: str | None) -> str:
-    """What a right schedule is, in a few words."""
+def _about(
+    source: Source, settings: Sequence[options.Setting], arch: str | None
+) -> tuple[str, str]:
+    """What a right schedule is, in a few words; and which of its gates nothing evaluated."""
     sets = {} if settings else choices(source)
     if sets:
         count = math.prod(len(choice.values) for choice in sets.values())
-        return f"a search space of {count:,} schedules: {', '.join(sets)}"
-    return _launch(compile_schedule(options.parse(source, settings, arch)))
+        return f"a search space of {count:,} schedules: {', '.join(sets)}", ""
+    emitted = compile_schedule(options.parse(source, settings, arch))
+    return _launch(emitted), gates.unchecked(emitted)
 
 
 def _launch(emitted: Emitted) -> str:

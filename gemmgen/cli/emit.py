@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from gemmgen.cli import options, shapes
+from gemmgen.cli import gates, options, shapes
 from gemmgen.cli.difference import unified
 from gemmgen.cli.files import name_of, put, shown_path, writable, write_file
-from gemmgen.errors import UsageError
+from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.pipeline import Emitted, compile_schedule
 
 
@@ -48,6 +48,9 @@ def command(
 
     With --shape the kernel is for extents that have this shape's divisors, and drops the guards
     that these make needless: the `assume` lines that say so stand in its header.
+
+    `require registers` and `require spills` are checked by compiling it.  Without NVRTC and nvcc
+    the kernel is printed all the same, and the exit code is 3.
     """
     path = _only(file, named)
     if golden is not None and (output is not None or form == "cubin"):
@@ -60,6 +63,7 @@ def command(
 
         schedule = assume_shape(schedule, shapes.resolve(shape, schedule.gemm))
     emitted = compile_schedule(schedule)
+    unchecked = gates.unchecked(emitted)
     data = emitted.text if form == "cu" else _compiled(emitted, form, output)
     if golden is not None:
         assert isinstance(data, str)
@@ -68,6 +72,9 @@ def command(
         put(data)
     else:
         write_file(output, data, path)
+    if unchecked:
+        click.echo(f"{name_of(path)}: {unchecked}", err=True)
+        click.get_current_context().exit(CannotCheck.exit_code)
 
 
 def _only(file: str | None, named: str | None) -> str:
@@ -85,7 +92,7 @@ def _only(file: str | None, named: str | None) -> str:
 
 def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:
     """PTX or a cubin of the kernel, for its target."""
-    from gemmgen.gpu.nvrtc import compile_text
+    from gemmgen.gpu.compiler import compile_text
 
     if form == "cubin" and output is None and sys.stdout.isatty():
         raise UsageError("a cubin is no text for a terminal: name a file with -o")

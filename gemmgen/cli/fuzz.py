@@ -87,7 +87,7 @@ def _needs_compilers(nvrtc: bool) -> None:
     if shutil.which("g++") is None:
         raise CannotCheck("fuzz runs kernels on the CPU, which needs g++; it is not installed")
     if nvrtc:
-        from gemmgen.gpu.nvrtc import available
+        from gemmgen.gpu.compiler import available
 
         missing = available()
         if missing:

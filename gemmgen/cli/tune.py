@@ -151,8 +151,8 @@ def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_js
 
 def _tuned(task: Task, workers: Workers, trials: Path | None, resume: bool) -> Tuned:
     from gemmgen.cli.watching import Watching
-    from gemmgen.gpu.nvrtc import require_nvrtc
-    from gemmgen.tune.build import NvrtcBuilder
+    from gemmgen.gpu.compiler import compiler
+    from gemmgen.tune.build import CompilingBuilder
     from gemmgen.tune.explore import require_optuna
     from gemmgen.tune.gpulab import GpuLab
     from gemmgen.tune.remote import RemoteLab
@@ -164,10 +164,10 @@ def _tuned(task: Task, workers: Workers, trials: Path | None, resume: bool) -> T
     log: Log | None = None
     try:
         here = lab.here
-        require_nvrtc()
+        compiler()  # refuses where there is none
         log = Log(trials, about(task, here), resume=resume)
         with tempfile.TemporaryDirectory(prefix="gemmgen-tune-") as folder, Watching() as watch:
-            builder = NvrtcBuilder(workers, here.arch, Path(folder))
+            builder = CompilingBuilder(workers, here.arch, Path(folder))
             return tune(task, builder, lab, log, time.monotonic, watch)
     except KeyboardInterrupt:
         kept = f"; {shown_path(str(trials))} has the trials, --resume goes on" if trials else ""

@@ -13,7 +13,7 @@ from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put
 from gemmgen.cli.shapes import Written, resolve_all
 from gemmgen.pipeline import compile_schedule
-from gemmgen.verify.run import LAYERS, exit_code
+from gemmgen.verify.run import LAYERS, exit_code, needed_by
 
 if TYPE_CHECKING:
     from gemmgen.verify.outcome import Outcome, Subject
@@ -46,7 +46,8 @@ def command(
 
     C0 the schedule's text; C1 its meaning after every pass; C2 the emitted text, run on the CPU;
     C3 compiling it for six architectures; G2 a GPU.  Exit code 0 where all that could run held,
-    C1 and C2 among them; 1 where one failed; 3 where C1, C2 or a required layer could not run.
+    C1 and C2 among them; 1 where one failed; 3 where C1, C2 or a required layer could not run, or
+    where no compiler is here to check the schedule's `require registers` or `require spills`.
     """
     from gemmgen.verify.outcome import Subject
     from gemmgen.verify.shapes import exactly
@@ -57,11 +58,14 @@ def command(
         given = resolve_all(shapes, emitted.schedule.gemm)
         wanted = tuple(exactly(emitted, shape) for shape in given)
         subjects.append((name_of(path), Subject(emitted, wanted)))
-    results = [(name, _verified(name, subject, as_json)) for name, subject in subjects]
+    results = [(name, subject, _verified(name, subject, as_json)) for name, subject in subjects]
     if as_json:
-        found = [{"file": name, "layers": [asdict(o) for o in told]} for name, told in results]
+        found = [{"file": name, "layers": [asdict(o) for o in told]} for name, _, told in results]
         put(json.dumps(found, indent=2) + "\n")
-    codes = {exit_code(told, tuple(required)) for _, told in results}
+    codes = {
+        exit_code(told, (*required, *needed_by(subject.emitted.schedule)))
+        for _, subject, told in results
+    }
     click.get_current_context().exit(min(codes - {0}, default=0))
 
 

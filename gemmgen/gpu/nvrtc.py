@@ -1,147 +1,30 @@
-"""CUDA C text -> cubin and PTX through NVRTC, with no GPU and no driver.
+"""NVRTC, CUDA's compiler as a library, through the Python packages that bring it.
 
-NVRTC comes with ``cuda-bindings`` (``pip install gemmgen[nvrtc]``) or with CuPy; whichever is there
-is used.  ptxas reports its registers, spills and shared memory in NVRTC's program log.
+``cuda-bindings`` (``pip install gemmgen[nvrtc]``) or CuPy, whichever is there.
 """
 
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
 from typing import Protocol, cast
 
-from gemmgen.errors import CannotCheck, GemmgenError
+from gemmgen.gpu.compiler import CompileError, Output
 
-INSTALL = "pip install 'gemmgen[nvrtc]'"
-OPTIONS = ("--std=c++17", "--ptxas-options=-v")
-
-
-class CompileError(GemmgenError):
-    """NVRTC refused a text, or warned about it; ``log`` is what it said."""
-
-    exit_code = 1
-
-    def __init__(self, message: str, log: str):
-        super().__init__(f"{message}\n{log.strip()}")
-        self.log = log
+NAMELESS = "gemm.cu"
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A compiled text and what ptxas said of it.
-
-    ``registers`` are per thread; ``spills`` counts bytes of spill stores and loads; ``shared``
-    (static) and ``stack`` are bytes.  Of several kernels in one text each figure is the greatest.
-    ``warnings`` is the log without ptxas's report: empty for a text as it should be.
-    """
-
-    arch: str
-    cubin: bytes
-    ptx: str
-    registers: int
-    spills: int
-    shared: int
-    stack: int
-    log: str
-    warnings: str
-
-
-class Nvrtc(Protocol):
-    """What is asked of either binding: its version, and a compilation."""
-
-    def version(self) -> tuple[int, int]: ...
-
-    def compile(self, text: str, path: str, options: tuple[str, ...]) -> tuple[bytes, bytes, str]:
-        """Cubin, PTX and log; raises ``CompileError``."""
-        ...
-
-
-def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -> Compiled:
-    """``text`` compiled for ``arch`` (``sm_90``, ``sm_90a``); cached within the process.
-
-    ``path`` is the file that holds the text: with it the cubin carries line information for
-    profilers.  Without it the bytes are the same on every machine.  Raises ``CompileError`` for a
-    text that NVRTC refuses (``strict``: or warns about), ``CannotCheck`` where there is no NVRTC.
-    """
-    compiled = _compile(text, arch, path)
-    if strict and not compiled.registers:
-        raise CannotCheck("NVRTC gave no report of registers and spills, so they can't be checked")
-    if strict and compiled.warnings:
-        raise CompileError(f"NVRTC warns about the kernel's text for {arch}:", compiled.warnings)
-    return compiled
-
-
-def version() -> tuple[int, int]:
-    """NVRTC's version, (13, 0) say."""
-    return _nvrtc().version()
-
-
-def available() -> str | None:
-    """None where a text can be compiled; else one sentence that says why not."""
-    try:
-        _nvrtc()
-    except CannotCheck as missing:
-        return str(missing)
-    return None
-
-
-def require_nvrtc() -> None:
-    """Raises ``CannotCheck`` where nothing can be compiled."""
-    _nvrtc()
-
-
-@cache
-def _compile(text: str, arch: str, path: str) -> Compiled:
-    nvrtc = _nvrtc()
-    options = [f"--gpu-architecture={arch}", *OPTIONS]
+def _options(version: tuple[int, int], arch: str, path: str, more: tuple[str, ...]) -> list[str]:
+    options = [f"--gpu-architecture={arch}", *more]
     if path:
         options.append("-lineinfo")
-    if nvrtc.version() >= (12, 9):  # NVRTC's own cache gives back the code without the log
+    if version >= (12, 9):  # NVRTC's own cache returns the code without the log
         options.append("--no-cache")
-    cubin, ptx, log = nvrtc.compile(text, path or "gemm.cu", tuple(options))
-    return Compiled(
-        arch=arch,
-        cubin=cubin,
-        ptx=ptx.decode().rstrip("\0"),
-        registers=_greatest(log, r"Used (\d+) registers"),
-        spills=_greatest(log, r"(\d+) bytes spill stores, (\d+) bytes spill loads"),
-        shared=_greatest(log, r"(\d+) bytes smem"),
-        stack=_greatest(log, r"(\d+) bytes stack frame"),
-        log=log,
-        warnings=_warnings(log),
-    )
+    return options
 
 
-def _greatest(log: str, pattern: str) -> int:
-    matches = re.finditer(pattern, log)
-    return max((sum(int(group) for group in match.groups()) for match in matches), default=0)
-
-
-def _warnings(log: str) -> str:
-    """``log`` without ptxas's report (``ptxas info    : ...`` and its continuation lines)."""
-    report = re.compile(r"ptxas (info\s*:|\s+\.)")
-    return "\n".join(line for line in log.splitlines() if not report.match(line)).strip()
-
-
-@cache
-def _nvrtc() -> Nvrtc:
-    for binding in (_CudaBindings, _CupyBackend):
-        found = _try(binding)
-        if found is not None:
-            return found
-    raise CannotCheck(f"NVRTC is not installed, so nothing can be compiled here: {INSTALL}")
-
-
-def _try(binding: Callable[[], Nvrtc]) -> Nvrtc | None:
-    try:
-        found = binding()
-        found.version()
-    except (ImportError, RuntimeError, OSError, AttributeError):
-        return None
-    return found
+def _decoded(ptx: bytes | str) -> str:
+    return (ptx if isinstance(ptx, str) else ptx.decode()).rstrip("\0")
 
 
 class _Bindings(Protocol):
@@ -155,30 +38,31 @@ class _Bindings(Protocol):
     def nvrtcDestroyProgram(self, prog: object) -> tuple[int]: ...
 
 
-class _CudaBindings:
+class CudaBindings:
     """NVRTC through the package ``cuda-bindings``."""
 
     def __init__(self) -> None:
         self._module = importlib.import_module("cuda.bindings.nvrtc")
         self._nvrtc = cast(_Bindings, self._module)
-
-    def version(self) -> tuple[int, int]:
         status, major, minor = self._nvrtc.nvrtcVersion()
         if status != 0:
             raise RuntimeError("nvrtcVersion failed")
-        return major, minor
+        self._version = (major, minor)
+        self.name = f"NVRTC {major}.{minor}"
 
-    def compile(self, text: str, path: str, options: tuple[str, ...]) -> tuple[bytes, bytes, str]:
-        status, program = self._nvrtc.nvrtcCreateProgram(text.encode(), path.encode(), 0, [], [])
+    def compile(self, text: str, path: str, arch: str, options: tuple[str, ...]) -> Output:
+        name = path or NAMELESS
+        status, program = self._nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], [])
         if status != 0:
-            raise CompileError(f"NVRTC could not take in {path} ({status})", "")
+            raise CompileError(f"NVRTC could not take in {name} ({status})", "")
         try:
-            encoded = [option.encode() for option in options]
+            encoded = [o.encode() for o in _options(self._version, arch, path, options)]
             (status,) = self._nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
             log = self._get("ProgramLog", program).decode().rstrip(" \0\n")
             if status != 0:
-                raise CompileError(f"NVRTC refuses {path} ({options[0]}):", log or str(status))
-            return self._get("CUBIN", program), self._get("PTX", program), log
+                raise CompileError(f"NVRTC refuses {name} ({arch}):", log or str(status))
+            cubin, ptx = self._get("CUBIN", program), self._get("PTX", program)
+            return Output(cubin, _decoded(ptx), log)
         finally:
             self._nvrtc.nvrtcDestroyProgram(program)
 
@@ -210,26 +94,26 @@ class _Backend(Protocol):
     def destroyProgram(self, prog: int) -> None: ...
 
 
-class _CupyBackend:
+class CupyBackend:
     """NVRTC through CuPy, where ``cuda-bindings`` is missing."""
 
     def __init__(self) -> None:
         name = "cupy_backends.cuda.libs.nvrtc"
         self._nvrtc = cast(_Backend, importlib.import_module(name))
+        self._version = self._nvrtc.getVersion()
+        self.name = "NVRTC {}.{}".format(*self._version)
 
-    def version(self) -> tuple[int, int]:
-        return self._nvrtc.getVersion()
-
-    def compile(self, text: str, path: str, options: tuple[str, ...]) -> tuple[bytes, bytes, str]:
-        program = self._nvrtc.createProgram(text, path, (), ())
+    def compile(self, text: str, path: str, arch: str, options: tuple[str, ...]) -> Output:
+        name = path or NAMELESS
+        program = self._nvrtc.createProgram(text, name, (), ())
         try:
             try:
-                self._nvrtc.compileProgram(program, options)
+                chosen = tuple(_options(self._version, arch, path, options))
+                self._nvrtc.compileProgram(program, chosen)
             except RuntimeError as failure:
                 log = self._nvrtc.getProgramLog(program) or str(failure)
-                raise CompileError(f"NVRTC refuses {path} ({options[0]}):", log) from None
-            ptx = self._nvrtc.getPTX(program)
-            as_bytes = ptx.encode() if isinstance(ptx, str) else ptx
-            return self._nvrtc.getCUBIN(program), as_bytes, self._nvrtc.getProgramLog(program)
+                raise CompileError(f"NVRTC refuses {name} ({arch}):", log) from None
+            ptx = _decoded(self._nvrtc.getPTX(program))
+            return Output(self._nvrtc.getCUBIN(program), ptx, self._nvrtc.getProgramLog(program))
         finally:
             self._nvrtc.destroyProgram(program)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmgen import caches
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,11 @@ class Stored:
 def stored(text: str, arch: str) -> Stored:
     """``text`` compiled for ``arch``: from the cache, or compiled and put there.
 
-    The key holds all that can change the result: text, architecture, options, NVRTC's version.  A
-    cubin that doesn't match the digest beside it is made again.  Where the cache can't be written,
-    a temporary folder takes its place.
+    The key holds all that can change the result: text, architecture, the compiler with
+    its version and options.  A cubin that doesn't match the digest beside it is made again.  Where
+    the cache can't be written, a temporary folder takes its place.
     """
-    options = " ".join(nvrtc.OPTIONS)
-    about = f"{arch}\n{nvrtc.version()}\n{options}\n{text}"
+    about = f"{arch}\n{compiler.identity()}\n{text}"
     key = hashlib.sha256(about.encode()).hexdigest()
     where = _writable()
     found = Stored(where / f"{key}.cubin", where / f"{key}.cu")
@@ -36,7 +35,7 @@ def stored(text: str, arch: str) -> Stored:
     if _holds(found, digest, text):
         return found
     _write(found.source, text.encode())
-    compiled = nvrtc.compile_text(text, arch, path=str(found.source), strict=False)
+    compiled = compiler.compile_text(text, arch, path=str(found.source), strict=False)
     _write(found.cubin, compiled.cubin)
     _write(digest, _digest(compiled.cubin).encode())
     return found

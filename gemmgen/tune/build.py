@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gemmgen.errors import GemmgenError
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 from gemmgen.gpu.store import Stored
 from gemmgen.interface import Interface
 from gemmgen.pipeline import compile_source
@@ -48,7 +48,7 @@ class Builder(Protocol):
         ...
 
 
-class NvrtcBuilder:
+class CompilingBuilder:
     """Compiles for ``arch`` in the processes of ``workers``, into ``folder``."""
 
     def __init__(self, workers: Workers, arch: str, folder: Path):
@@ -85,7 +85,7 @@ def _build(number: int, text: str, arch: str, folder: Path) -> Built:
     emitted = compile_source(Source(text))
     code = code_of(emitted.text)
     try:
-        compiled = nvrtc.compile_text(emitted.text, arch)
+        compiled = compiler.compile_text(emitted.text, arch)
     except GemmgenError as error:
         return Built(number, code, reason=str(error))
     files = Stored(folder / f"{code}.cubin", folder / f"{code}.cu")

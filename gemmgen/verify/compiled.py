@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.errors import CannotCheck
-from gemmgen.gpu import nvrtc
-from gemmgen.limits import meets
+from gemmgen.gpu import compiler
 from gemmgen.passes.async_copy import SINCE, AsyncCopy
 from gemmgen.passes.base import Said
 from gemmgen.passes.launch_bounds import LaunchBounds
@@ -14,6 +13,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.residency import fits
 from gemmgen.schedule.model import Schedule
 from gemmgen.target import BF16_SINCE, TARGETS
+from gemmgen.verify.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
 
 LAYER = "C3"
@@ -25,22 +25,36 @@ FILE = 65536
 def check(subject: Subject) -> Outcome:
     """Compiles; checks registers against the block's threads and the ``require`` lines."""
     emitted = subject.emitted
-    missing = nvrtc.available()
+    missing = compiler.available()
     if missing is not None:
-        return skipped(LAYER, missing)
-    found: dict[str, nvrtc.Compiled] = {}
+        return skipped(LAYER, _unchecked(emitted, missing))
+    found: dict[str, compiler.Compiled] = {}
     for arch in architectures(emitted):
         try:
-            found[arch] = nvrtc.compile_text(emitted.text, arch)
-        except nvrtc.CompileError as refused:
+            found[arch] = compiler.compile_text(emitted.text, arch)
+        except compiler.CompileError as refused:
             return failed(LAYER, str(refused))
         except CannotCheck as unsure:
-            return skipped(LAYER, str(unsure))
-    figures = {arch: {"registers": c.registers, "spills": c.spills} for arch, c in found.items()}
+            return skipped(LAYER, _unchecked(emitted, str(unsure)))
+    figures = {
+        arch: {
+            "registers": c.registers,
+            "spills": c.spills,
+            "spill_stores": c.spill_stores,
+            "spill_loads": c.spill_loads,
+        }
+        for arch, c in found.items()
+    }
     complaint = _complaint(emitted, found)
     if complaint is not None:
         return replace(failed(LAYER, complaint), figures=figures)
     return replace(passed(LAYER, _told(found)), figures=figures)
+
+
+def _unchecked(emitted: Emitted, why: str) -> str:
+    """``why``, and the gates that were not evaluated for it."""
+    gates = gates_of(emitted.schedule)
+    return f"{why}; not evaluated: {spelled(gates)}" if gates else why
 
 
 def architectures(emitted: Emitted) -> tuple[str, ...]:
@@ -69,7 +83,7 @@ def blocks_asked(schedule: Schedule) -> int:
     return (said.integer("blocks") if said else None) or 1
 
 
-def _complaint(emitted: Emitted, found: dict[str, nvrtc.Compiled]) -> str | None:
+def _complaint(emitted: Emitted, found: dict[str, compiler.Compiled]) -> str | None:
     x, y = emitted.interface.block
     for arch, compiled in found.items():
         needed = -(-compiled.registers // 8) * 8 * x * y
@@ -78,19 +92,14 @@ def _complaint(emitted: Emitted, found: dict[str, nvrtc.Compiled]) -> str | None
                 f"{arch}: {compiled.registers} registers for each of {x * y} threads are more than "
                 f"the {FILE:,} of a block, so no launch would succeed"
             )
-    here = found[emitted.target]
-    known = {"registers": here.registers, "spills": here.spills}
-    for require in emitted.schedule.requires:
-        value = known.get(require.quantity)
-        if value is not None and not meets(require, value):
-            told = f"require {require.quantity} {require.op} {require.limit}"
-            return f"{told} does not hold: {require.quantity} = {value} on {emitted.target}"
-    return None
+    broken = mistakes(emitted, found[emitted.target])
+    return broken[0].message if broken else None
 
 
-def _told(found: dict[str, nvrtc.Compiled]) -> str:
+def _told(found: dict[str, compiler.Compiled]) -> str:
     parts: list[str] = []
     for arch, compiled in found.items():
-        spills = f" and {compiled.spills} bytes spilled" if compiled.spills else ""
+        spills = f" ({spills_of(compiled)} spilled)" if compiled.spills else ""
         parts.append(f"{arch} {compiled.registers}{spills}")
-    return f"compiles without warnings; registers: {', '.join(parts)}"
+    compiler = next(iter(found.values())).compiler
+    return f"{compiler} compiles it without warnings; registers: {', '.join(parts)}"

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import cast
 
+from gemmgen.schedule.model import Schedule
+from gemmgen.verify.gates import gates_of
 from gemmgen.verify.outcome import Outcome, Subject
 
 LAYERS = {
@@ -26,6 +28,11 @@ def verify(subject: Subject) -> Iterator[Outcome]:
     for file in LAYERS.values():
         module = importlib.import_module(f"gemmgen.verify.{file}")
         yield cast(Callable[[Subject], Outcome], module.check)(subject)
+
+
+def needed_by(schedule: Schedule) -> tuple[str, ...]:
+    """Layers that this schedule asks for: C3, where it has ``require`` lines for a compiler."""
+    return ("C3",) if gates_of(schedule) else ()
 
 
 def exit_code(outcomes: tuple[Outcome, ...], required: tuple[str, ...] = ()) -> int:

@@ -11,7 +11,7 @@ from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.loop import LoopCode, measured
 from gemmgen.analyze.report import report
 from gemmgen.errors import CannotCheck
-from gemmgen.gpu import nvrtc, sass
+from gemmgen.gpu import compiler, sass
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.source import Source
 
@@ -50,7 +50,7 @@ def missing() -> str:
         sass.tool()
     except CannotCheck as why:
         return str(why)
-    return str(nvrtc.available() or "")
+    return str(compiler.available() or "")
 
 
 def test_multiply_adds_are_told_from_the_rest_and_marks_counted() -> None:

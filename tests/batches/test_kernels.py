@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gemmgen.errors import CallError
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen.schedule.builder import Schedule
@@ -73,7 +73,7 @@ def test_the_ir_prints_and_parses_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", ("batched", "attention_scores", "four in every order"))
 def test_compiles_without_a_warning(name: str) -> None:
-    missing = nvrtc.available()
+    missing = compiler.available()
     if missing is not None:
         pytest.skip(missing)
     proved(compiled.check(Subject(emitted(name))))
@@ -81,10 +81,10 @@ def test_compiles_without_a_warning(name: str) -> None:
 
 def test_the_compiler_still_knows_that_inputs_do_not_change() -> None:
     """A moved pointer is restricted as before, so its loads go through the read-only path."""
-    missing = nvrtc.available()
+    missing = compiler.available()
     if missing is not None:
         pytest.skip(missing)
-    ptx = nvrtc.compile_text(emitted("batched").text, "sm_80").ptx
+    ptx = compiler.compile_text(emitted("batched").text, "sm_80").ptx
     assert ptx.count("ld.global.nc.v4") >= 4
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, Step, compile_source
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.sim.run import CompiledKernel
@@ -78,7 +78,7 @@ def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_compiles_without_a_warning_and_without_spills(name: str) -> None:
     """For what they were tuned on; ``gemmgen verify`` asks for every architecture."""
-    missing = nvrtc.available()
+    missing = compiler.available()
     if missing is not None:
         pytest.skip(missing)
-    assert nvrtc.compile_text(emitted(name).text, "sm_90").spills == 0
+    assert compiler.compile_text(emitted(name).text, "sm_90").spills == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import pytest
+import compilers
 
 from .running import EXAMPLES, fresh, gemmgen
 
@@ -114,7 +114,7 @@ def test_shape_is_held_against_the_schedules_own_assumptions():
 
 
 def test_ptx_and_cubin_are_compiled_for_the_target(tmp_path: Path):
-    pytest.importorskip("cuda.bindings.nvrtc")
+    compilers.needed()
     ptx = gemmgen("emit", EXAMPLES / "naive.sched", "--format", "ptx", "--arch", "sm_90").stdout
     assert ".target sm_90" in ptx and ptx.endswith("\n")
     cubin = tmp_path / "k.cubin"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen.schedule.fmt import fmt_source
@@ -51,14 +51,14 @@ def test_the_golden_is_what_is_emitted_and_right(
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_compiles_without_a_warning(name: str) -> None:
     """For the oldest architecture that can run it, and for a new one."""
-    missing = nvrtc.available()
+    missing = compiler.available()
     if missing is not None:
         pytest.skip(missing)
     kernel = compile_source(source(name))
     known = compiled.architectures(kernel)
     assert ("sm_75" in known) == ("bf16" not in source(name).text)
     for arch in {known[0], "sm_90"}:
-        assert nvrtc.compile_text(kernel.text, arch).spills == 0
+        assert compiler.compile_text(kernel.text, arch).spills == 0
 
 
 @pytest.mark.parametrize(("schedule", "types"), SOME)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gemmgen.errors import CannotCheck
-from gemmgen.gpu import device, nvrtc, sass
+from gemmgen.gpu import compiler, device, sass
 from gemmgen.passes.async_copy import SINCE
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
@@ -22,8 +22,8 @@ CALLERS = Path(__file__).parent / "callers"
 NAMES = tuple(sorted(path.stem for path in GOLDEN.glob("*.cu")))
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
 
-needs_nvrtc = pytest.mark.skipif(
-    nvrtc.available() is not None, reason=nvrtc.available() or "NVRTC is here"
+needs_compiler = pytest.mark.skipif(
+    compiler.available() is not None, reason=compiler.available() or "a compiler is here"
 )
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 
@@ -37,13 +37,13 @@ def is_for(name: str, arch: str) -> bool:
     return "cp.async" not in text(name) or int(arch.removeprefix("sm_")) >= SINCE
 
 
-@needs_nvrtc
+@needs_compiler
 @pytest.mark.parametrize(
     ("name", "arch"),
     [(name, arch) for name in NAMES for arch in ARCHITECTURES if is_for(name, arch)],
 )
 def test_nvrtc_compiles_it_without_a_warning(name: str, arch: str) -> None:
-    compiled = nvrtc.compile_text(text(name), arch)
+    compiled = compiler.compile_text(text(name), arch)
     # A few registers may spill where two blocks share a multiprocessor.  An array of sums or
     # fragments that is indexed at run time would take hundreds of bytes of slow memory.
     assert compiled.spills <= 64 and compiled.stack <= 64
@@ -89,7 +89,7 @@ def _find_tool() -> str | None:
         sass.tool()
     except CannotCheck as missing:
         return str(missing)
-    return nvrtc.available()
+    return compiler.available()
 
 
 WITHOUT_TOOL = _find_tool()
@@ -98,7 +98,7 @@ needs_sass = pytest.mark.skipif(WITHOUT_TOOL is not None, reason=WITHOUT_TOOL or
 
 @functools.cache
 def code(name: str, arch: str) -> sass.Code:
-    return sass.disassemble(nvrtc.compile_text(text(name), arch).cubin)
+    return sass.disassemble(compiler.compile_text(text(name), arch).cubin)
 
 
 @needs_sass
@@ -136,7 +136,7 @@ def test_asynchronous_copies_pass_through_no_register(arch: str) -> None:
     assert sass.overlap(loop) >= 0.7
     lines = (GOLDEN.parents[1] / "examples" / "async_copy.sched").read_text("utf-8").splitlines()
     without = "\n".join(line for line in lines if not line.startswith("async_copy"))
-    plain = nvrtc.compile_text(compile_source(Source(without)).text, arch).cubin
+    plain = compiler.compile_text(compile_source(Source(without)).text, arch).cubin
     loop = sass.main_loop(sass.disassemble(plain))
     assert loop is not None
     assert sass.count(loop, "LDGSTS") == 0 and sass.count(loop, "LDG") and sass.count(loop, "STS")
@@ -151,7 +151,7 @@ def test_narrow_asynchronous_copies_are_of_their_width(width: int) -> None:
         "async_copy A B via=cp_async\n"
     )
     emitted = compile_source(Source(schedule))
-    instructions = sass.disassemble(nvrtc.compile_text(emitted.text, "sm_80").cubin)
+    instructions = sass.disassemble(compiler.compile_text(emitted.text, "sm_80").cubin)
     copies = [i for i in instructions if i.is_a("LDGSTS")]
     assert copies and all(("64" in i.opcode.split(".")) == (width == 2) for i in copies)
     assert not any("128" in i.opcode for i in copies)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gemmgen.cli import main
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.store import Stored
@@ -39,7 +39,7 @@ def candidate(folder: Path, number: int, change: tuple[str, str] = ("", "")) -> 
     assert (text != emitted.text) == bool(change[0])
     arch = f"sm_{''.join(map(str, _capability()))}"
     files = Stored(folder / f"{number}.cubin", folder / f"{number}.cu")
-    files.cubin.write_bytes(nvrtc.compile_text(text, arch, strict=False).cubin)
+    files.cubin.write_bytes(compiler.compile_text(text, arch, strict=False).cubin)
     files.source.write_text(text)
     return Candidate(number, emitted.interface, emitted.target, files)
 

@@ -1,12 +1,14 @@
 import re
+import shutil
 
+import compilers
 import pytest
 from gpu import kernels
 
 from gemmgen.emit.intrinsics import INTRINSICS
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 
-pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
+pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
 
 ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"]
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
@@ -22,7 +24,7 @@ def called(function: str) -> str:
 def test_a_good_kernel_compiles_without_a_word_or_a_spill(name: str, arch: str) -> None:
     text = kernels.text(name)
     used = [function for function in INTRINSICS if called(function) in text]
-    compiled = nvrtc.compile_text("\n\n".join((*used, text)), arch)
+    compiled = compiler.compile_text("\n\n".join((*used, text)), arch)
     assert compiled.cubin.startswith(b"\x7fELF")
     assert f".target {arch}" in compiled.ptx
     assert compiled.warnings == ""
@@ -31,42 +33,42 @@ def test_a_good_kernel_compiles_without_a_word_or_a_spill(name: str, arch: str) 
 
 
 def test_shared_memory_is_read_from_the_report() -> None:
-    assert nvrtc.compile_text(kernels.text("tiled"), "sm_80").shared == 2 * 32 * 32 * 4
+    assert compiler.compile_text(kernels.text("tiled"), "sm_80").shared == 2 * 32 * 32 * 4
 
 
 def test_spills_are_counted_in_bytes() -> None:
-    compiled = nvrtc.compile_text(CROWDED, "sm_90", strict=False)
+    compiled = compiler.compile_text(CROWDED, "sm_90", strict=False)
     assert compiled.spills > 0
     assert "ptxas" in compiled.log
 
 
 def test_a_warning_is_an_error() -> None:
     text = kernels.text("naive").replace("float acc = 0.0f;", "float acc = 0.0f; int idle;")
-    with pytest.raises(nvrtc.CompileError, match="idle") as caught:
-        nvrtc.compile_text(text, "sm_80")
+    with pytest.raises(compiler.CompileError, match="idle") as caught:
+        compiler.compile_text(text, "sm_80")
     assert "ptxas" not in caught.value.log
-    assert nvrtc.compile_text(text, "sm_80", strict=False).warnings
+    assert compiler.compile_text(text, "sm_80", strict=False).warnings
 
 
 def test_a_refused_text_gives_the_compilers_words() -> None:
-    with pytest.raises(nvrtc.CompileError, match='expected a ";"') as caught:
-        nvrtc.compile_text(kernels.text("naive").replace("0.0f;", "0.0f", 1), "sm_80")
+    with pytest.raises(compiler.CompileError, match='expected a ";"') as caught:
+        compiler.compile_text(kernels.text("naive").replace("0.0f;", "0.0f", 1), "sm_80")
     assert caught.value.exit_code == 1
 
 
 def test_an_unknown_architecture_is_refused() -> None:
-    with pytest.raises(nvrtc.CompileError, match="gpu-architecture"):
-        nvrtc.compile_text(kernels.text("naive"), "sm_7")
+    with pytest.raises(compiler.CompileError, match="gpu-architecture"):
+        compiler.compile_text(kernels.text("naive"), "sm_7")
 
 
 def test_bytes_and_report_are_the_same_in_another_folder_and_a_second_time(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = kernels.text("naive")
-    first = nvrtc.compile_text(text, "sm_80")
+    first = compiler.compile_text(text, "sm_80")
     monkeypatch.chdir(str(tmp_path))
-    nvrtc._compile.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    second = nvrtc.compile_text(text, "sm_80")
+    compiler._compile.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    second = compiler.compile_text(text, "sm_80")
     assert (first.cubin, first.ptx, first.registers) == (
         second.cubin,
         second.ptx,
@@ -74,19 +76,51 @@ def test_bytes_and_report_are_the_same_in_another_folder_and_a_second_time(
     )
 
 
-def test_a_missing_package_is_one_sentence_with_the_command(
+def test_a_missing_compiler_is_one_sentence_with_the_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def gone(name: str) -> object:
-        raise ImportError(name)
+    with compilers.none_at_all(monkeypatch):
+        why = compiler.available()
+    assert why is not None and compiler.INSTALL in why and "\n" not in why
 
-    monkeypatch.setattr(nvrtc.importlib, "import_module", gone)
-    nvrtc._nvrtc.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    try:
-        why = nvrtc.available()
-    finally:
-        nvrtc._nvrtc.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    assert why is not None and nvrtc.INSTALL in why and "\n" not in why
+
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not here")
+
+
+@needs_nvcc
+def test_nvcc_compiles_where_nvrtc_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = kernels.text("naive")
+    with compilers.only(monkeypatch, compilers.hide_nvrtc):
+        found = compiler.compile_text(text, "sm_90")
+        assert compiler.identity().startswith(found.compiler)
+    assert re.fullmatch(r"nvcc \d+\.\d+\.\d+", found.compiler)
+    assert found.cubin.startswith(b"\x7fELF") and ".target sm_90" in found.ptx
+    assert found.registers > 8 and (found.spills, found.shared, found.warnings) == (0, 0, "")
+
+
+@needs_nvcc
+def test_nvcc_refuses_and_warns_as_nvrtc_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    naive = kernels.text("naive")
+    idle = naive.replace("float acc", "int idle; float acc", 1)
+    with compilers.only(monkeypatch, compilers.hide_nvrtc):
+        with pytest.raises(compiler.CompileError, match='expected a ";"'):
+            compiler.compile_text(naive.replace("0.0f;", "0.0f", 1), "sm_80")
+        with pytest.raises(compiler.CompileError, match="idle"):
+            compiler.compile_text(idle, "sm_80")
+
+
+@needs_nvcc
+@pytest.mark.proof
+def test_nvcc_gives_the_same_bytes_twice_and_the_path_of_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = kernels.text("naive")
+    with compilers.only(monkeypatch, compilers.hide_nvrtc):
+        found = compiler.compiler()
+        first = found.compile(text, "", "sm_80", compiler.OPTIONS)
+        again = found.compile(text, "", "sm_80", compiler.OPTIONS)
+        lines = found.compile(text, "/some/where.cu", "sm_80", compiler.OPTIONS)
+    assert first.cubin == again.cubin and b"where.cu" in lines.cubin
 
 
 CROWDED = """

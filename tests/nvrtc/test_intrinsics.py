@@ -9,17 +9,17 @@ import pytest
 from gemmgen import examples
 from gemmgen.emit.intrinsics import shuffle_text
 from gemmgen.errors import CannotCheck
-from gemmgen.gpu import nvrtc, sass
+from gemmgen.gpu import compiler, sass
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.read import read_source
 
-pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
+pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
 
 
 def ptx(text: str, body: str, arch: str) -> str:
     """The PTX of a kernel over ``x`` with this body."""
     kernel = f'extern "C" __global__ void probe(float *x, double *y, int at)\n{{\n{body}\n}}\n'
-    compiled = nvrtc.compile_text(f"{text}\n\n{kernel}", arch)
+    compiled = compiler.compile_text(f"{text}\n\n{kernel}", arch)
     assert compiled.spills == 0
     return compiled.ptx
 
@@ -43,7 +43,7 @@ def test_tensor_cores_get_what_their_schedule_promises(arch: str) -> None:
     except CannotCheck as missing:
         pytest.skip(str(missing))
     emitted = compile_source(read_source(str(examples.path_of("tensor_core"))))
-    compiled = nvrtc.compile_text(emitted.text, arch)
+    compiled = compiler.compile_text(emitted.text, arch)
     assert compiled.spills == 0
     loop = sass.main_loop(sass.disassemble(compiled.cubin))
     assert loop is not None

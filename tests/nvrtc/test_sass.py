@@ -2,7 +2,7 @@ import pytest
 from gpu import kernels
 
 from gemmgen.errors import CannotCheck
-from gemmgen.gpu import nvrtc, sass
+from gemmgen.gpu import compiler, sass
 
 LISTING = """
 .text.gemm:
@@ -25,7 +25,7 @@ def tool_is_missing() -> str:
         sass.tool()
     except CannotCheck as why:
         return str(why)
-    return "" if nvrtc.available() is None else str(nvrtc.available())
+    return "" if compiler.available() is None else str(compiler.available())
 
 
 needs_tool = pytest.mark.skipif(bool(tool_is_missing()), reason=tool_is_missing())
@@ -73,7 +73,7 @@ def test_a_copy_before_the_arithmetic_overlaps_nothing() -> None:
 @needs_tool
 def test_double_buffering_puts_arithmetic_between_loads_and_stores() -> None:
     def share(name: str) -> float:
-        cubin = nvrtc.compile_text(kernels.text(name), "sm_90").cubin
+        cubin = compiler.compile_text(kernels.text(name), "sm_90").cubin
         body = sass.main_loop(sass.disassemble(cubin))
         assert body is not None
         return sass.overlap(body)
@@ -85,7 +85,9 @@ def test_double_buffering_puts_arithmetic_between_loads_and_stores() -> None:
 
 @needs_tool
 def test_wide_accesses_show() -> None:
-    code = sass.disassemble(nvrtc.compile_text(kernels.text("vectorized"), "sm_90").cubin, "gemm")
+    code = sass.disassemble(
+        compiler.compile_text(kernels.text("vectorized"), "sm_90").cubin, "gemm"
+    )
     assert sass.count(code, "LDS.128") > 0
     assert sass.count(code, "LDG.E.128", "LDG.E.128.CONSTANT") > 0
 

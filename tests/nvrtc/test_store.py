@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from gpu import kernels
 
-from gemmgen.gpu import nvrtc, store
+from gemmgen.gpu import compiler, store
 
-pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
+pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def test_the_source_lies_beside_the_cubin(cache: Path) -> None:
 
 def test_a_second_call_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     first = store.stored(kernels.text("naive"), "sm_80")
-    monkeypatch.setattr(store.nvrtc, "compile_text", None)
+    monkeypatch.setattr(store.compiler, "compile_text", None)
     assert store.stored(kernels.text("naive"), "sm_80") == first
 
 

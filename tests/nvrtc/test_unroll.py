@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.gpu import nvrtc, sass
+from gemmgen.gpu import compiler, sass
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
 
@@ -23,7 +23,7 @@ async_copy      A B via=cp_async
 
 
 def main_loop(text: str) -> sass.Code:
-    cubin = nvrtc.compile_text(compile_source(Source(text)).text, "sm_90").cubin
+    cubin = compiler.compile_text(compile_source(Source(text)).text, "sm_90").cubin
     body = sass.main_loop(sass.disassemble(cubin))
     assert body is not None
     return body

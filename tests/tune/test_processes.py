@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gemmgen.errors import CannotCheck
-from gemmgen.gpu import nvrtc
+from gemmgen.gpu import compiler
 from gemmgen.tune.build import NvrtcBuilder, code_of
 from gemmgen.tune.lab import Candidate
 from gemmgen.tune.legal import census
@@ -58,7 +58,7 @@ def test_processes_count_the_same_points() -> None:
         assert census(space, [fakes.SHAPE], workers.pool) == known
 
 
-@pytest.mark.skipif(nvrtc.available() is not None, reason="compiles with NVRTC")
+@pytest.mark.skipif(compiler.available() is not None, reason="compiles")
 def test_points_are_compiled_to_files(tmp_path: Path) -> None:
     _, known = fakes.points()
     points = known.legal[:3]

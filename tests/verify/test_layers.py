@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import compilers
 import pytest
 
 from gemmgen.errors import UsageError
@@ -107,7 +108,7 @@ def test_text_that_gives_other_bytes_is_told_by_line():
 
 
 def test_require_registers_is_checked_after_compiling():
-    pytest.importorskip("cuda.bindings.nvrtc")
+    compilers.needed()
     outcome = compiled.check(subject(NAIVE + "require registers <= 8\n"))
     assert outcome.status == "failed"
     assert "require registers <= 8 does not hold: registers = " in outcome.detail

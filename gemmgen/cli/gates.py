@@ -1,0 +1,22 @@
+"""``require registers`` and ``require spills`` for commands that need no compiler otherwise."""
+
+from __future__ import annotations
+
+from gemmgen.errors import CannotCheck
+from gemmgen.pipeline import Emitted
+
+
+def unchecked(emitted: Emitted) -> str:
+    """Why the schedule's gates were not evaluated; empty where they were, or where it has none.
+
+    Raises ``ScheduleError`` for gates that do not hold.
+    """
+    if not emitted.schedule.requires:
+        return ""
+    from gemmgen.verify.gates import check_gates, gates_of, spelled
+
+    try:
+        check_gates(emitted)
+    except CannotCheck as missing:
+        return f"{spelled(gates_of(emitted.schedule))}: not evaluated: {missing}"
+    return ""

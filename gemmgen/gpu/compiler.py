@@ -1,0 +1,169 @@
+"""CUDA C text -> cubin and PTX, with no GPU and no driver.
+
+NVRTC is used where a Python package brings it; else ``nvcc``, of the CUDA toolkit.  ptxas reports
+registers, spills and shared memory in the log of either.  The two may differ in registers and
+spills even at one version, so ``Compiled.compiler`` says which one it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from gemmgen.errors import CannotCheck, GemmgenError
+
+INSTALL = "pip install 'gemmgen[nvrtc]', or put nvcc of the CUDA toolkit on PATH"
+OPTIONS = ("--std=c++17", "--ptxas-options=-v")
+"""Options that both compilers take; part of the key of each stored cubin."""
+
+
+class CompileError(GemmgenError):
+    """A compiler refused a text, or warned about it; ``log`` is its output."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, log: str):
+        super().__init__(f"{message}\n{log.strip()}")
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled text and what ptxas reports of it.
+
+    ``registers`` are per thread; ``spill_stores`` and ``spill_loads`` are the bytes that ``ptxas
+    -v`` reports; ``shared`` (static) and ``stack`` are bytes.  Of several kernels in one text each
+    figure is the greatest.  ``warnings`` is the log without ptxas's report: empty for a text as it
+    should be.  ``compiler`` is a name with a version: ``NVRTC 13.0``, ``nvcc 13.0.88``.
+    """
+
+    arch: str
+    cubin: bytes
+    ptx: str
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+    stack: int
+    log: str
+    warnings: str
+    compiler: str
+
+    @property
+    def spills(self) -> int:
+        """Bytes of spill stores and of spill loads, added."""
+        return self.spill_stores + self.spill_loads
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a compiler gave: ``log`` includes ptxas's report."""
+
+    cubin: bytes
+    ptx: str
+    log: str
+
+
+class Compiler(Protocol):
+    """NVRTC by one of its bindings, or nvcc."""
+
+    @property
+    def name(self) -> str:
+        """``NVRTC 13.0``."""
+        ...
+
+    def compile(self, text: str, path: str, arch: str, options: tuple[str, ...]) -> Output:
+        """``path``: the file of line information, or empty for none.  Raises ``CompileError``."""
+        ...
+
+
+def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -> Compiled:
+    """``text`` compiled for ``arch`` (``sm_90``, ``sm_90a``); cached within the process.
+
+    ``path`` is the file that holds the text: with it the cubin carries line information for
+    profilers.  Without it the bytes depend on the compiler alone.  Raises ``CompileError`` for a
+    text that the compiler refuses (``strict``: or warns about), ``CannotCheck`` without a compiler.
+    """
+    compiled = _compile(text, arch, path, compiler())
+    if strict and not compiled.registers:
+        why = "gave no report of registers and spills, so they can't be checked"
+        raise CannotCheck(f"{compiled.compiler} {why}")
+    if strict and compiled.warnings:
+        message = f"{compiled.compiler} warns about the kernel's text for {arch}:"
+        raise CompileError(message, compiled.warnings)
+    return compiled
+
+
+def identity() -> str:
+    """The compiler with its version and options: what a cubin depends on beside text and target."""
+    return f"{compiler().name} {' '.join(OPTIONS)}"
+
+
+def available() -> str | None:
+    """None where a text can be compiled; else one sentence that says why not."""
+    try:
+        compiler()
+    except CannotCheck as missing:
+        return str(missing)
+    return None
+
+
+@cache
+def compiler() -> Compiler:
+    """NVRTC where it is installed, else nvcc; ``CannotCheck`` where neither is here."""
+    from gemmgen.gpu import nvcc, nvrtc
+
+    for make in (nvrtc.CudaBindings, nvrtc.CupyBackend, nvcc.Nvcc):
+        found = _try(make)
+        if found is not None:
+            return found
+    raise CannotCheck(f"neither NVRTC nor nvcc is here, so nothing can be compiled: {INSTALL}")
+
+
+def _try(make: Callable[[], Compiler]) -> Compiler | None:
+    try:
+        found = make()
+        return found if found.name else None
+    except (ImportError, RuntimeError, OSError, AttributeError):
+        return None
+
+
+@cache
+def _compile(text: str, arch: str, path: str, by: Compiler) -> Compiled:
+    output = by.compile(text, path, arch, OPTIONS)
+    stores, loads = _greatest_spills(output.log)
+    return Compiled(
+        arch=arch,
+        cubin=output.cubin,
+        ptx=output.ptx,
+        registers=_greatest(output.log, r"Used (\d+) registers"),
+        spill_stores=stores,
+        spill_loads=loads,
+        shared=_greatest(output.log, r"(\d+) bytes smem"),
+        stack=_greatest(output.log, r"(\d+) bytes stack frame"),
+        log=output.log,
+        warnings=_warnings(output.log),
+        compiler=by.name,
+    )
+
+
+def _greatest(log: str, pattern: str) -> int:
+    return max((int(match[1]) for match in re.finditer(pattern, log)), default=0)
+
+
+def _greatest_spills(log: str) -> tuple[int, int]:
+    """Of the kernel that spills most: bytes of stores, and of loads."""
+    matches = re.finditer(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    return max(((int(m[1]), int(m[2])) for m in matches), key=sum, default=(0, 0))
+
+
+_REPORT = re.compile(r"ptxas (info\s*:|\s+\.)|\s+\d+ bytes stack frame, ")
+"""Lines of ptxas's report and its continuations: NVRTC begins them ``ptxas         .``, nvcc
+indents them."""
+
+
+def _warnings(log: str) -> str:
+    return "\n".join(line for line in log.splitlines() if not _REPORT.match(line)).strip()

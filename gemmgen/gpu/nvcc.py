@@ -1,0 +1,68 @@
+"""nvcc of the CUDA toolkit: the compiler for machines that have no NVRTC package."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu.compiler import CompileError, Output
+
+_SECONDS = 600
+_NAME = "gemm"
+
+
+class Nvcc:
+    """The ``nvcc`` of PATH, CUDA_HOME or CUDA_PATH; ``OSError`` where there is none.
+
+    It compiles the whole text, the launcher included, and needs a host compiler for that.
+    """
+
+    def __init__(self) -> None:
+        self._command = _find()
+        told = _run((self._command, "--version"), None).stdout
+        release = re.search(r"V(\d+\.\d+\.\d+)", told)
+        if release is None:
+            raise OSError(f"{self._command} does not say its version")
+        self.name = f"nvcc {release[1]}"
+
+    def compile(self, text: str, path: str, arch: str, options: tuple[str, ...]) -> Output:
+        if path:
+            text = f"#line 1 {json.dumps(path)}\n{text}"
+        with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
+            source = Path(folder, f"{_NAME}.cu")
+            source.write_text(text, encoding="utf-8")
+            # Relative names: the cubin holds the command line.
+            command = (self._command, "-cubin", "--keep", f"--gpu-architecture={arch}", *options)
+            command += ("-lineinfo",) if path else ()
+            done = _run((*command, "-o", f"{_NAME}.out", source.name), folder)
+            log = (done.stderr + done.stdout).strip()
+            if done.returncode != 0:
+                if "host compiler" in log:
+                    raise CannotCheck(f"nvcc compiles nothing here: {log.splitlines()[0]}")
+                raise CompileError(f"nvcc refuses {path or source.name} ({arch}):", log)
+            (ptx,) = Path(folder).glob("*.ptx")
+            return Output(Path(folder, f"{_NAME}.out").read_bytes(), ptx.read_text(), log)
+
+
+def _find() -> str:
+    folders = [os.environ.get("PATH", "")]
+    folders += [f"{os.environ[n]}/bin" for n in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(n)]
+    found = shutil.which("nvcc", path=os.pathsep.join(folders))
+    if found is None:
+        raise OSError("nvcc is not on PATH")
+    return found
+
+
+def _run(command: tuple[str, ...], folder: str | None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=folder, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotCheck(f"nvcc did not end within {_SECONDS} seconds") from None

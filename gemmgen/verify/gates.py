@@ -1,0 +1,52 @@
+"""``require registers`` and ``require spills``: the bounds that only a compiled kernel can be held
+against.  ``require shared`` and ``require threads`` are checked with the schedule."""
+
+from __future__ import annotations
+
+from gemmgen.errors import Mistake, ScheduleError
+from gemmgen.gpu.compiler import Compiled, compile_text
+from gemmgen.limits import meets
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.model import Require, Schedule
+
+QUANTITIES = ("registers", "spills")
+
+
+def gates_of(schedule: Schedule) -> tuple[Require, ...]:
+    """The ``require`` lines that need a compiler."""
+    return tuple(r for r in schedule.requires if r.quantity in QUANTITIES)
+
+
+def spelled(gates: tuple[Require, ...]) -> str:
+    """``require registers <= 128, require spills == 0``."""
+    return ", ".join(f"require {r.quantity} {r.op} {r.limit}" for r in gates)
+
+
+def check_gates(emitted: Emitted) -> None:
+    """Compiles for the schedule's target where it has gates.  Raises ``ScheduleError`` for those
+    that do not hold, ``CannotCheck`` where there is no compiler."""
+    if gates_of(emitted.schedule):
+        broken = mistakes(emitted, compile_text(emitted.text, emitted.target))
+        if broken:
+            raise ScheduleError(emitted.schedule.source, broken)
+
+
+def mistakes(emitted: Emitted, compiled: Compiled) -> tuple[Mistake, ...]:
+    """The gates that the kernel, ``compiled`` for its target, does not meet."""
+    values = {"registers": compiled.registers, "spills": compiled.spills}
+    return tuple(
+        Mistake(
+            f"{spelled((gate,))} does not hold: {gate.quantity} = {values[gate.quantity]} "
+            f"on {emitted.target}",
+            gate.span,
+            "a smaller register_block or tile, or change the requirement",
+            (f"compiled by {compiled.compiler}; spills are {spills_of(compiled)}",),
+        )
+        for gate in gates_of(emitted.schedule)
+        if not meets(gate, values[gate.quantity])
+    )
+
+
+def spills_of(compiled: Compiled) -> str:
+    """``28 bytes of stores + 28 bytes of loads``."""
+    return f"{compiled.spill_stores} bytes of stores + {compiled.spill_loads} bytes of loads"

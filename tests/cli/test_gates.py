@@ -1,0 +1,69 @@
+"""``require registers`` and ``require spills``: never passed by a machine that did not compile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import compilers
+import pytest
+
+from gemmgen.verify import cpu, gpu, meaning
+from gemmgen.verify.outcome import passed, skipped
+
+from .running import gemmgen
+
+NAIVE = "target sm_90a\nrequire registers <= {}\n"
+GATE = "require registers <= 200"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked here is C3."""
+    for module, layer in ((meaning, "C1"), (cpu, "C2")):
+        monkeypatch.setattr(module, "check", lambda _, layer=layer: passed(layer, "held"))
+    monkeypatch.setattr(gpu, "check", lambda _: skipped("G2", "no GPU"))
+
+
+@pytest.mark.parametrize("command", ["verify", "check", "emit"])
+def test_without_a_compiler_a_gate_is_not_passed(command: str, monkeypatch: pytest.MonkeyPatch):
+    with compilers.none_at_all(monkeypatch):
+        result = gemmgen(command, "-", input=NAIVE.format(200))
+        plain = gemmgen(command, "-", input="kernel naive\n")
+    assert (result.exit_code, plain.exit_code) == (3, 0)
+    told = result.stdout if command == "verify" else result.stderr
+    assert GATE in told and "not evaluated" in told and "nvcc" in told
+    assert "not evaluated" not in plain.output
+
+
+def test_the_kernel_is_written_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    with compilers.none_at_all(monkeypatch):
+        assert gemmgen("emit", "-", "-o", tmp_path / "k.cu", input=NAIVE.format(200)).exit_code == 3
+    assert "__global__" in (tmp_path / "k.cu").read_text()
+
+
+@pytest.mark.parametrize(("command", "code"), [("verify", 1), ("check", 2), ("emit", 2)])
+def test_with_a_compiler_it_is_evaluated(command: str, code: int, tmp_path: Path):
+    compilers.needed()
+    assert gemmgen(command, "-", input=NAIVE.format(200)).exit_code == 0
+    more = ("-o", tmp_path / "k.cu") if command == "emit" else ()
+    result = gemmgen(command, "-", *more, input=NAIVE.format(10))
+    assert result.exit_code == code
+    assert "require registers <= 10 does not hold: registers = " in result.output
+    assert not (tmp_path / "k.cu").exists()
+
+
+def test_a_broken_gate_is_shown_where_it_is_written():
+    compilers.needed()
+    told = gemmgen("check", "-", input=NAIVE.format(10)).stderr
+    assert told.startswith("<stdin>:2:") and "^" in told and "compiled by " in told
+
+
+def test_a_mistake_counts_more_than_what_was_not_evaluated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    files = [tmp_path / "gate.sched", tmp_path / "wrong.sched"]
+    files[0].write_text(NAIVE.format(200))
+    files[1].write_text("tile m=\n")
+    with compilers.none_at_all(monkeypatch):
+        assert gemmgen("check", *files).exit_code == 2
+        assert gemmgen("check", *files[::-1]).exit_code == 2
