@@ -45,7 +45,7 @@ class OnFakes:
         monkeypatch.setattr(remote, "require_gpu", lambda: None)
         monkeypatch.setattr(remote, "RemoteLab", lambda make: self.lab)
         builder = fakes.FakeBuilder(clock)
-        monkeypatch.setattr(build, "NvrtcBuilder", lambda *_: builder)
+        monkeypatch.setattr(build, "CompilingBuilder", lambda *_: builder)
 
 
 @pytest.mark.skipif(device.missing() is None, reason="a GPU is here")

@@ -11,7 +11,7 @@ import pytest
 
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu import compiler
-from gemmgen.tune.build import NvrtcBuilder, code_of
+from gemmgen.tune.build import CompilingBuilder, code_of
 from gemmgen.tune.lab import Candidate
 from gemmgen.tune.legal import census
 from gemmgen.tune.remote import RemoteLab
@@ -63,7 +63,7 @@ def test_points_are_compiled_to_files(tmp_path: Path) -> None:
     _, known = fakes.points()
     points = known.legal[:3]
     with Workers(2) as workers:
-        found = NvrtcBuilder(workers, "sm_90", tmp_path).submit(points)()
+        found = CompilingBuilder(workers, "sm_90", tmp_path).submit(points)()
     assert [one.number for one in found] == [point.number for point in points]
     for one in found:
         assert one.files is not None and one.files.cubin.read_bytes()[:4] == b"\x7fELF"
