@@ -1,121 +1,121 @@
-"""Which family, and how many blocks for a tile: what the model expects to end first."""
+"""Which form, and how many blocks for a tile: what the model expects to end first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
 
-from gemmgen.analyze.gpus import Gpu
 from gemmgen.errors import ScheduleError, UsageError
-from gemmgen.ir.dtypes import DType
-from gemmgen.pipeline import compile_source
+from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.source import Source
-from gemmgen.suggest.families import Plan, Shape, families, usual
-from gemmgen.tune.facts import Facts, facts_of
-from gemmgen.tune.model import block_count, estimate, residents
+from gemmgen.suggest.cost import blocks_of, residents, seconds
+from gemmgen.suggest.forms import forms
+from gemmgen.suggest.plan import Form, Plan
+from gemmgen.suggest.request import Request
 
-PARTS = (2, 3, 4, 6, 8, 9, 12, 16, 25, 36, 49, 64, 100, 144, 196, 256)
-"""Parts of k that are tried; from 16 on they are added in groups of as many."""
-STEPS = 4
-"""Steps of k that a part has at the least: a shorter one is all beginning and end."""
-GAIN = 0.8
-"""Parts are taken where they take less than this share of the time without: they need memory."""
+PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+"""Parts of k that are tried."""
 GROUPED = 16
+"""From so many parts on they are added in groups."""
+STEPS = 2
+"""Steps of k that a part has at the least."""
+OVER = 2
+"""Blocks that parts may make, by the places for them."""
 RASTER = 2
 """Waves from which on the order of the blocks matters to the L2 cache."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A plan, and what the model knows of it."""
+    """A plan, and the seconds that it is expected to take."""
 
     plan: Plan
-    facts: Facts
     seconds: float
-
-    @property
-    def tiles(self) -> tuple[int, int]:
-        return self.facts.tile[0], self.facts.tile[1]
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """``chosen`` of ``options``, which has the best of each family, all of them whole in k."""
+    """``chosen`` of ``options``, which has the best of each form with k whole."""
 
-    shape: Shape
-    gpu: Gpu
+    request: Request
     chosen: Option
     options: tuple[Option, ...]
+    emitted: Emitted
 
     @property
     def places(self) -> int:
         """Blocks that the GPU holds at once."""
-        return self.gpu.sms * max(1, residents(self.chosen.facts, self.gpu))
+        return self.request.gpu.sms * residents(self.chosen.plan)
 
     @property
     def blocks(self) -> int:
-        return block_count(self.chosen.facts, self.shape)
+        return blocks_of(self.chosen.plan)
 
     @cached_property
-    def usual(self) -> Option | None:
-        """What the strategy by size alone would take, where that is another tile."""
-        size = usual(self.shape)
-        found = [o for o in self.options if o.plan.family.size == size]
-        if not found or self.chosen.plan.family.size == size:
-            return None
-        return min(found, key=lambda option: option.seconds)
+    def text(self) -> str:
+        """The schedule in its canonical form; above it a comment for each decision."""
+        from gemmgen.suggest.reasons import schedule_text
+
+        return schedule_text(self)
 
 
-def suggest(shape: Shape, dtype: DType, gpu: Gpu) -> Suggestion:
+def suggest(request: Request) -> Suggestion:
     """The schedule that the model likes best; raises ``UsageError`` where there is none."""
-    if min(shape) < 1:
-        raise UsageError("a shape to suggest a schedule for has extents of at least 1")
-    whole = tuple(_whole(shape, dtype, gpu))
-    split = (option for one in whole for option in _split(one, shape, gpu))
-    best = min(whole, key=_seconds)
-    parted = min(split, key=_seconds, default=best)
-    chosen = parted if parted.seconds < GAIN * best.seconds else best
-    if block_count(chosen.facts, shape) > RASTER * gpu.sms * residents(chosen.facts, gpu):
-        chosen = replace(chosen, plan=replace(chosen.plan, raster=True))
-    return Suggestion(shape, gpu, chosen, whole)
-
-
-def _seconds(option: Option) -> float:
-    return option.seconds
-
-
-def _whole(shape: Shape, dtype: DType, gpu: Gpu) -> Iterator[Option]:
-    """Each family that the GPU takes."""
-    arch = int(gpu.arch.removeprefix("sm_").rstrip("a"))
+    found = sorted(options(request), key=lambda option: option.seconds)
     refusal: ScheduleError | None = None
-    found = 0
-    for family in families(dtype, arch):
-        plan = Plan.of(family, shape, dtype, arch)
+    for option in found:
         try:
-            emitted = compile_source(Source(plan.text))
+            emitted = compile_source(Source(option.plan.text))
         except ScheduleError as error:
-            refusal = error
+            refusal = refusal or error
             continue
-        facts = facts_of(emitted.program, emitted.interface)
-        if residents(facts, gpu):
-            found += 1
-            yield Option(plan, facts, estimate(facts, shape, gpu))
-    if not found:
-        assert refusal is not None
-        raise UsageError(f"there is no schedule for {dtype} on {gpu.name}: {refusal.message}")
+        whole = tuple(o for o in found if o.plan.parts == 1)
+        return Suggestion(request, option, whole, emitted)
+    why = refusal.message if refusal else "no form fits on a multiprocessor"
+    types = ", ".join(dict.fromkeys(request.dtype(role) for role in "abc"))
+    raise UsageError(f"there is no schedule for {types} on {request.gpu.name}: {why}")
 
 
-def _split(option: Option, shape: Shape, gpu: Gpu) -> Iterator[Option]:
-    """The same in parts of k, as long as all blocks fit on the GPU at once."""
-    places = gpu.sms * residents(option.facts, gpu)
-    steps = ceil(shape[2] / option.facts.tile[2])
+def options(request: Request) -> Iterator[Option]:
+    """Each plan that fits, with its estimate."""
+    for form in forms(request):
+        plain = Plan(form, request)
+        plans = [plain]
+        if any(plain.turned(role) and request.width(role) > 1 for role in plain.staged):
+            plans.append(replace(plain, through=True))
+        for plan in plans:
+            for split in _split(plan):
+                estimate = seconds(split)
+                if estimate < inf:
+                    yield Option(_rastered(split), estimate)
+
+
+def _split(plan: Plan) -> Iterator[Plan]:
+    """A plan with k whole and in parts."""
+    yield plan
+    if plan.form.kind in ("lanes", "direct"):
+        return
+    held = residents(plan)
+    steps = ceil(plan.request.shape[2] / plan.form.tile[2])
     for parts in PARTS:
-        facts = replace(option.facts, parts=parts)
-        if parts * STEPS > steps or block_count(facts, shape) > places:
+        split = replace(plan, parts=parts, groups=groups_of(parts))
+        if parts * STEPS > steps or blocks_of(split) > OVER * plan.request.gpu.sms * held:
             return
-        groups = int(parts**0.5) if parts >= GROUPED else 1
-        facts = replace(facts, groups=groups)
-        plan = replace(option.plan, parts=parts, groups=groups)
-        yield Option(plan, facts, estimate(facts, shape, gpu))
+        yield split
+
+
+def groups_of(parts: int) -> int:
+    """Groups that parts are added in: about the square root, where parts are many."""
+    if parts < GROUPED:
+        return 1
+    return max(d for d in range(1, int(parts**0.5) + 1) if parts % d == 0)
+
+
+def _rastered(plan: Plan) -> Plan:
+    many = blocks_of(plan) > RASTER * plan.request.gpu.sms * residents(plan)
+    return replace(plan, raster=8) if many and plan.form.kind in ("block", "tensor") else plan
+
+
+__all__ = ["Form", "Option", "Suggestion", "groups_of", "options", "suggest"]

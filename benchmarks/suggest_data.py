@@ -1,0 +1,340 @@
+"""Times what ``suggest`` could choose from, beside cuBLAS: the data that its model is fitted to.
+
+    python benchmarks/suggest_data.py --json FILE [--seed 1] [--count 100] [--seconds 200]
+
+Shapes are drawn log-uniformly, extents 1 to 10,000, each with one of the four storage orders, after
+a list of known ones.  Kernels are compiled in processes beside the timing.  Each candidate is
+launched from a CUDA graph, about 4 ms warm and 8 ms timed, twice; its result is compared with
+cuBLAS's.  A row has the shape, the storage order, and microseconds for each candidate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from gemmgen.errors import GemmgenError
+from gemmgen.pipeline import compile_source
+from gemmgen.schedule.roles import extents
+from gemmgen.schedule.text import format_schedule
+from gemmgen.source import Source
+from gemmgen.suggest.choose import Option, options
+from gemmgen.suggest.request import Request
+from gemmgen.tune.build import NvrtcBuilder
+from gemmgen.tune.legal import Legal
+from gemmgen.tune.workers import Workers
+
+LOW = (
+    *((4096, 1, 4096), (64, 4096, 4096), (128, 4096, 4096), (4096, 128, 4096), (1, 4096, 4096)),
+    *((768, 768, 768), (2048, 50257, 768), (333, 777, 1555), (256, 256, 16384)),
+)
+"""Shapes of which ``suggest`` once had too little."""
+GPT2 = ((1024, 2304, 768), (1024, 768, 768), (1024, 3072, 768), (1024, 768, 3072))
+NN, NT, TN, TT = ORDERS = (
+    "C[m, n] = A[m, k] * B[k, n]",
+    "C[m, n] = A[m, k] * B[n, k]",
+    "C[m, n] = A[k, m] * B[k, n]",
+    "C[m, n] = A[k, m] * B[n, k]",
+)
+BATCHES = (
+    ("C[b, m, n] = A[b, m, k] * B[b, n, k]", (512, 512, 64, 24)),
+    ("C[b, m, n] = A[b, m, k] * B[b, k, n]", (512, 64, 512, 24)),
+)
+Case = tuple[str, tuple[int, ...]]
+
+
+def known() -> list[Case]:
+    """Users' shapes."""
+    found: list[Case] = [(NN, shape) for shape in LOW]
+    found += [(NN, shape) for shape in GPT2]
+    found += [(NT, (1024, 50257, 768)), *BATCHES]
+    for size in (128, 256, 512, 1024, 2048):
+        found += [(order, (size, size, size)) for order in ORDERS]
+    return found
+
+
+def drawn(seed: int, count: int) -> list[Case]:
+    """Random shapes, each with one storage order."""
+    rng = random.Random(seed)
+
+    def extent() -> int:
+        return min(10_000, max(1, round(math.exp(rng.uniform(0.0, math.log(10_000))))))
+
+    return [(ORDERS[rng.randrange(4)], (extent(), extent(), extent())) for _ in range(count)]
+
+
+def candidates(request: Request, most: int, seed: int) -> list[Option]:
+    """The best by the model, no form more than twice, the best of each kind, a few others, and
+    twins that assume what divides the extents."""
+    rng = random.Random(seed)
+    ranked = sorted(options(request), key=lambda option: option.seconds)
+    least = ranked[0].seconds
+    chosen: list[Option] = []
+    forms: dict[Any, int] = {}
+
+    def take(option: Option) -> None:
+        key = (option.plan.form, option.plan.through)
+        if option not in chosen and forms.get(key, 0) < 2:
+            forms[key] = forms.get(key, 0) + 1
+            chosen.append(option)
+
+    for option in ranked:
+        if len(chosen) < most * 0.6:
+            take(option)
+    for kind in ("block", "rows", "columns", "lanes", "direct", "tensor"):
+        of_kind = [o for o in ranked if o.plan.form.kind == kind and o.seconds < 4 * least]
+        for option in of_kind[:2]:
+            take(option)
+    rest = [o for o in ranked if o.seconds < 2.2 * least and o not in chosen]
+    rng.shuffle(rest)
+    for option in rest:
+        if len(chosen) >= most:
+            break
+        take(option)
+    exact = [replace(o, plan=replace(o.plan, exact=True)) for o in chosen[:3]]
+    return chosen + [o for o in exact if "assume" in o.plan.text]
+
+
+@dataclass
+class Timer:
+    """Runs of one launch from graphs."""
+
+    cp: Any
+    stream: Any
+
+    def once(self, launch: Callable[[], None]) -> float:
+        """Milliseconds, roughly: the least of three."""
+        return min(self.elapsed(launch) for _ in range(3))
+
+    def elapsed(self, run: Callable[[], None]) -> float:
+        start, end = self.cp.cuda.Event(), self.cp.cuda.Event()
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        return self.cp.cuda.get_elapsed_time(start, end)
+
+    def graph(self, launch: Callable[[], None], launches: int) -> Callable[[], None]:
+        self.stream.begin_capture()
+        try:
+            for _ in range(launches):
+                launch()
+        finally:
+            found = self.stream.end_capture()
+        return lambda: found.launch(self.stream)
+
+    def prepared(self, launch: Callable[[], None]) -> tuple[Callable[[], None], int]:
+        """A graph of about 1 ms, and the launches in it."""
+        rough = self.once(launch)
+        launches = max(1, min(100, math.ceil(1.0 / max(rough, 2e-3))))
+        return self.graph(launch, launches), launches
+
+    def sample(self, run: Callable[[], None], launches: int, warm: float, timed: float) -> float:
+        """Microseconds of a launch."""
+        each = max(self.elapsed(run), 1e-3)
+        for _ in range(int(warm / each)):
+            run()
+        times = max(1, round(timed / each))
+
+        def several() -> None:
+            for _ in range(times):
+                run()
+
+        return self.elapsed(several) / times / launches * 1e3
+
+
+@cache
+def interface_of(text: str) -> Any:
+    return compile_source(Source(text)).interface
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", metavar="FILE", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--most", type=int, default=18, help="candidates of a shape")
+    parser.add_argument("--seconds", type=float, default=200.0)
+    parser.add_argument("--dry", action="store_true", help="count kernels; no GPU is needed")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    cases = drawn(arguments.seed, arguments.count)
+    first = known()
+    order = [*first[:9], *itertools.chain(*itertools.zip_longest(cases, first[9:]))]
+    requests = [Request.of(*case) for case in order if case is not None]
+    rows: list[dict[str, Any]] = []
+    deadline = began + arguments.seconds
+    with tempfile.TemporaryDirectory() as folder, Workers(max(1, (os.cpu_count() or 2) - 1)) as w:
+        drafts = [w.submit(candidates, r, arguments.most, at) for at, r in enumerate(requests)]
+        found = [(r, w.result(draft) or []) for r, draft in zip(requests, drafts, strict=True)]
+        texts = dict.fromkeys(o.plan.text for _, chosen in found for o in chosen)
+        print(
+            f"{len(found)} shapes, {sum(len(c) for _, c in found)} candidates,",
+            len(texts),
+            "kernels",
+        )
+        if arguments.dry:
+            return 0
+        builder = NvrtcBuilder(w, "sm_90", Path(folder))
+        points = (Point(number, text) for number, text in enumerate(texts))
+        jobs = {point.text: builder.submit([cast(Legal, point)]) for point in points}
+        print(f"submitted at {time.monotonic() - began:.1f} s", flush=True)
+        try:
+            for row in measured(found, jobs, deadline):
+                rows.append(row)
+        finally:
+            Path(arguments.json).write_text(json.dumps(rows, separators=(",", ":")))
+    summary(rows)
+    print(f"{len(rows)} shapes in {time.monotonic() - began:.0f} s")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a builder compiles."""
+
+    number: int
+    text: str
+
+
+def measured(found: Any, jobs: Any, deadline: float) -> Iterator[dict[str, Any]]:
+    import cupy as cp
+
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        timer = Timer(cp, stream)
+        warm = cp.ones((4096, 4096), "float32")
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            warm @ warm
+            stream.synchronize()
+        del warm
+        for request, chosen in found:
+            if time.monotonic() > deadline:
+                print("out of time")
+                return
+            try:
+                row = measure(request, chosen, jobs, timer, cp, deadline)
+            except Exception as error:  # one shape's failure is reported and the others go on
+                print(request.shape, type(error).__name__, str(error)[:200], flush=True)
+                continue
+            yield row
+            if time.monotonic() > deadline:
+                return
+
+
+def measure(
+    request: Request, chosen: list[Option], jobs: Any, timer: Timer, cp: Any, deadline: float
+) -> dict[str, Any]:
+    """One shape: candidates and cuBLAS in turn, twice."""
+    from gemmgen.gpu.launch import Kernel
+    from gemmgen.gpu.verify import Case as Call
+    from gemmgen.gpu.verify import run_cublas
+
+    gemm = request.problem.gemm
+    rng = cp.random.default_rng(7)
+    arrays = {
+        x.tensor: rng.standard_normal([request.extent(i) for i in x.indices], dtype="float32")
+        for x in (gemm.a, gemm.b, gemm.c)
+    }
+    plain = interface_of(format_schedule(request.problem))
+    names = tuple(extents(gemm).values())
+    want = arrays["C"].copy()
+    cublas = run_cublas(
+        plain, {**arrays, "C": want}, Call(tuple(zip(names, request.shape, strict=True)))
+    )
+    cublas()
+    bound = 2e-5 * math.sqrt(request.shape[2]) * max(1.0, math.log2(request.shape[2] + 1))
+    runs: dict[int, tuple[Callable[[], None], int]] = {-1: timer.prepared(cublas)}
+    rival = timer.once(cublas)
+    rows: list[dict[str, Any]] = []
+    for at, option in enumerate(chosen):
+        plan = option.plan
+        form = plan.form
+        row: dict[str, Any] = {
+            "form": [form.kind, *form.tile, *form.micro, *form.warp, form.stages, form.blocks],
+            "parts": plan.parts,
+            "groups": plan.groups,
+            "through": plan.through,
+            "exact": plan.exact,
+            "raster": plan.raster,
+            "est": round(option.seconds * 1e6, 2),
+        }
+        rows.append(row)
+        try:
+            (built,) = jobs[plan.text]()
+        except GemmgenError as error:
+            row["error"] = str(error)[:200]
+            continue
+        if built.files is None:
+            row["error"] = built.reason[:100]
+            continue
+        row["regs"], row["spills"] = built.registers, built.spills
+        kernel = Kernel("", built.interface, built.target, files=built.files)
+        arrays["C"].fill(float("nan"))
+        launch = kernel.prepare(**arrays, alpha=1.0, beta=0.0)
+        launch()
+        difference = float(cp.abs(arrays["C"] - want).max())
+        if not difference <= bound:
+            row["error"] = f"off by {difference}"
+            continue
+        rough = timer.once(launch)
+        if rough > 4 * rival + 0.01:
+            row["us"] = [rough * 1e3]
+            row["rough"] = True
+            continue
+        runs[at] = timer.prepared(launch)
+    for turn in range(2):
+        for at in sorted(runs, reverse=turn == 1):
+            us = timer.sample(*runs[at], 4.0, 8.0)
+            if at >= 0:
+                rows[at].setdefault("us", []).append(round(us, 3))
+            else:
+                rival = us if turn == 0 else min(rival, us)
+    return {
+        "gemm": request.problem.gemm.a.indices[-1] + request.problem.gemm.b.indices[-1],
+        "shape": request.shape,
+        "cublas": round(rival, 3),
+        "rows": rows,
+    }
+
+
+def summary(rows: list[dict[str, Any]]) -> None:
+    """How far the best candidate and the model's first one are from cuBLAS."""
+    best: list[float] = []
+    first: list[float] = []
+    errors: dict[str, int] = {}
+    for row in rows:
+        times = [min(c["us"]) for c in row["rows"] if "us" in c]
+        for c in row["rows"]:
+            if "error" in c:
+                errors[c["error"][:60]] = errors.get(c["error"][:60], 0) + 1
+        if not times:
+            continue
+        best.append(row["cublas"] / min(times))
+        least = min((c for c in row["rows"] if "us" in c), key=lambda c: c["est"])
+        first.append(row["cublas"] / min(least["us"]))
+    for name, shares in (("best candidate", best), ("model's first", first)):
+        shares = sorted(shares)
+        if shares:
+            mean = math.exp(sum(map(math.log, shares)) / len(shares))
+            low = shares[int(0.05 * len(shares))]
+            print(f"{name}: geometric mean {mean:.3f}, fifth percentile {low:.3f}")
+    for error, count in list(errors.items())[:5]:
+        print(count, error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""What a schedule is wanted for: a problem, its extents, and a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
+from gemmgen.errors import UsageError
+from gemmgen.interface import INT_MAX
+from gemmgen.ir.dtypes import BYTES, DType, widest
+from gemmgen.schedule.model import Access, Schedule
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.schedule.roles import batches, extents, ld_name, roles
+from gemmgen.source import Source
+
+Shape = tuple[int, ...]
+"""Rows, columns, terms, and the number of matrices along each batch letter."""
+GEMM = "C[m, n] = A[m, k] * B[k, n]"
+
+
+@dataclass(frozen=True)
+class Request:
+    """``problem`` is a schedule without directives: the gemm line, the types, the epilogue.
+
+    ``pitches`` has the leading dimensions that were given, in elements, by the tensor's name; a
+    tensor without one is dense.
+    """
+
+    problem: Schedule
+    shape: Shape
+    gpu: Gpu
+    pitches: tuple[tuple[str, int], ...] = ()
+
+    @staticmethod
+    def of(
+        gemm: str,
+        shape: Mapping[str, int] | Shape,
+        *,
+        dtype: str = "f32",
+        epilogue: str | None = None,
+        gpu: str | Gpu = DEFAULT,
+        ld: Mapping[str, int] | None = None,
+        kernel: str = "gemm",
+    ) -> Request:
+        """A request as users write it.
+
+        ``gemm`` is what stands behind the word ``gemm`` in a schedule.  ``shape`` has the extents
+        by letter, or rows, columns, terms and batches in order.  ``dtype`` is one type for A, B and
+        C, or what stands behind the word ``dtype``.  Raises ``ScheduleError`` for a mistake in
+        these lines and ``UsageError`` for one in the others.
+        """
+        chosen = _gpu(gpu)
+        problem = _problem(gemm, dtype, epilogue, kernel, chosen)
+        found = Request(problem, _extents(problem, shape), chosen, tuple((ld or {}).items()))
+        found.check_pitches()
+        return found
+
+    @property
+    def arch(self) -> int:
+        """90 for sm_90."""
+        return int(self.gpu.arch.removeprefix("sm_").rstrip("a"))
+
+    @property
+    def letters(self) -> tuple[str, str, str]:
+        """The row, column and contracted letters."""
+        return roles(self.problem.gemm)
+
+    def dtype(self, role: str) -> DType:
+        """The type of ``a``, ``b``, ``c`` or ``acc``."""
+        name = role if role == "acc" else self.access(role).tensor
+        return dict(self.problem.dtypes)[name]
+
+    def access(self, role: str) -> Access:
+        gemm = self.problem.gemm
+        return {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
+
+    def along(self, role: str) -> str:
+        """The letter along which a tensor's neighbours lie: ``m``, ``n`` or ``k``."""
+        last = self.access(role).indices[-1]
+        return dict(zip(self.letters, "mnk", strict=True))[last]
+
+    def extent(self, letter: str) -> int:
+        return dict(zip(extents(self.problem.gemm), self.shape, strict=True))[letter]
+
+    def pitch(self, role: str) -> int:
+        """The leading dimension of a tensor, in elements."""
+        access = self.access(role)
+        return dict(self.pitches).get(access.tensor, self.extent(access.indices[-1]))
+
+    def width(self, role: str) -> int:
+        """Elements of the widest access that never straddles rows: 1 where rows are odd."""
+        most = widest(self.dtype(role))
+        return next(w for w in (8, 4, 2, 1) if w <= most and self.pitch(role) % w == 0)
+
+    def check_pitches(self) -> None:
+        """Raises ``UsageError`` for a leading dimension that no tensor here has."""
+        known = {x.tensor: x for x in (self.access(role) for role in "abc")}
+        for name, size in self.pitches:
+            if name not in known:
+                tensors = ", ".join(known)
+                raise UsageError(f"a leading dimension of {name!r}: the tensors are {tensors}")
+            row = self.extent(known[name].indices[-1])
+            if not row <= size <= INT_MAX:
+                raise UsageError(
+                    f"{ld_name(name)} = {size}: a row of {name} has {row} elements, and a leading "
+                    f"dimension is at least that and at most {INT_MAX}"
+                )
+
+
+def _gpu(gpu: str | Gpu) -> Gpu:
+    if isinstance(gpu, Gpu):
+        return gpu
+    found = next((g for name, g in GPUS.items() if name.lower() == gpu.lower()), None)
+    if found is None:
+        raise UsageError(f"gpu={gpu!r}: there are {', '.join(GPUS)}")
+    return found
+
+
+def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu) -> Schedule:
+    """The schedule of these lines alone."""
+    for what, text in (("gemm", gemm), ("dtype", dtype), ("epilogue", epilogue or "")):
+        if "\n" in text or "#" in text:
+            raise UsageError(f"{what} is one line without a comment, not {text!r}")
+    lines = [f"gemm {gemm.strip()}"]
+    types = _types(gemm, dtype.strip())
+    if types:
+        lines.append(f"dtype {types}")
+    if kernel != "gemm":
+        lines.append(f"kernel {kernel}")
+    lines.append(f"target {_target(gpu, types)}")
+    if epilogue is not None:
+        lines.append(f"fuse_epilogue {epilogue.strip()}")
+    return parse_schedule(Source("".join(f"{line}\n" for line in lines), "<request>"))
+
+
+def _target(gpu: Gpu, types: str) -> str:
+    """sm_80 where the GPU runs it, which is every schedule's default; else the GPU's own."""
+    return "sm_80" if int(gpu.arch.removeprefix("sm_").rstrip("a")) >= 80 else gpu.arch
+
+
+def _types(gemm: str, dtype: str) -> str:
+    """What stands behind ``dtype`` in a schedule, empty where all is f32."""
+    if dtype not in BYTES:
+        return dtype
+    if dtype == "f32":
+        return ""
+    line = parse_schedule(Source(f"gemm {gemm.strip()}\n", "<request>")).gemm
+    sums = " acc=f64" if dtype == "f64" else ""
+    return " ".join(f"{x.tensor}={dtype}" for x in (line.a, line.b, line.c)) + sums
+
+
+def _extents(problem: Schedule, shape: Mapping[str, int] | Shape) -> Shape:
+    """Rows, columns, terms and batches; batches that are not given have one matrix."""
+    letters = (*roles(problem.gemm), *batches(problem.gemm))
+    if isinstance(shape, Mapping):
+        unknown = [letter for letter in shape if letter not in letters]
+        missing = [letter for letter in letters[:3] if letter not in shape]
+        if unknown or missing:
+            what = f"has no letter {unknown[0]}" if unknown else f"lacks {missing[0]}"
+            raise UsageError(f"the shape {what}: the letters are {', '.join(letters)}")
+        sizes = tuple(shape.get(letter, 1) for letter in letters)
+    else:
+        if not 3 <= len(shape) <= len(letters):
+            raise UsageError(f"a shape has the extents of {', '.join(letters)}, in this order")
+        sizes = (*shape, *[1] * (len(letters) - len(shape)))
+    if min(sizes) < 1 or max(sizes) > INT_MAX:
+        raise UsageError("a shape to suggest a schedule for has extents of at least 1")
+    return sizes
