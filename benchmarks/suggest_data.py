@@ -239,18 +239,17 @@ def measure(
     request: Request, chosen: list[Option], jobs: Any, timer: Timer, cp: Any, deadline: float
 ) -> dict[str, Any]:
     """One shape: candidates and cuBLAS in turn, twice."""
+    from gemmgen.gpu.bench import as_stored
+    from gemmgen.gpu.compare import inputs
     from gemmgen.gpu.launch import Kernel
     from gemmgen.gpu.verify import Case as Call
     from gemmgen.gpu.verify import run_cublas
 
     gemm = request.problem.gemm
-    rng = cp.random.default_rng(7)
-    arrays = {
-        x.tensor: rng.standard_normal([request.extent(i) for i in x.indices], dtype="float32")
-        for x in (gemm.a, gemm.b, gemm.c)
-    }
     plain = interface_of(format_schedule(request.problem))
     names = tuple(extents(gemm).values())
+    values = inputs(plain, dict(zip(names, request.shape, strict=True)), "normal")
+    arrays = as_stored(plain, values)
     want = arrays["C"].copy()
     cublas = run_cublas(
         plain, {**arrays, "C": want}, Call(tuple(zip(names, request.shape, strict=True)))

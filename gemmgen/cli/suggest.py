@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import re
 
 import click
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli.files import put, write_file
 from gemmgen.cli.shapes import METAVAR, Written, shape
-from gemmgen.errors import UsageError
-from gemmgen.ir.dtypes import BYTES
+from gemmgen.suggest import GEMM
 
-if TYPE_CHECKING:
-    from gemmgen.ir.dtypes import DType
+_LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
+
+
+def _leading(text: str) -> tuple[str, int]:
+    """``A=1024``: a tensor's leading dimension."""
+    found = _LD.fullmatch(text.strip())
+    if found is None:
+        raise click.BadParameter("a leading dimension is TENSOR=ELEMENTS, A=1024 say")
+    return found[1], int(found[2])
 
 
 @click.command("suggest")
 @click.option(
-    "--shape", "wanted", type=shape, metavar=METAVAR, required=True, help="Rows x columns x terms."
+    "--shape",
+    "wanted",
+    type=shape,
+    metavar=METAVAR,
+    required=True,
+    help="Rows x columns x terms, or by letter: 512x512x64,b=24.",
 )
+@click.option("--gemm", default=GEMM, show_default=True, help="Storage orders and batches.")
 @click.option(
-    "--dtype", type=click.Choice(list(BYTES)), default="f32", help="Of A, B and C; f32 by default."
+    "--dtype",
+    default="f32",
+    metavar="TYPE",
+    help="f32 (the default), f64, f16 or bf16 for A, B and C; or A=bf16 B=bf16 C=f32.",
+)
+@click.option("--epilogue", metavar="EXPRESSION", help="What is stored: relu(acc + bias[n]).")
+@click.option(
+    "--ld",
+    "leading",
+    type=_leading,
+    metavar="TENSOR=ELEMENTS",
+    multiple=True,
+    help="A leading dimension, where the tensor is not dense; may be given several times.",
 )
 @click.option(
     "--gpu",
@@ -30,18 +54,27 @@ if TYPE_CHECKING:
     help="H200 by default.",
 )
 @click.option("-o", "--output", metavar="OUT", help="A file in place of standard output.")
-def command(wanted: Written, dtype: str, gpu: str, output: str | None) -> None:
-    """Write a schedule for C[m, n] = A[m, k] * B[k, n] at a shape, and why it is as it is.
+def command(
+    wanted: Written,
+    gemm: str,
+    dtype: str,
+    epilogue: str | None,
+    leading: tuple[tuple[str, int], ...],
+    gpu: str,
+    output: str | None,
+) -> None:
+    """Write a schedule for a product at a shape, and why it is as it is.
 
-    Tiles by the size of the matrices and the waves of blocks, k in parts where tiles are few, wide
-    accesses where rows allow them.  It is a guess to begin with; nothing is measured.
+    The tile by the size of the matrices and the waves of blocks, k in parts where tiles are few,
+    wide accesses where rows allow them.  It is a guess to begin with; nothing is measured.
     """
-    from gemmgen.suggest.choose import suggest
-    from gemmgen.suggest.reasons import schedule_text
+    from gemmgen.cli.shapes import resolve
+    from gemmgen.suggest.choose import choose
+    from gemmgen.suggest.request import Request, gemm_of
 
-    if wanted.matrix is None or wanted.named:
-        raise UsageError("suggest is for one product of two matrices: --shape MxNxK")
-    text = schedule_text(suggest(wanted.matrix, cast("DType", dtype), GPUS[gpu]))
+    extents = resolve(wanted, gemm_of(gemm))
+    request = Request.of(gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading))
+    text = choose(request).text
     if output is None or output == "-":
         put(text)
     else:

@@ -9,10 +9,12 @@ from math import ceil, inf
 
 from gemmgen.errors import ScheduleError, UsageError
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
 from gemmgen.suggest.cost import blocks_of, residents, seconds
 from gemmgen.suggest.forms import forms
-from gemmgen.suggest.plan import Form, Plan
+from gemmgen.suggest.plan import Plan
 from gemmgen.suggest.request import Request
 
 PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -37,7 +39,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """``chosen`` of ``options``, which has the best of each form with k whole."""
+    """``chosen`` of ``options``; ``emitted`` is its kernel."""
 
     request: Request
     chosen: Option
@@ -53,6 +55,18 @@ class Suggestion:
     def blocks(self) -> int:
         return blocks_of(self.chosen.plan)
 
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule as a value."""
+        return self.emitted.schedule
+
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
+        """Why, a sentence or two for each decision."""
+        from gemmgen.suggest.reasons import reasons
+
+        return tuple(reasons(self))
+
     @cached_property
     def text(self) -> str:
         """The schedule in its canonical form; above it a comment for each decision."""
@@ -61,7 +75,7 @@ class Suggestion:
         return schedule_text(self)
 
 
-def suggest(request: Request) -> Suggestion:
+def choose(request: Request) -> Suggestion:
     """The schedule that the model likes best; raises ``UsageError`` where there is none."""
     found = sorted(options(request), key=lambda option: option.seconds)
     refusal: ScheduleError | None = None
@@ -71,11 +85,28 @@ def suggest(request: Request) -> Suggestion:
         except ScheduleError as error:
             refusal = refusal or error
             continue
-        whole = tuple(o for o in found if o.plan.parts == 1)
-        return Suggestion(request, option, whole, emitted)
+        if not takes(emitted, request):
+            continue
+        return Suggestion(request, option, tuple(found), emitted)
     why = refusal.message if refusal else "no form fits on a multiprocessor"
     types = ", ".join(dict.fromkeys(request.dtype(role) for role in "abc"))
     raise UsageError(f"there is no schedule for {types} on {request.gpu.name}: {why}")
+
+
+def takes(emitted: Emitted, request: Request) -> bool:
+    """Does the kernel take the request's tensors, at aligned addresses?"""
+    interface = emitted.interface
+    values = dict(zip(extents(request.problem.gemm).values(), request.shape, strict=True))
+    values |= {param.name: 0 for param in interface.params if param.kind == "tensor"}
+    for role in "abc":
+        name = request.access(role).tensor
+        param = next(p for p in interface.params if p.name == name)
+        for step, size in zip(interface.steps(param), request.strides(role), strict=True):
+            if step is not None:
+                values.setdefault(step, size)
+    known = set(values)
+    asked = (r for r in interface.requirements if r.name in known)
+    return all(r.holds(values) for r in asked)
 
 
 def options(request: Request) -> Iterator[Option]:
@@ -116,6 +147,3 @@ def groups_of(parts: int) -> int:
 def _rastered(plan: Plan) -> Plan:
     many = blocks_of(plan) > RASTER * plan.request.gpu.sms * residents(plan)
     return replace(plan, raster=8) if many and plan.form.kind in ("block", "tensor") else plan
-
-
-__all__ = ["Form", "Option", "Suggestion", "groups_of", "options", "suggest"]

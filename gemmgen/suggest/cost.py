@@ -132,8 +132,31 @@ def _step(plan: Plan, share: int) -> float:
     alone = 0.35
     per = share * warps / SCHEDULERS
     busy = issue * each * (1 + alone / max(per, 0.5))
+    busy = (busy**3 + (share * warps * _port(plan)) ** 3) ** (1 / 3)
     late = max(0.0, LATENCY - (form.stages - 1) * busy) / max(1, form.stages - 1)
     return busy + late + BARRIER
+
+
+def _port(plan: Plan) -> float:
+    """Clocks of shared memory for a warp in a step: reads of 16 bytes take 2, or 4 where more than
+    8 of a warp's threads read different places."""
+    form = plan.form
+    if form.kind != "block":
+        return 0.0
+    total = 0.0
+    for at, role in enumerate("ab"):
+        width = plan.read(role)
+        lanes = form.warp[at] // form.micro[at]
+        clocks = 1.0 if width < 4 else 2.0 if lanes <= 8 else 4.0
+        total += form.tile[2] * form.micro[at] / width * clocks
+        total += (
+            form.tile[at]
+            * form.tile[2]
+            / form.threads
+            / plan.load(role)
+            * (4 if plan.load(role) > 1 else 1)
+        )
+    return total
 
 
 def _ends(plan: Plan, share: int) -> float:

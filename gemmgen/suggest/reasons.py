@@ -6,141 +6,175 @@ import textwrap
 from collections.abc import Iterator
 from math import ceil, prod
 
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
+from gemmgen.schedule.roles import batches
+from gemmgen.schedule.text import format_access, format_schedule
 from gemmgen.suggest.choose import Suggestion
-from gemmgen.suggest.families import usual
-from gemmgen.tune.model import ffma_share, residents
+from gemmgen.suggest.cost import residents
+from gemmgen.target import WARP
 
 WIDTH = 100
-_RANGES = {
-    "small": "below 512",
-    "medium": "from 512 to 2048",
-    "large": "above 2048",
-    "few rows": "with up to 16 rows",
-    "few columns": "with up to 16 columns",
-}
 
 
 def schedule_text(suggestion: Suggestion) -> str:
     """The schedule in its canonical form; above it a comment for each decision."""
-    lines = [line for reason in _reasons(suggestion) for line in _wrapped(reason)]
-    schedule = parse_schedule(Source(suggestion.chosen.plan.text))
-    return "".join(f"{line}\n" for line in lines) + format_schedule(schedule)
+    lines = [line for reason in reasons(suggestion) for line in _wrapped(reason)]
+    return "".join(f"{line}\n" for line in lines) + format_schedule(suggestion.schedule)
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="#   ")
-
-
-def _reasons(s: Suggestion) -> Iterator[str]:
-    m, n, k = s.shape
-    plan = s.chosen.plan
-    yield (
-        f"A guess, not measured: C[{m}, {n}] = A[{m}, {k}] * B[{k}, {n}] in {plan.dtype}, "
-        f"for the {s.gpu.sms} multiprocessors of an {s.gpu.name}."
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False
     )
+
+
+def reasons(s: Suggestion) -> Iterator[str]:
+    """One sentence or two for each decision."""
+    plan = s.chosen.plan
+    yield _problem(s)
     yield _tile(s)
     yield from _split(s)
     yield _threads(s)
-    yield _accesses(s)
-    yield _copies(s)
+    yield from _accesses(s)
+    yield from _copies(s)
     if plan.residue:
-        size = plan.family.tile[2]
+        k, size = plan.request.shape[2], plan.form.tile[2]
         yield (
-            f"residue: {k} terms are {k // size} tiles of {size} and {k % size} more; the ragged "
-            "tile goes first, so that copies in the loop need no guard along k."
+            f"residue: {_counted(k, 'term')} are {_counted(k // size, 'tile')} of {size} and "
+            f"{k % size} more; the ragged tile goes first, so that copies in the loop need no "
+            "guard along k."
         )
-    if plan.family.blocks:
+    if plan.form.blocks:
         yield (
-            f"launch_bounds: a thread gets registers for {plan.family.blocks} blocks on a "
+            f"launch_bounds: a thread gets registers for {plan.form.blocks} blocks on a "
             "multiprocessor."
         )
-    if plan.raster:
+    if plan.raster > 1:
         yield "raster: blocks that run together share what they read of A and B in the L2 cache."
+    flops = 2 * prod(s.request.shape) / s.chosen.seconds / 1e12
     yield (
-        f"Estimated: {s.chosen.seconds * 1e3:.3g} ms, "
-        f"{2 * prod(s.shape) / s.chosen.seconds / 1e12:.3g} TFLOP/s.  `gemmgen bench` measures it, "
-        "`gemmgen tune` searches around it."
+        f"Estimated: {s.chosen.seconds * 1e6:.3g} us, {flops:.3g} TFLOP/s.  `gemmgen bench` "
+        "measures it, `gemmgen tune` searches around it."
+    )
+
+
+def _problem(s: Suggestion) -> str:
+    """What is computed, by extents in place of letters."""
+    request = s.request
+    gemm = request.problem.gemm
+    c, a, b = (
+        f"{x.tensor}[{', '.join(str(request.extent(i)) for i in x.indices)}]"
+        for x in (gemm.c, gemm.a, gemm.b)
+    )
+    types = [request.dtype(role) for role in "abc"]
+    told = types[0] if len(set(types)) == 1 else ", ".join(types[:2]) + f" to {types[2]}"
+    return (
+        f"A guess, not measured: {c} = {a} * {b} in {told}, for the {request.gpu.sms} "
+        f"multiprocessors of an {request.gpu.name}."
     )
 
 
 def _tile(s: Suggestion) -> str:
-    """The tile by size, and the waves of its blocks."""
-    family = s.chosen.plan.family
-    rows, columns = (ceil(a / b) for a, b in zip(s.shape, s.chosen.tiles, strict=False))
-    waves = rows * columns / (s.gpu.sms * residents(s.chosen.facts, s.gpu))
-    held = residents(s.chosen.facts, s.gpu)
+    """The tile, the waves of its blocks, and the best one of another size."""
+    plan = s.chosen.plan
+    form, shape = plan.form, s.request.shape
+    rows, columns = ceil(shape[0] / form.tile[0]), ceil(shape[1] / form.tile[1])
+    held = residents(plan)
+    waves = s.blocks / plan.parts / s.places
+    matrices = f" for each of {prod(shape[3:])} matrices" if batches(s.request.problem.gemm) else ""
     each = "1 block" if held == 1 else f"{held} blocks"
     told = (
-        f"tile: {rows} x {columns} tiles of {family.name} are {waves:.2f} waves, "
-        f"at {each} on each multiprocessor."
+        f"tile: {rows} x {columns} tiles of {form.name}{matrices} are {waves:.2f} waves, at {each} "
+        "on each multiprocessor."
     )
-    size = usual(s.shape)
-    if s.usual is None:
-        return f"{told}  The usual size {_RANGES[size]} it is."
-    longer = s.usual.seconds / s.chosen.seconds
-    instead = ceil(s.shape[0] / s.usual.tiles[0]) * ceil(s.shape[1] / s.usual.tiles[1])
-    one = "1 tile" if instead == 1 else f"{instead:,} tiles"
+    others = [o for o in s.options if o.plan.form.tile[:2] != form.tile[:2]]
+    if not others:
+        return told
+    other = min(others, key=lambda o: o.seconds)
+    longer = other.seconds / s.chosen.seconds
+    split = f" in {other.plan.parts} parts" if other.plan.parts > 1 else ""
     return (
-        f"{told}  The usual size {_RANGES[size]} would be {s.usual.plan.family.name}: {one}, "
-        f"estimated {longer:.2f} times as long."
+        f"{told}  The best of another size, {other.plan.form.name}{split}, is estimated "
+        f"{longer:.2f} times as long."
     )
 
 
 def _split(s: Suggestion) -> Iterator[str]:
     plan = s.chosen.plan
-    if plan.parts == 1:
-        return
-    tiles = s.blocks // plan.parts
-    told = (
-        f"split_k: {_counted(tiles, 'tile')} would leave most of {s.places} places empty; "
-        f"{plan.parts} blocks a tile share its k = {s.shape[2]}, {s.blocks} blocks in all"
-    )
-    yield told + (
-        f", and {plan.groups} groups of parts are added side by side." if plan.groups > 1 else "."
-    )
+    k = s.request.shape[2]
+    if plan.form.kind == "lanes":
+        rows, columns = plan.form.micro
+        yield (
+            f"split_k: the {WARP} lanes of a warp share the {k} terms of its "
+            f"{_counted(rows * columns, 'sum')}; no tile is staged."
+        )
+    elif plan.parts > 1:
+        tiles = s.blocks // plan.parts
+        told = (
+            f"split_k: {_counted(tiles, 'tile')} would take {tiles / s.places:.2f} of "
+            f"{s.places} places; {plan.parts} blocks a tile share its k = {k}, "
+            f"{s.blocks} blocks in all"
+        )
+        added = f", and {plan.groups} groups of parts are added side by side"
+        yield told + (f"{added}." if plan.groups > 1 else ".")
 
 
 def _threads(s: Suggestion) -> str:
-    family, facts = s.chosen.plan.family, s.chosen.facts
-    warps = f"{facts.threads // 32} warps of {family.warp[0]} x {family.warp[1]}"
-    if family.micro is None:
-        return f"tensor_core: {warps}, which multiply 16 x 16 x 16 at a time."
-    m, n = family.micro
-    return (
-        f"register_block: {warps}; a thread's {m} x {n} sums take {m} + {n} reads of shared memory "
-        f"for {m * n} multiply-adds, {ffma_share(facts):.0%} of all instructions."
-    )
+    form = s.chosen.plan.form
+    m, n = form.micro
+    warps = _counted(max(1, form.threads // WARP), "warp")
+    reads = f"a thread's {m} x {n} sums take {m} + {n} reads for {m * n} multiply-adds"
+    match form.kind:
+        case "tensor":
+            return (
+                f"tensor_core: {warps} of {form.warp[0]} x {form.warp[1]}, which multiply "
+                "16 x 16 x 16 at a time."
+            )
+        case "lanes":
+            return f"register_block: {warps} a block, each with {m} x {n} sums."
+        case "block":
+            tile = f"{form.warp[0]} x {form.warp[1]}"
+            return f"register_block: {warps} of {tile}; {reads} of shared memory."
+        case _:
+            return f"register_block: {form.threads} threads; {reads}."
 
 
-def _accesses(s: Suggestion) -> str:
-    plan, (_, n, k) = s.chosen.plan, s.shape
-    parts: list[str] = []
-    if plan.columns > 1:
-        parts.append(f"rows of B and C are {n} elements, which {plan.columns} divides")
-    else:
-        parts.append(f"rows of B and C are {n} elements, an odd number, so they move one by one")
-    if plan.family.micro is not None and plan.asynchronous:
-        parts.append("A is turned on its way into shared memory, element by element")
-    elif plan.rows > 1:
-        parts.append(f"rows of A are {k}, which {plan.rows} divides")
-    else:
-        parts.append(f"rows of A are {k}, so they move one by one")
-    return f"vectorize: {'; '.join(parts)}."
+def _accesses(s: Suggestion) -> Iterator[str]:
+    """How wide global memory is accessed, tensor by tensor."""
+    plan, request = s.chosen.plan, s.request
+    told: list[str] = []
+    for role in "abc":
+        access = request.access(role)
+        name, size, width = format_access(access), request.pitch(role), plan.load(role)
+        if plan.turned(role) and plan.asynchronous:
+            told.append(f"{name} is turned on its way into shared memory, element by element")
+        elif width > 1:
+            told.append(f"{name} has rows of {size} elements, which {width} divides")
+        elif request.width(role) == 1:
+            told.append(f"{name} has rows of {size} elements, an odd number, so they move singly")
+    if told:
+        yield f"vectorize: {'; '.join(told)}."
 
 
-def _copies(s: Suggestion) -> str:
+def _copies(s: Suggestion) -> Iterator[str]:
     plan = s.chosen.plan
-    how = "by cp.async, past the registers" if plan.asynchronous else "through registers"
-    why = ""
-    if not plan.asynchronous:
-        why = ": this GPU has no cp.async" if plan.arch < 80 else ": single halves are too small"
-    return (
-        f"double_buffer: {plan.family.stages} tiles of k in shared memory, loaded {how}{why}; "
-        "fragments are read a step ahead."
+    if not plan.staged:
+        return
+    ahead = plan.form.kind in ("block", "tensor")
+    fragments = "; fragments are read a step ahead" if ahead else ""
+    yield (
+        f"double_buffer: {plan.form.stages} tiles of k in shared memory, loaded {_how(s)}"
+        f"{fragments}."
     )
+
+
+def _how(s: Suggestion) -> str:
+    plan = s.chosen.plan
+    if plan.asynchronous:
+        return "by cp.async, past the registers"
+    if plan.through:
+        return "through registers, wide, and turned on the way"
+    why = "this GPU has no cp.async" if s.request.arch < 80 else "single halves are too small"
+    return f"through registers: {why}" + (" for cp.async" if s.request.arch >= 80 else "")
 
 
 def _counted(number: int, what: str) -> str:

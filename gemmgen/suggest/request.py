@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.errors import UsageError
 from gemmgen.interface import INT_MAX
 from gemmgen.ir.dtypes import BYTES, DType, widest
-from gemmgen.schedule.model import Access, Schedule
+from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.parse import parse_schedule
-from gemmgen.schedule.roles import batches, extents, ld_name, roles
+from gemmgen.schedule.roles import batches, extents, ld_name, matrix, roles
 from gemmgen.source import Source
 
 Shape = tuple[int, ...]
 """Rows, columns, terms, and the number of matrices along each batch letter."""
-GEMM = "C[m, n] = A[m, k] * B[k, n]"
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,28 @@ class Request:
     def extent(self, letter: str) -> int:
         return dict(zip(extents(self.problem.gemm), self.shape, strict=True))[letter]
 
-    def pitch(self, role: str) -> int:
-        """The leading dimension of a tensor, in elements."""
+    def strides(self, role: str) -> tuple[int, ...]:
+        """Elements between neighbours along each letter of a tensor, in storage order."""
         access = self.access(role)
-        return dict(self.pitches).get(access.tensor, self.extent(access.indices[-1]))
+        given, tiled = dict(self.pitches).get(access.tensor), matrix(access, self.problem.gemm)
+        found, step = [1], 1
+        for letter, inner in zip(access.indices[-2::-1], access.indices[:0:-1], strict=True):
+            step *= self.extent(inner)
+            if letter == tiled[0] and given is not None:
+                step = given
+            found.append(step)
+        return tuple(reversed(found))
+
+    def pitch(self, role: str) -> int:
+        """The leading dimension of a tensor: elements from a row to the next."""
+        access = self.access(role)
+        outer = matrix(access, self.problem.gemm)[0]
+        return self.strides(role)[access.indices.index(outer)]
 
     def width(self, role: str) -> int:
         """Elements of the widest access that never straddles rows: 1 where rows are odd."""
-        most = widest(self.dtype(role))
-        return next(w for w in (8, 4, 2, 1) if w <= most and self.pitch(role) % w == 0)
+        most, steps = widest(self.dtype(role)), self.strides(role)[:-1]
+        return next(w for w in (8, 4, 2, 1) if w <= most and not any(s % w for s in steps))
 
     def check_pitches(self) -> None:
         """Raises ``UsageError`` for a leading dimension that no tensor here has."""
@@ -100,12 +113,17 @@ class Request:
             if name not in known:
                 tensors = ", ".join(known)
                 raise UsageError(f"a leading dimension of {name!r}: the tensors are {tensors}")
-            row = self.extent(known[name].indices[-1])
+            row = prod(self.extent(x) for x in self._inner(known[name]))
             if not row <= size <= INT_MAX:
                 raise UsageError(
                     f"{ld_name(name)} = {size}: a row of {name} has {row} elements, and a leading "
                     f"dimension is at least that and at most {INT_MAX}"
                 )
+
+    def _inner(self, access: Access) -> tuple[str, ...]:
+        """The letters within a row of a matrix: those after its outer one."""
+        outer = matrix(access, self.problem.gemm)[0]
+        return access.indices[access.indices.index(outer) + 1 :]
 
 
 def _gpu(gpu: str | Gpu) -> Gpu:
@@ -139,13 +157,18 @@ def _target(gpu: Gpu, types: str) -> str:
     return "sm_80" if int(gpu.arch.removeprefix("sm_").rstrip("a")) >= 80 else gpu.arch
 
 
+def gemm_of(gemm: str) -> Gemm:
+    """The checked line; raises ``ScheduleError``."""
+    return parse_schedule(Source(f"gemm {gemm.strip()}\n", "<request>")).gemm
+
+
 def _types(gemm: str, dtype: str) -> str:
     """What stands behind ``dtype`` in a schedule, empty where all is f32."""
     if dtype not in BYTES:
         return dtype
     if dtype == "f32":
         return ""
-    line = parse_schedule(Source(f"gemm {gemm.strip()}\n", "<request>")).gemm
+    line = gemm_of(gemm)
     sums = " acc=f64" if dtype == "f64" else ""
     return " ".join(f"{x.tensor}={dtype}" for x in (line.a, line.b, line.c)) + sums
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from math import ceil
 
 import pytest
@@ -10,41 +12,55 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.cli import main
-from gemmgen.errors import UsageError
-from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.pipeline import Emitted, Step, compile_source
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.source import Source
-from gemmgen.suggest.choose import suggest
-from gemmgen.suggest.families import Plan, families
-from gemmgen.suggest.reasons import schedule_text
-from gemmgen.tune.legal import Shape
+from gemmgen.suggest import suggest
+from gemmgen.suggest.choose import Suggestion, takes
+from gemmgen.suggest.forms import forms
+from gemmgen.suggest.plan import Form, Plan
+from gemmgen.suggest.request import Request
 from gemmgen.verify import meaning
 from gemmgen.verify.outcome import Subject
 
-H200, T4 = GPUS["H200"], GPUS["T4"]
-TYPES: tuple[DType, ...] = tuple(BYTES)
-EXTENTS = st.one_of(st.integers(1, 300), st.integers(1, 20000), st.sampled_from((64, 1024, 4096)))
+TYPES = tuple(BYTES)
+ORDERS = (
+    "C[m, n] = A[m, k] * B[k, n]",
+    "C[m, n] = A[m, k] * B[n, k]",
+    "C[m, n] = A[k, m] * B[k, n]",
+    "C[m, n] = A[k, m] * B[n, k]",
+    "C[b, m, n] = A[b, m, k] * B[b, n, k]",
+    "C[b, m, n] = A[m, k] * B[b, k, n]",
+    "Y[n, m] = X[m, k] * W[k, n]",
+    "S[i, h, j] = Q[i, h, d] * K[j, h, d]",
+)
+EPILOGUES = (None, "relu(acc + bias)", "2 * acc")
+EXTENTS = st.one_of(st.integers(1, 40), st.integers(1, 20000), st.sampled_from((64, 1024, 4096)))
+
+cached = cache(suggest)
 
 
-def text(shape: Shape, dtype: DType = "f32", gpu: str = "H200") -> str:
-    m, n, k = shape
-    return schedule_text(suggest((m, n, k), dtype, GPUS[gpu]))
+def of(*shape: int, gemm: str = ORDERS[0], **options: str) -> Suggestion:
+    return cached(gemm, shape, **options)  # pyright: ignore[reportArgumentType]
 
 
-def lines(shape: Shape, dtype: DType = "f32", gpu: str = "H200") -> dict[str, str]:
-    """The statements by their first words."""
-    found = [line for line in text(shape, dtype, gpu).splitlines() if not line.startswith("#")]
-    return {line.split()[0]: " ".join(line.split()[1:]) for line in found}
+def lines(*shape: int, gemm: str = ORDERS[0], **options: str) -> dict[str, str]:
+    """The statements by their first words; of several with one word, all."""
+    found: dict[str, str] = {}
+    for line in of(*shape, gemm=gemm, **options).text.splitlines():
+        if not line.startswith("#"):
+            word, *rest = line.split()
+            found[word] = " ".join(filter(None, (found.get(word), *rest)))
+    return found
 
 
-def takes(emitted: Emitted, shape: Shape) -> bool:
-    """Does the kernel take dense matrices of this shape?"""
-    m, n, k = shape
-    values = {"M": m, "N": n, "K": k, "lda": k, "ldb": n, "ldc": n, "A": 0, "B": 0, "C": 0}
-    return not emitted.interface.violated(values)
+def told(*shape: int, gemm: str = ORDERS[0], **options: str) -> str:
+    """The comments in one line."""
+    text = of(*shape, gemm=gemm, **options).text
+    return " ".join(x.lstrip("# ") for x in text.splitlines() if x.startswith("#"))
 
 
 def means_what_it_should(emitted: Emitted) -> None:
@@ -53,105 +69,165 @@ def means_what_it_should(emitted: Emitted) -> None:
     assert meaning.difference(last, meaning.shapes_of(Subject(emitted))) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
-    shape=st.tuples(EXTENTS, EXTENTS, EXTENTS),
+    shape=st.tuples(EXTENTS, EXTENTS, EXTENTS, st.integers(1, 30)),
+    gemm=st.sampled_from(ORDERS),
     dtype=st.sampled_from(TYPES),
-    gpu=st.sampled_from(sorted(GPUS)),
+    gpu=st.sampled_from(("H200", "A100", "RTX4090", "T4")),
+    epilogue=st.sampled_from(EPILOGUES),
+    behind=st.integers(0, 5),
 )
-def test_every_shape_gets_a_schedule_that_compiles_and_takes_it(
-    shape: Shape, dtype: DType, gpu: str
+def test_every_request_gets_a_schedule_that_compiles_and_takes_it(
+    shape: tuple[int, ...], gemm: str, dtype: str, gpu: str, epilogue: str | None, behind: int
 ) -> None:
+    """``behind``: elements behind each row of A, so that leading dimensions are no multiples."""
     if dtype == "bf16" and gpu == "T4":
         return
-    found = text(shape, dtype, gpu)
-    assert takes(compile_source(Source(found)), shape)
-    assert fmt_source(Source(found)) == found
-    assert max(map(len, found.splitlines())) <= 100
+    batched = gemm.count(",") > 5
+    ld = None if batched else {re.findall(r"= (\w)", gemm)[0]: max(shape) + behind}
+    wanted = shape if batched else shape[:3]
+    found = suggest(gemm, wanted, dtype=dtype, gpu=gpu, epilogue=epilogue, ld=ld)
+    emitted = compile_source(Source(found.text))
+    assert takes(emitted, found.request)
+    assert emitted.schedule == found.schedule
+    assert fmt_source(Source(found.text)) == found.text
+    assert max(map(len, found.text.splitlines())) <= 100
 
 
 def _plans() -> list[Plan]:
-    """Each family, by turns where rows allow wide accesses and where they don't."""
+    """Each form, by turns where rows allow wide accesses and where they don't, storage orders by
+    turns."""
     found: list[Plan] = []
-    shapes = ((1024, 1024, 1024), (1023, 1021, 1019))
-    for dtype, arch, turn in (("f32", 90, 0), ("f32", 75, 1), ("f64", 80, 1), ("f16", 90, 0)):
-        for at, family in enumerate(families(dtype, arch)):
-            found.append(Plan.of(family, shapes[(at + turn) % 2], dtype, arch))
+    requests = [
+        Request.of(ORDERS[at % 4], shape, dtype=dtype)
+        for at, shape in enumerate(((256, 256, 256), (257, 255, 251)) * 2)
+        for dtype in ("f32", "f64", "f16")
+    ]
+    for at, request in enumerate(requests):
+        own = forms(request)
+        found += [Plan(form, request) for form in own[at % 4 :: 4]]
     return found
 
 
-@pytest.mark.parametrize("plan", _plans(), ids=lambda p: f"{p.dtype} {p.arch} {p.family.name}")
-def test_every_family_means_what_it_should(plan: Plan) -> None:
+@pytest.mark.parametrize(
+    "plan", _plans(), ids=lambda p: f"{p.form.kind} {p.form.name} {p.request.dtype('a')}"
+)
+def test_every_form_compiles_in_each_storage_order(plan: Plan) -> None:
+    compile_source(Source(plan.text))
+
+
+MEANT: tuple[tuple[Form, str, int], ...] = (
+    (Form("block", (16, 32, 16), (2, 2), (8, 16), 3), ORDERS[1], 2),
+    (Form("block", (32, 16, 16), (2, 2), (16, 8), 3), ORDERS[2], 1),
+    (Form("rows", (2, 128, 8), (2, 4)), ORDERS[0], 2),
+    (Form("columns", (128, 1, 8), (4, 1)), ORDERS[3], 1),
+    (Form("lanes", (4, 2, 64), (2, 2)), ORDERS[1], 1),
+    (Form("direct", (8, 32, 4), (1, 1)), ORDERS[3], 1),
+)
+
+
+@pytest.mark.parametrize(("form", "gemm", "parts"), MEANT, ids=lambda x: getattr(x, "kind", None))
+def test_every_kind_means_what_it_should(form: Form, gemm: str, parts: int) -> None:
     """C1 at a shape a little past a tile and past the stages."""
-    try:
-        emitted = compile_source(Source(plan.text))
-    except Exception as refusal:
-        assert plan.arch == 75 and "shared memory" in str(refusal)
-        return
-    means_what_it_should(emitted)
-
-
-@pytest.mark.parametrize("shape", [(1, 4096, 4096), (300, 200, 5000)])
-def test_parts_mean_what_they_should(shape: Shape) -> None:
-    assert "split_k" in lines(shape)
-    means_what_it_should(compile_source(Source(text(shape))))
+    plan = Plan(form, Request.of(gemm, (100, 100, 101)), parts=parts)
+    means_what_it_should(compile_source(Source(plan.text)))
 
 
 def test_small_matrices_get_small_tiles_and_large_ones_large() -> None:
     areas: list[int] = []
-    for size in (256, 512, 1024, 2048, 4096):
-        m, n = map(int, re.findall(r"[mn]=(\d+)", lines((size, size, size))["tile"]))
+    for size in (256, 1024, 4096):
+        m, n, *_ = map(int, re.findall(r"[mn]=(\d+)", lines(size, size, size)["tile"]))
         areas.append(m * n)
-    assert areas == sorted(areas) and areas[0] <= 64 * 64 and areas[-1] == 128 * 256
+    assert areas == sorted(areas) and areas[0] <= 64 * 64 and areas[-1] >= 128 * 128
 
 
 def test_waves_are_the_blocks_by_the_places_for_them() -> None:
-    found = text((1024, 1024, 1024))
-    told = re.search(
-        r"tile: (\d+) x (\d+) tiles of (\d+) x (\d+) are ([\d.]+) waves, at (\d+) block", found
+    found = re.search(
+        r"tile: (\d+) x (\d+) tiles of (\d+) x (\d+) are ([\d.]+) waves, at (\d+) block",
+        told(1024, 1024, 1024),
     )
-    assert told is not None
-    rows, columns, m, n, held = (int(told[at]) for at in (1, 2, 3, 4, 6))
+    assert found is not None
+    rows, columns, m, n, held = (int(found[at]) for at in (1, 2, 3, 4, 6))
     assert (rows, columns) == (ceil(1024 / m), ceil(1024 / n))
-    assert float(told[5]) == pytest.approx(rows * columns / (132 * held), abs=0.005)
+    assert float(found[5]) == pytest.approx(rows * columns / (132 * held), abs=0.005)
 
 
 def test_a_long_sum_of_a_small_result_is_split() -> None:
-    assert lines((64, 64, 65536))["split_k"] == "parts=64 groups=8"
-    assert "split_k" not in lines((4096, 4096, 65536))
-    assert "split_k" not in lines((64, 64, 64))
+    assert "parts=" in lines(64, 64, 65536)["split_k"]
+    assert "split_k" not in lines(4096, 4096, 65536)
+    assert "split_k" not in lines(64, 64, 64)
 
 
 def test_odd_rows_move_one_by_one() -> None:
-    assert lines((4097, 4097, 4097))["vectorize"] == "A.shared B.shared width=4"
-    assert "4097 elements, an odd number" in text((4097, 4097, 4097)).replace("\n#  ", "")
-    assert lines((4096, 4096, 4096))["vectorize"] == "A.shared B C width=4"
-    assert "vectorize       B.global C width=2\n" in text((4096, 4098, 4096))
+    assert lines(4097, 4097, 4097)["vectorize"] == "A.shared B.shared width=4"
+    assert "4097 elements, an odd number" in told(4097, 4097, 4097)
+    assert "C" in lines(4096, 4096, 4096)["vectorize"].split()
+
+
+def test_a_leading_dimension_that_is_no_multiple_is_read_one_by_one() -> None:
+    dense = suggest(ORDERS[0], (1024, 1024, 1024))
+    apart = suggest(ORDERS[0], (1024, 1024, 1024), ld={"B": 1025, "C": 1026})
+    assert apart.chosen.plan.load("b") == 1 and dense.chosen.plan.load("b") == 4
+    assert apart.chosen.plan.load("c") == 2
+    assert not takes(dense.emitted, apart.request) and takes(apart.emitted, apart.request)
 
 
 def test_a_gpu_without_asynchronous_copies_gets_none() -> None:
-    found = lines((1024, 1024, 1024), "f32", "T4")
+    found = lines(1024, 1024, 1024, gpu="T4")
     assert found["target"] == "sm_75" and "async_copy" not in found
-    assert "this GPU has no cp.async" in text((1024, 1024, 1024), "f32", "T4").replace("\n#  ", "")
 
 
 def test_halves_use_tensor_cores() -> None:
-    found = lines((4096, 4096, 4096), "f16")
+    found = lines(4096, 4096, 4096, dtype="f16")
     assert found["tensor_core"] == "via=wmma" and found["dtype"] == "A=f16 B=f16 C=f16"
-    assert "async_copy" in found and "async_copy" not in lines((4096, 4096, 4097), "f16")
+    assert "async_copy" in found
+    odd = lines(4096, 4096, 4097, dtype="f16")
+    assert "async_copy" not in odd
 
 
-def test_the_usual_tile_is_named_where_another_is_taken() -> None:
-    assert "The usual size above 2048 it is." in text((8192, 8192, 8192)).replace("\n#  ", "")
-    told = text((512, 512, 512)).replace("\n#  ", "")
-    assert re.search(r"The usual size from 512 to 2048 would be \d+ x \d+: \d+ tiles", told)
+def test_the_problem_is_kept_as_it_was_written() -> None:
+    found = lines(
+        *(512, 256, 64, 24),
+        gemm="S[h, i, j] = Q[h, i, d] * K[h, j, d]",
+        epilogue="scale * acc + mask[i, j]",
+        dtype="Q=bf16 K=bf16 S=f32",
+        kernel="scores",
+    )
+    assert found["gemm"] == "S[h, i, j] = Q[h, i, d] * K[h, j, d]"
+    assert found["dtype"] == "Q=bf16 K=bf16 mask=f32" or found["dtype"] == "Q=bf16 K=bf16"
+    assert found["fuse_epilogue"] == "scale * acc + mask[i, j]"
+    assert found["kernel"] == "scores"
 
 
-def test_refuses_what_has_no_schedule() -> None:
-    with pytest.raises(UsageError, match="bf16 on T4: bf16 is not there on sm_75"):
-        suggest((64, 64, 64), "bf16", T4)
-    with pytest.raises(UsageError, match="extents of at least 1"):
-        suggest((64, 0, 64), "f32", H200)
+def test_extents_go_by_letter_too() -> None:
+    gemm = "C[b, m, n] = A[b, m, k] * B[b, n, k]"
+    by_letter = suggest(gemm, {"k": 64, "m": 512, "b": 24, "n": 500})
+    assert by_letter.text == of(512, 500, 64, 24, gemm=gemm).text
+
+
+REFUSED: tuple[tuple[str, Mapping[str, object]], ...] = (
+    (r"the shape has no letter q", {"shape": {"m": 1, "n": 2, "k": 3, "q": 4}}),
+    (r"the shape lacks k", {"shape": {"m": 1, "n": 2}}),
+    (r"extents of m, n, k", {"shape": (4, 4)}),
+    (r"at least 1", {"shape": (64, 0, 64)}),
+    (r"there are H200, H100", {"gpu": "H900"}),
+    (r"lda = 3: a row of A has 64 elements", {"ld": {"A": 3}}),
+    (r"leading dimension of 'X'", {"ld": {"X": 64}}),
+    (r"bf16 on T4: bf16 is not there on sm_75", {"dtype": "bf16", "gpu": "T4"}),
+    (r"one line", {"epilogue": "acc\ntile m=3"}),
+)
+
+
+@pytest.mark.parametrize(("message", "options"), REFUSED, ids=[m[:20] for m, _ in REFUSED])
+def test_refuses(message: str, options: Mapping[str, object]) -> None:
+    with pytest.raises(UsageError, match=message):
+        suggest(**{"shape": (64, 64, 64), **options})  # pyright: ignore[reportArgumentType]
+
+
+def test_a_mistake_in_a_line_is_located() -> None:
+    with pytest.raises(ScheduleError, match="unknown function `foo`"):
+        suggest(shape=(64, 64, 64), epilogue="foo(acc)")
 
 
 def command(*arguments: str) -> Result:
@@ -163,10 +239,31 @@ def command(*arguments: str) -> Result:
 def test_the_command_prints_the_schedule() -> None:
     done = command("--shape", "512x256x128", "--gpu", "a100", "--dtype", "f64")
     assert done.exit_code == 0
-    assert done.stdout == text((512, 256, 128), "f64", "A100")
+    assert done.stdout == of(512, 256, 128, dtype="f64", gpu="A100").text
 
 
-@pytest.mark.parametrize("shape", ["m=5,n=5,k=5", "5x5x5,b=3", "0", "5x5"])
-def test_the_command_refuses(shape: str) -> None:
-    done = command("--shape", shape)
+def test_the_command_takes_storage_orders_batches_and_an_epilogue() -> None:
+    gemm, epilogue = "C[b,m,n] = A[b,m,k] * B[b,n,k]", "relu(acc + bias[n])"
+    done = command(
+        *("--shape", "512x256x64,b=24", "--gemm", gemm, "--epilogue", epilogue, "--ld", "A=68")
+    )
+    assert done.exit_code == 0, done.output
+    wanted = suggest(gemm, (512, 256, 64, 24), epilogue=epilogue, ld={"A": 68})
+    assert done.stdout == wanted.text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--shape", "m=5,n=5"),
+        ("--shape", "5x5x5,b=3"),
+        ("--shape", "0"),
+        ("--shape", "5x5"),
+        ("--shape", "5", "--gemm", "C[m] = A"),
+        ("--shape", "5", "--ld", "A"),
+        ("--shape", "5", "--dtype", "f33"),
+    ],
+)
+def test_the_command_refuses(arguments: tuple[str, ...]) -> None:
+    done = command(*arguments)
     assert done.exit_code == 2 and done.stdout == ""
