@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <cstring>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 
@@ -169,9 +168,9 @@ extern "C" int gg_barrier_or(int predicate, int line) {
 int main() {
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   gg::install_fault_handlers();
   gg::find_shared();
+  // Requests end with the parent.  No PR_SET_PDEATHSIG: it would end with the parent's thread.
   while (gg::read_request()) {
     gg::set_alarm(gg::state.header.milliseconds);
     gg::launch();

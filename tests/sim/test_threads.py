@@ -61,3 +61,11 @@ def test_fork_while_another_thread_calls() -> None:
     assert [os.waitpid(pid, 0)[1] for pid in forks] == [0] * 4
     other.join()
     assert found == [0]
+
+
+def test_program_outlives_the_thread_that_started_it() -> None:
+    kernel = gemmgen.compile("gemm C[m, n] = A[m, k] * B[k, n]\nbind x=m y=n\n", device="cpu")
+    starter = threading.Thread(target=_calls, args=(kernel, 5))
+    starter.start()
+    starter.join()
+    assert _calls(kernel, 6) == 0
