@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from gemmgen.errors import CallError
 from gemmgen.formats import NAMES, STORAGE, Stored
 from gemmgen.interface import INT_MAX, Interface, Param
 from gemmgen.sim import process
-from gemmgen.strides import bounds, is_folded
+from gemmgen.strides import bounds, is_folded, may_meet
 
 Array = npt.NDArray[np.generic]
 Argument = Stored | npt.NDArray[np.uint32] | int | float
@@ -103,7 +104,7 @@ class _Packing:
         if not isinstance(value, np.ndarray):
             raise CallError(f"{param.name} must be {_wanted(param)}, not {value!r}")
         self._check_scratch(param, value) if param.is_scratch else self._check_tensor(param, value)
-        root = _root(value, param.name)
+        root = _root(value)
         same = [i for i, other in enumerate(self._roots) if other is root]
         index = same[0] if same else len(self._roots)
         if not same:
@@ -119,7 +120,7 @@ class _Packing:
     def _check_overlap(self, param: Param, array: Array) -> None:
         for other, before, _ in self._tensors:
             writes = _is_written(param) or _is_written(other)
-            if writes and np.may_share_memory(array, before):
+            if writes and _share(array, before):
                 written, read = (param, other) if _is_written(param) else (other, param)
                 raise CallError(f"{written.name} overlaps {read.name} in memory")
 
@@ -237,18 +238,31 @@ def _address(array: Array) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _root(array: Array, name: str) -> Array:
-    """The array whose memory ``array`` is a view of."""
+def _share(one: Array, other: Array) -> bool:
+    """Whether two arrays have a byte in common; true too if that takes long to find out."""
+    if not np.may_share_memory(one, other):
+        return False
+    first, second = (((*a.shape, a.itemsize), (*a.strides, 1)) for a in (one, other))
+    return may_meet(first, second, _address(other) - _address(one))
+
+
+def _root(array: Array) -> Array:
+    """The array whose memory ``array`` is a view of; if that is not NumPy's own (a tensor of
+    another library, a DLPack capsule), the memory from the first to the last of its elements."""
+    root = array
     while True:
-        base: object = array.base
+        base: object = root.base
         if not isinstance(base, np.ndarray):
             base = getattr(base, "base", None)  # of as_strided
         if not isinstance(base, np.ndarray):
             break
-        array = cast(Array, base)
-    if not array.flags.c_contiguous and not array.flags.f_contiguous:
-        raise CallError(f"{name} must be a view of one contiguous array")
-    return array
+        root = cast(Array, base)
+    if root.flags.c_contiguous or root.flags.f_contiguous:
+        return root
+    low, high = bounds(array.shape, _in_elements(array))
+    size = (high - low) * array.itemsize
+    memory = (ctypes.c_ubyte * size).from_address(_address(array) + low * array.itemsize)
+    return np.frombuffer(memoryview(memory), np.uint8)
 
 
 def _bytes(root: Array) -> memoryview:
