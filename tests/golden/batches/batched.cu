@@ -16,6 +16,7 @@
 //         stride_C_b, stream)
 // launch:
 //     ceil(M / 64) * ceil(N / 64) * size_b blocks of 8 x 8 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions and strides count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483567, N <= 2147483567, K <= 2147483615
@@ -259,6 +260,7 @@ cudaError_t launch_gemm(int M, int N, int K, int size_b,
         reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0 || size_b == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
     const long long tiles = ((M - 1) / 64 + 1LL) * ((N - 1) / 64 + 1LL);
     if (tiles > 2147483647 / size_b) return cudaErrorInvalidConfiguration;
     const long long blocks = tiles * size_b;

@@ -9,6 +9,7 @@
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483623, N <= 2147483599, K <= 2147483630
@@ -62,6 +63,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         lda < K || ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / 8 + 1LL) * ((N - 1) / 32 + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gemm<<<static_cast<unsigned>(blocks), dim3(32, 8), 0, stream>>>(

@@ -17,6 +17,7 @@
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483503, N <= 2147483375, K <= 2147483599
@@ -300,6 +301,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gemm<<<static_cast<unsigned>(blocks), 256, 0, stream>>>(
