@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemmgen import temporary
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
@@ -166,7 +166,7 @@ def _tuned(task: Task, workers: Workers, trials: Path | None, resume: bool) -> T
         here = lab.here
         compiler()  # refuses where there is none
         log = Log(trials, about(task, here), resume=resume)
-        with tempfile.TemporaryDirectory(prefix="gemmgen-tune-") as folder, Watching() as watch:
+        with temporary.folder("tune-") as folder, Watching() as watch:
             builder = CompilingBuilder(workers, here.arch, Path(folder))
             return tune(task, builder, lab, log, time.monotonic, watch)
     except KeyboardInterrupt:

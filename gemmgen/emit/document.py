@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-import jinja2
-
-from gemmgen import caches
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.header import (
@@ -25,6 +20,7 @@ from gemmgen.emit.header import (
     wrapped,
 )
 from gemmgen.emit.intrinsics import intrinsics_of
+from gemmgen.emit.printing import environment
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import ACCESS
@@ -234,19 +230,5 @@ def _count_lines(interface: Interface) -> list[str]:
     ]
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    folder, compiled = Path(__file__).parent / "templates", caches.folder()
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        bytecode_cache=jinja2.FileSystemBytecodeCache(str(compiled)) if compiled else None,
-        auto_reload=False,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
-
-
 def _render(view: View | KernelView | LauncherView | FileView) -> str:
-    return _environment().get_template(view.template).render(view=view).rstrip("\n")
+    return environment().get_template(view.template).render(view=view).rstrip("\n")

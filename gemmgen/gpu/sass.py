@@ -11,12 +11,12 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from gemmgen import temporary
 from gemmgen.errors import CannotCheck
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
@@ -56,7 +56,7 @@ def disassemble(cubin: bytes, function: str | None = None) -> Code:
 
 @lru_cache(maxsize=64)
 def _functions(cubin: bytes, command: tuple[str, ...]) -> dict[str, Code]:
-    with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
+    with temporary.folder() as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(cubin)
         return parse(_listing(path, command))

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -16,6 +16,8 @@ from unicodedata import category, decimal, normalize
 
 from lark import Lark, Token, Tree, __version__
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
 
 from gemmgen import caches
 from gemmgen.errors import Refusal
@@ -99,6 +101,7 @@ _TERMINALS = {
     "STAR": "`*`",
     "PERCENT": "`%`",
 }
+_TABLES = "tables.json"
 
 
 @dataclass(eq=False)
@@ -121,25 +124,29 @@ def parse(statement: Statement) -> Tree[Token]:
         raise _refusal(statement, wrong) from None
 
 
-def _tables(grammar: str) -> str:
-    """The name of the file with the parser's tables.  lark checks that they are this grammar's and
-    this lark's; that its name tells both keeps two versions from taking turns."""
-    key = f"{__version__} {grammar}".encode()
-    return f"grammar-{zlib.crc32(key):08x}.tables"
-
-
 @lru_cache(maxsize=1)
 def _lark() -> Lark:
+    """The parser, from its tables where they are kept: plain data, as JSON."""
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    folder = caches.folder()
-    return Lark(
+    name = f"grammar-{caches.key(__version__, grammar)}"
+    kept = caches.read(name)
+    if kept is not None:
+        return Lark.load(json.loads(kept[_TABLES], object_hook=_numbered))
+    parser = Lark(
         grammar,
-        cache=str(folder / _tables(grammar)) if folder else False,
         parser="lalr",
         lexer="contextual",
         propagate_positions=True,
         start=sorted({*FORMS.values(), "directive"}),
     )
+    data, memo = parser.memo_serialize([TerminalDef, Rule])
+    caches.write(name, {_TABLES: json.dumps({"data": data, "memo": memo}).encode()})
+    return parser
+
+
+def _numbered(table: dict[str, object]) -> dict[str | int, object]:
+    """JSON has no numbers for keys; lark's tables have no names of digits."""
+    return {int(key) if key.isdigit() else key: value for key, value in table.items()}
 
 
 @lru_cache(maxsize=1024)

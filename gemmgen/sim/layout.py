@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 _CONSTANTS = re.compile(r"constexpr int ([^;]+);")
 _SIZES = r"((?:\s*\[[^\]]*\])+)"
@@ -58,18 +56,15 @@ def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (flat, *reversed(index))
 
 
-def shared_arrays(text: str, program: Path) -> tuple[SharedArray, ...]:
-    """The arrays of ``text``, at the places where ``program`` has them."""
+def shared_arrays(text: str, symbols: str) -> tuple[SharedArray, ...]:
+    """The arrays of ``text``, at the places that ``symbols``, readelf's list, says."""
     constants = _constants(text)
     static = {
         found[2]: (_shape(found[3], constants), ELEMENTS[found[1]])
         for found in _STATIC.finditer(text)
     }
-    listed = subprocess.run(
-        ["readelf", "--syms", "--wide", str(program)], capture_output=True, text=True
-    )
     arrays: list[SharedArray] = []
-    for place, size, name in _SYMBOL.findall(listed.stdout):
+    for place, size, name in _SYMBOL.findall(symbols):
         whole = SharedArray(name, int(place, 16), int(size, 0), *static.get(name, ((), 4)))
         arrays += _within(whole, text, constants) or [whole]
     return tuple(arrays)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from gemmgen.errors import CallError
 from gemmgen.interface import INT_MAX, Interface
-from gemmgen.sim import process, toolchain
+from gemmgen.sim import process, programs
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
 from gemmgen.sim.layout import shared_arrays
@@ -27,7 +25,8 @@ RUN_SECONDS = 60
 
 
 class CompiledKernel:
-    """A kernel that this machine can run.  ``interface`` says with which arguments."""
+    """A kernel that this machine can run.  ``interface`` says with which arguments; ``shared`` are
+    the arrays in shared memory of a checked one."""
 
     def __init__(
         self,
@@ -42,18 +41,11 @@ class CompiledKernel:
         self.interface = interface
         self.checked = checked
         self._text = text
-        directory = tempfile.TemporaryDirectory(prefix="gemmgen-")
-        self.program = toolchain.build(
-            text,
-            interface,
-            Path(directory.name),
-            checked=checked,
-            ucontext=ucontext,
-            warn=warn,
-        )
-        self._arrays = shared_arrays(text, self.program) if checked else ()
-        self._process = process.Process(self.program)
-        self._finalize = weakref.finalize(self, _release, self._process, directory)
+        built = programs.program(text, interface, checked=checked, ucontext=ucontext, warn=warn)
+        self.program = built.path
+        self.shared = shared_arrays(text, built.symbols) if checked else ()
+        self._process = process.Process(built.path)
+        self._finalize = weakref.finalize(self, _release, self._process, built)
 
     def run(
         self,
@@ -91,7 +83,7 @@ class CompiledKernel:
             return
         launch = replace(launch, landing=landing)
         if self.checked:
-            arrays = tuple((array.offset, array.bytes) for array in self._arrays)
+            arrays = tuple((array.offset, array.bytes) for array in self.shared)
             launch = replace(launch, arrays=arrays)
         else:
             launch = replace(launch, tensors=())
@@ -113,7 +105,7 @@ class CompiledKernel:
         return scratch_of(self.interface, extents)
 
     def _check_shared(self) -> None:
-        declared, used = self.interface.static_shared, sum(a.bytes for a in self._arrays)
+        declared, used = self.interface.static_shared, sum(a.bytes for a in self.shared)
         if self.checked and declared and used != declared:
             raise KernelFault(
                 f"the text declares {used} bytes of shared memory, its interface {declared}"
@@ -122,10 +114,10 @@ class CompiledKernel:
     def _context(self, launch: process.Launch) -> Context:
         shapes = (TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
         file = f"{self.interface.name}.cu"
-        return Context(self._text, file, self.program, launch.block[0], tuple(shapes), self._arrays)
+        return Context(self._text, file, self.program, launch.block[0], tuple(shapes), self.shared)
 
     def close(self) -> None:
-        """Ends the kernel's process and removes its program."""
+        """Ends the kernel's process."""
         self._finalize()
 
 
@@ -172,6 +164,6 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-def _release(running: process.Process, directory: tempfile.TemporaryDirectory[str]) -> None:
+def _release(running: process.Process, built: programs.Program) -> None:
     running.close()
-    directory.cleanup()
+    built.close()

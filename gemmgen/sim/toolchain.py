@@ -1,24 +1,19 @@
-"""g++: from a kernel's text to a program that runs it."""
+"""g++: from a kernel's text to the object code of a program that runs it."""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import functools
-import hashlib
 import platform
 import re
 import shutil
 import subprocess
-import tempfile
 from importlib import resources
 from pathlib import Path
 
-from gemmgen import caches
+from gemmgen import temporary
 from gemmgen.emit.ctypes import STORED
 from gemmgen.errors import CannotCheck
 from gemmgen.interface import Interface, Param
-from gemmgen.sim.alignment import check_alignment
 from gemmgen.sim.failures import CompileFailure
 
 BEGIN = "// ---- kernel ----"
@@ -27,10 +22,7 @@ END = "// ---- end of kernel ----"
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
-_RUNNER = ("runner", "fibers", "warp", "tensor", "blocks", "copies", "memory", "faults", "request")
-_SUM = "sha256"
-_CHECKS = ("accesses", "shadow", "order", "arithmetic")
-_RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 
 _KERNEL_FLAGS = (
     "-std=c++17",
@@ -81,43 +73,25 @@ _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
-def build(
-    text: str,
-    interface: Interface,
-    directory: Path,
-    *,
-    checked: bool = False,
-    ucontext: bool = False,
-    warn: bool = True,
-) -> Path:
-    """Compiles ``text`` in ``directory`` into a program that answers requests; returns its path.
-
-    Raises CompileFailure where g++ refuses the text or (``warn``) warns, CannotCheck where there is
-    no g++.
-    """
-    if checked:
-        check_alignment(text, f"{interface.name}.cu")
-    program = directory / "kernel"
-    runner = _runner_objects(ucontext)
+def kernel_flags(*, checked: bool = False, warn: bool = True) -> tuple[str, ...]:
+    """What g++ is told for a kernel's text."""
     checks = _CHECKED_FLAGS if checked else ()
-    kernel_object = _compile(text, interface, directory, *checks, *(_WARNINGS if warn else ("-w",)))
-    names = (*_RUNNER, *(_CHECKS if checked else ()))
-    objects = (str(kernel_object), *(str(runner / f"{name}.o") for name in names))
-    _gxx(*objects, "-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc", "-o", str(program))
-    return program
+    return (*_KERNEL_FLAGS, *_fma_flag(), *checks, *(_WARNINGS if warn else ("-w",)))
 
 
 def object_code(text: str, interface: Interface) -> bytes:
     """What ``text`` compiles to, its warnings aside: equal for texts that are one program."""
-    with tempfile.TemporaryDirectory(prefix="gemmgen-") as directory:
-        return _compile(text, interface, Path(directory), "-w").read_bytes()
+    unit = unit_text(text, interface)
+    with temporary.folder() as directory:
+        return compile_unit(unit, Path(directory), kernel_flags(warn=False)).read_bytes()
 
 
-def _compile(text: str, interface: Interface, directory: Path, *flags: str) -> Path:
-    unit, kernel_object = directory / "kernel.cpp", directory / "kernel.o"
-    unit.write_text(unit_text(text, interface), encoding="utf-8")
+def compile_unit(unit: str, directory: Path, flags: tuple[str, ...]) -> Path:
+    """The object file in ``directory`` of ``unit_text``'s C++.  Its bytes don't tell the folder."""
+    source, kernel_object = directory / "kernel.cpp", directory / "kernel.o"
+    source.write_text(unit, encoding="utf-8")
     header = f"-I{resources.files('gemmgen.sim')}"
-    _gxx(*_KERNEL_FLAGS, *_fma_flag(), *flags, header, "-c", str(unit), "-o", str(kernel_object))
+    gxx(*flags, header, "-c", source.name, "-o", kernel_object.name, directory=directory)
     return kernel_object
 
 
@@ -176,59 +150,6 @@ def _c_value(param: Param, index: int) -> str:
 
 
 @functools.cache
-def _runner_objects(ucontext: bool) -> Path:
-    """A folder with the runner, which is compiled where the user's cache has none; ``ucontext``
-    takes the portable fibers."""
-    flags = (*_RUNNER_FLAGS, *(["-DGG_UCONTEXT"] if ucontext else []))
-    cache = caches.folder()
-    kept = cache / f"runner-{_key(flags)}" if cache else None
-    if kept and _is_whole(kept):
-        return kept
-    temporary = tempfile.TemporaryDirectory(prefix="gemmgen-", dir=cache)
-    atexit.register(temporary.cleanup)
-    directory = Path(temporary.name)
-    folder = resources.files("gemmgen.sim")
-    sources = [str(folder / f"{name}.cpp") for name in (*_RUNNER, *_CHECKS)]
-    _gxx(*flags, "-c", *sources, directory=directory)
-    if kept:
-        _keep(directory, kept)
-    return directory
-
-
-def _key(flags: tuple[str, ...]) -> str:
-    """Of all that the runner's objects come from: flags, sources, and g++ itself."""
-    gxx = shutil.which("g++")
-    about = Path(gxx).resolve().stat() if gxx else None
-    digest = hashlib.sha256(repr((flags, about and (about.st_size, about.st_mtime_ns))).encode())
-    for source in sorted(Path(str(resources.files("gemmgen.sim"))).glob("*.[ch]*")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _keep(directory: Path, kept: Path) -> None:
-    """A copy for other processes, there all at once; whoever is first has made it."""
-    with tempfile.TemporaryDirectory(prefix="gemmgen-", dir=kept.parent) as draft:
-        copy = shutil.copytree(directory, Path(draft) / "runner")
-        (copy / _SUM).write_text(_sum(copy))
-        with contextlib.suppress(OSError):
-            copy.rename(kept)
-
-
-def _is_whole(kept: Path) -> bool:
-    try:
-        return (kept / _SUM).read_text() == _sum(kept)
-    except OSError:
-        return False
-
-
-def _sum(directory: Path) -> str:
-    digest = hashlib.sha256()
-    for name in (*_RUNNER, *_CHECKS):
-        digest.update((directory / f"{name}.o").read_bytes())
-    return digest.hexdigest()
-
-
-@functools.cache
 def _fma_flag() -> tuple[str, ...]:
     """``-mfma`` where this processor has the instruction; else libm's fmaf, equal and slower."""
     if platform.machine() != "x86_64":
@@ -240,9 +161,15 @@ def _fma_flag() -> tuple[str, ...]:
     return ("-mfma",) if re.search(r"^flags.*\bfma\b", processor, re.MULTILINE) else ()
 
 
-def _gxx(*arguments: str, directory: Path | None = None) -> None:
+def require_gxx() -> None:
+    """Raises CannotCheck where there is no g++."""
     if shutil.which("g++") is None:
         raise CannotCheck("Running a kernel on the CPU needs g++, which is not installed.")
+
+
+def gxx(*arguments: str, directory: Path | None = None) -> None:
+    """Runs g++ in ``directory``; raises CompileFailure with what it says where it fails."""
+    require_gxx()
     limit = f'ulimit -v {COMPILE_KILOBYTES} && exec "$@"'
     command = ["/bin/sh", "-c", limit, "sh", "g++", *arguments]
     try:

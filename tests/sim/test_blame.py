@@ -6,7 +6,7 @@ import pytest
 from emitted_kernels import checked, emitted
 
 from gemmgen.sim.blame import blame
-from gemmgen.sim.layout import shared_arrays, unravel
+from gemmgen.sim.layout import unravel
 
 TILE = "tile m=32 n=32 k=32"
 CACHED = "cache_shared A[k, m] B[k, n]"
@@ -52,7 +52,7 @@ def test_a_line_that_is_not_there_comes_from_nothing() -> None:
 
 
 def test_static_shared_arrays_are_found_with_their_shapes() -> None:
-    arrays = shared_arrays(emitted("vectorized").text, checked("vectorized").program)
+    arrays = checked("vectorized").shared
     known = {array.name: (array.bytes, array.shape) for array in arrays}
     assert known == {
         "A_shared": (2 * 8 * 132 * 4, (2, 8, 132)),
@@ -61,7 +61,7 @@ def test_static_shared_arrays_are_found_with_their_shapes() -> None:
 
 
 def test_arrays_within_dynamic_shared_memory_are_told_apart() -> None:
-    a, b = shared_arrays(emitted("warp_tiled").text, checked("warp_tiled").program)
+    a, b = checked("warp_tiled").shared
     assert (a.name, a.shape) == ("A_shared", (2, 16, 132))
     assert (b.name, b.offset, b.shape) == ("B_shared", a.offset + a.bytes, (2, 16, 256))
     assert b.index(4 * (256 * 16 + 256 + 7)) == (1, 1, 7)

@@ -1,0 +1,129 @@
+"""Programs that run a kernel's text: from the cache, or compiled, linked to the runner and kept."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from gemmgen import caches, temporary
+from gemmgen.interface import Interface
+from gemmgen.sim import toolchain
+from gemmgen.sim.alignment import check_alignment
+
+_RUNNER = ("runner", "fibers", "warp", "tensor", "blocks", "copies", "memory", "faults", "request")
+_CHECKS = ("accesses", "shadow", "order", "arithmetic")
+_LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
+_PROGRAM, _SYMBOLS = "kernel", "symbols"
+
+
+@dataclass(frozen=True)
+class Program:
+    """An executable file, and of a checked one what readelf lists.  ``held`` is the folder that
+    ends with it, where it is in no cache."""
+
+    path: Path
+    symbols: str
+    held: tempfile.TemporaryDirectory[str] | None = None
+
+    def close(self) -> None:
+        if self.held is not None:
+            self.held.cleanup()
+
+
+def program(
+    text: str,
+    interface: Interface,
+    *,
+    checked: bool = False,
+    ucontext: bool = False,
+    warn: bool = True,
+) -> Program:
+    """``text`` as a program that answers requests.
+
+    Raises CompileFailure where g++ refuses the text or (``warn``) warns, CannotCheck where there is
+    no g++.
+    """
+    toolchain.require_gxx()
+    if checked:
+        check_alignment(text, f"{interface.name}.cu")
+    unit = toolchain.unit_text(text, interface)
+    flags = toolchain.kernel_flags(checked=checked, warn=warn)
+    name = f"host-{caches.key(_identity(ucontext), repr(flags), unit)}"
+    found = _kept(name, caches.read(name), caches.folder())
+    if found is not None:
+        return found
+    directory = temporary.folder()
+    path = Path(directory.name, _PROGRAM)
+    kernel = toolchain.compile_unit(unit, Path(directory.name), flags)
+    _link(kernel, path, checked=checked, ucontext=ucontext)
+    symbols = _symbols(path) if checked else ""
+    files = {_PROGRAM: path.read_bytes(), _SYMBOLS: symbols.encode()}
+    written = caches.write(name, files, executable=_PROGRAM)
+    found = _kept(name, files, written and written.parent)
+    if found is not None:
+        directory.cleanup()
+        return found
+    return Program(path, symbols, directory)
+
+
+def _kept(name: str, files: Mapping[str, bytes] | None, cache: Path | None) -> Program | None:
+    """The program of an entry, where the cache's file system lets programs run."""
+    if files is None or cache is None:
+        return None
+    path = cache / name / _PROGRAM
+    return Program(path, files[_SYMBOLS].decode()) if os.access(path, os.X_OK) else None
+
+
+def _link(kernel: Path, path: Path, *, checked: bool, ucontext: bool) -> None:
+    runner = _runner_objects(ucontext)
+    names = (*_RUNNER, *(_CHECKS if checked else ()))
+    objects = (str(kernel), *(str(runner / f"{name}.o") for name in names))
+    toolchain.gxx(*objects, *_LINKED, "-o", str(path))
+
+
+def _symbols(path: Path) -> str:
+    command = ["readelf", "--syms", "--wide", str(path)]
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+@functools.cache
+def _runner_objects(ucontext: bool) -> Path:
+    """A folder with the runner's objects, from the cache or compiled; ``ucontext`` takes the
+    portable fibers."""
+    name = f"runner-{_identity(ucontext)}"
+    cache = caches.folder()
+    if cache is not None and caches.read(name) is not None:
+        return cache / name
+    directory = temporary.folder()
+    _held.append(directory)
+    folder = resources.files("gemmgen.sim")
+    sources = [str(folder / f"{part}.cpp") for part in (*_RUNNER, *_CHECKS)]
+    toolchain.gxx(*_runner_flags(ucontext), "-c", *sources, directory=Path(directory.name))
+    objects = {path.name: path.read_bytes() for path in Path(directory.name).iterdir()}
+    return caches.write(name, objects) or Path(directory.name)
+
+
+_held: list[tempfile.TemporaryDirectory[str]] = []
+"""Folders that the process needs to its end."""
+
+
+def _runner_flags(ucontext: bool) -> tuple[str, ...]:
+    return (*toolchain.RUNNER_FLAGS, *(["-DGG_UCONTEXT"] if ucontext else []))
+
+
+@functools.cache
+def _identity(ucontext: bool) -> str:
+    """Of all that decides beside the kernel: the runner's flags and sources, and g++ itself."""
+    found = shutil.which("g++")
+    about = Path(found).resolve().stat() if found else None
+    compiler = repr((about and (about.st_size, about.st_mtime_ns), _runner_flags(ucontext)))
+    sources = sorted(Path(str(resources.files("gemmgen.sim"))).glob("*.[ch]*"))
+    parts = (part for source in sources for part in (source.name.encode(), source.read_bytes()))
+    return caches.key(compiler, repr(_LINKED), *parts)
