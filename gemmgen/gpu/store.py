@@ -25,7 +25,8 @@ def stored(text: str, arch: str) -> Stored:
     """``text`` compiled for ``arch``: from the cache, or compiled and put there.
 
     The key holds all that can change the result: text, architecture, the compiler with its
-    version and options.  Where nothing can be kept, a folder that ends with the process takes the cache's place.
+    version and options.  Where nothing can be kept, a folder that ends with the process takes the
+    cache's place.
     """
     name = f"cubin-{caches.key(text, arch, compiler.identity())}"
     where = caches.folder() or Path(_temporary().name)
