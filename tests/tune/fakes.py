@@ -36,6 +36,15 @@ double_buffer   A B stages={1, 2}
 raster          group={1, 8}
 """
 
+SMALL = """
+tile            m={64, 128} n={64, 128} k=8
+cache_shared    A[k, m] B
+register_block  m={4, 8} n=8
+vectorize       A B C width={1, 4}
+double_buffer   A B stages={1, 2}
+"""
+"""32 points, all legal."""
+
 
 def interface() -> Interface:
     return Interface("gemm", (), (256, 1), (), (), 0, 0, ())
@@ -51,9 +60,9 @@ def cost(point: Legal) -> float:
     """Milliseconds: smooth in the sizes, and best where the model expects nothing good."""
     s = dict(point.settings)
     far = abs(log2(int(s["tile.m"]) / 64)) + 2 * abs(log2(int(s["tile.n"]) / 256))
-    far += (s["register_block.order"] == "zigzag") + abs(log2(int(s["register_block.m"]) / 4))
+    far += (s.get("register_block.order") == "zigzag") + abs(log2(int(s["register_block.m"]) / 4))
     far += 2 * (s["vectorize.width"] == 4) + (s["double_buffer.stages"] == 2)
-    far += 0.5 * (s["raster.group"] == 8) + 0.7 * (s.get("tile.k") == 8)
+    far += 0.5 * (s.get("raster.group") == 8) + 0.7 * (s.get("tile.k") == 8)
     return 0.32 * (1 + 0.07 * far)
 
 

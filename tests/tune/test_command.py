@@ -61,7 +61,7 @@ def test_without_a_gpu_a_large_space_is_not_counted(tmp_path: Path) -> None:
 @pytest.fixture
 def larger(tmp_path: Path) -> Path:
     path = tmp_path / "space.sched"
-    path.write_text(fakes.TEXT)
+    path.write_text(fakes.SMALL)
     return path
 
 
@@ -104,7 +104,7 @@ def test_sets_may_be_settled_beforehand(space: Path) -> None:
 
 
 def test_the_winner_is_printed(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
-    OnFakes(monkeypatch, fakes.TEXT)
+    OnFakes(monkeypatch, fakes.SMALL)
     done = tune(larger, "--shape", "2048", "--jobs", "1")
     assert done.exit_code == 0
     assert done.stdout.startswith("# Tuned by gemmgen on an Fake GPU")
@@ -115,7 +115,7 @@ def test_the_winner_is_printed(monkeypatch: pytest.MonkeyPatch, larger: Path) ->
 def test_the_winner_is_written(
     monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
 ) -> None:
-    OnFakes(monkeypatch, fakes.TEXT)
+    OnFakes(monkeypatch, fakes.SMALL)
     out, trials = tmp_path / "best.sched", tmp_path / "t.jsonl"
     done = tune(larger, "--shape", "2048", "-o", out, "--trials", trials, "--json", "--jobs", "1")
     assert done.exit_code == 0
@@ -130,7 +130,7 @@ def test_the_winner_is_written(
 def test_nothing_is_written_where_nothing_is_right(
     monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
 ) -> None:
-    OnFakes(monkeypatch, fakes.TEXT, wrong=lambda point: True)
+    OnFakes(monkeypatch, fakes.SMALL, wrong=lambda point: True)
     out = tmp_path / "best.sched"
     done = tune(larger, "--shape", "2048", "-o", out, "--jobs", "1")
     assert (done.exit_code, done.stdout) == (1, "")
@@ -138,7 +138,7 @@ def test_nothing_is_written_where_nothing_is_right(
 
 
 def test_a_wrong_kernel_is_told_aloud(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
-    OnFakes(monkeypatch, fakes.TEXT, wrong=lambda point: point.number == 3)
+    OnFakes(monkeypatch, fakes.SMALL, wrong=lambda point: point.number == 3)
     done = tune(larger, "--shape", "2048", "--jobs", "1")
     assert done.exit_code == 0
     assert "a mistake of gemmgen's, please report it: --set tile.m=64" in done.stderr
@@ -152,19 +152,19 @@ def test_what_was_tried_outlives_an_interruption(
 
     def interrupt(number: int) -> None:
         calls.append(number)
-        if len(calls) == 40:
+        if len(calls) == 20:
             raise KeyboardInterrupt
 
-    OnFakes(monkeypatch, fakes.TEXT, before=interrupt)
+    OnFakes(monkeypatch, fakes.SMALL, before=interrupt)
     trials, out = tmp_path / "t.jsonl", tmp_path / "best.sched"
     arguments = (larger, "--shape", "2048", "--trials", trials, "-o", out, "--jobs", "1")
     done = tune(*arguments)
     assert done.exit_code == 130
     assert f"interrupted; {trials} has the trials, --resume goes on" in done.stderr
-    assert not out.exists() and len(trials.read_text().splitlines()) == 1 + 32
+    assert not out.exists() and len(trials.read_text().splitlines()) == 1 + 16
     again = tune(*arguments, "--resume")
     assert again.exit_code == 0, again.stderr
-    assert len(trials.read_text().splitlines()) == 1 + 192
+    assert len(trials.read_text().splitlines()) == 1 + 32
 
 
 @pytest.mark.parametrize(
