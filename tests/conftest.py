@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+from one_each import BY_DEFAULT
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -20,9 +23,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def is_proof(config: pytest.Config) -> bool:
+    """Is everything asked for?"""
+    return bool(config.getoption("--proof")) or "proof" in config.getoption("-m")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks what ``one_each`` leaves to the proof."""
+    kept = BY_DEFAULT.get(name_of(item))
+    if kept is None:
+        return
+    parameters = item.name.partition("[")[2].removesuffix("]")
+    if not any(fnmatch.fnmatchcase(parameters, pattern) for pattern in kept):
+        item.add_marker("proof")
+
+
+def name_of(item: pytest.Item) -> str:
+    """``golden/test_golden.py::test_...``, without parameters."""
+    return item.nodeid.partition("[")[0].removeprefix("tests/")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without ``--proof``, or a ``-m`` that names the mark, tests marked proof are deselected."""
-    if config.getoption("--proof") or "proof" in config.getoption("-m"):
+    refuse_idle_rules(config, items)
+    if is_proof(config):
         return
     left_out = [item for item in items if item.get_closest_marker("proof")]
     if left_out:
@@ -30,11 +54,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("proof")]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Fresh processes find what a user's would: compiled modules, and gemmgen's own caches.
+def refuse_idle_rules(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a whole collection: each test and each pattern of ``one_each`` must be there."""
+    if config.args != config.getini("testpaths") or config.getoption("-k"):
+        return
+    names: dict[str, list[str]] = {}
+    for item in items:
+        names.setdefault(name_of(item), []).append(item.name.partition("[")[2].removesuffix("]"))
+    idle = [name for name in BY_DEFAULT if name not in names]
+    for name, patterns in BY_DEFAULT.items():
+        found = names.get(name, [])
+        idle += [f"{name}[{p}]" for p in patterns if found and not fnmatch.filter(found, p)]
+    if idle:
+        raise pytest.UsageError("tests/one_each.py names what is not there: " + ", ".join(idle))
 
-    Both are kept beside pytest's cache, so that nothing is written into the tree or the home.
+
+def pytest_configure(config: pytest.Config) -> None:
+    """How many examples a property is tried on, and where this run keeps what it makes.
+
+    Fresh processes find what a user's would: compiled modules, and gemmgen's own caches.  Both are
+    kept beside pytest's cache, so that nothing is written into the tree or the home.
     """
+    examples = {} if is_proof(config) else {"max_examples": 15}
+    hypothesis.settings.register_profile("here", deadline=None, **examples)
+    hypothesis.settings.load_profile("here")
     if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
         return  # a worker has the environment of the process that began it
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))
@@ -56,3 +99,9 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str], str]:
         return path.read_bytes().decode()
 
     return read
+
+
+@pytest.fixture
+def proof(pytestconfig: pytest.Config) -> bool:
+    """Is everything asked for?  Else a test may do with less."""
+    return is_proof(pytestconfig)

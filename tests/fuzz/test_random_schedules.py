@@ -11,7 +11,7 @@ import pytest
 from gemmgen.fuzz import campaign, report
 from gemmgen.fuzz.campaign import Limits, Tally
 
-SEED, SCHEDULES, PART = 1, 90, 15
+SEED, SCHEDULES, PART = 1, 90, 6
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 
@@ -23,12 +23,12 @@ def test_none_fails_and_few_are_refused(first: int) -> None:
         campaign.count(tally, campaign.trial_at(SEED, index))
     assert not tally.found, report.summary(tally, SEED)
     assert not tally.unlike
-    assert tally.share_refused < 0.15
+    assert tally.share_refused < 0.2
     assert tally.runs == 8 * (tally.schedules - tally.refused.total())
 
 
 def test_processes_share_a_campaign() -> None:
-    one, two = (campaign.run(SEED, Limits(schedules=4), jobs) for jobs in (1, 2))
+    one, two = (campaign.run(SEED, Limits(schedules=2), jobs) for jobs in (1, 2))
     assert (one.schedules, one.runs) == (two.schedules, two.runs)
     assert one.unseen == two.unseen
 

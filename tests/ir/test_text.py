@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmgen.ir.build import build
@@ -165,7 +165,6 @@ def programs(draw: st.DrawFn) -> Program:
     return Program(problem, "sm_80", (Kernel("kernel", work, (out, *tiles), body, bounds),), facts)
 
 
-@settings(max_examples=200, deadline=None)
 @given(programs())
 def test_any_program_round_trips(program: Program):
     assert parse_program(print_program(program)) == program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Unary, Var
@@ -79,7 +79,6 @@ def _grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 
 
 @given(st.recursive(leaves, _grow, max_leaves=12))
-@settings(max_examples=150, deadline=None)
 def test_every_expression_reads_back(expr: Expr) -> None:
     text = format_expression(expr)
     assert epilogue(text) == expr

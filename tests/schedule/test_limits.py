@@ -6,7 +6,7 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmgen.errors import ScheduleError, UsageError
@@ -54,7 +54,6 @@ def test_a_sum_of_sixty_terms_is_taken() -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=150, deadline=None)
 def test_any_text_is_a_schedule_or_an_error(text: str) -> None:
     for read in (lambda: parse_schedule(Source(text)), lambda: fmt_source(Source(text))):
         try:
@@ -64,7 +63,6 @@ def test_any_text_is_a_schedule_or_an_error(text: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_schedule_cut_or_garbled_is_one_or_an_error(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(SEVEN)))
     stop = data.draw(st.integers(start, len(SEVEN)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmgen.schedule.fmt import fmt_source
@@ -48,7 +48,6 @@ def texts(draw: st.DrawFn) -> str:
 
 
 @given(texts())
-@settings(max_examples=150, deadline=None)
 def test_the_canonical_text_reads_back(text: str) -> None:
     value = schedule(text)
     canonical = format_schedule(value)
@@ -57,7 +56,6 @@ def test_the_canonical_text_reads_back(text: str) -> None:
 
 
 @given(texts())
-@settings(max_examples=100, deadline=None)
 def test_fmt_keeps_the_meaning_and_is_idempotent(text: str) -> None:
     formatted = fmt_source(Source(text))
     assert schedule(formatted) == schedule(text)

@@ -9,7 +9,7 @@ from math import ceil
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmgen.cli import main
@@ -69,7 +69,6 @@ def means_what_it_should(emitted: Emitted) -> None:
     assert meaning.difference(last, meaning.shapes_of(Subject(emitted))) is None
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     shape=st.tuples(EXTENTS, EXTENTS, EXTENTS, st.integers(1, 30)),
     gemm=st.sampled_from(ORDERS),
