@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
@@ -61,15 +62,28 @@ class Request:
         """90 for sm_90."""
         return int(self.gpu.arch.removeprefix("sm_").rstrip("a"))
 
-    @property
+    @cached_property
     def letters(self) -> tuple[str, str, str]:
         """The row, column and contracted letters."""
         return roles(self.problem.gemm)
 
+    @cached_property
+    def _types(self) -> dict[str, DType]:
+        types = dict(self.problem.dtypes)
+        return {"acc": types["acc"]} | {role: types[self.access(role).tensor] for role in "abc"}
+
+    @cached_property
+    def _along(self) -> dict[str, str]:
+        names = dict(zip(self.letters, "mnk", strict=True))
+        return {role: names[self.access(role).indices[-1]] for role in "abc"}
+
+    @cached_property
+    def _widths(self) -> dict[str, int]:
+        return {role: self._width(role) for role in "abc"}
+
     def dtype(self, role: str) -> DType:
         """The type of ``a``, ``b``, ``c`` or ``acc``."""
-        name = role if role == "acc" else self.access(role).tensor
-        return dict(self.problem.dtypes)[name]
+        return self._types[role]
 
     def access(self, role: str) -> Access:
         gemm = self.problem.gemm
@@ -77,8 +91,7 @@ class Request:
 
     def along(self, role: str) -> str:
         """The letter along which a tensor's neighbours lie: ``m``, ``n`` or ``k``."""
-        last = self.access(role).indices[-1]
-        return dict(zip(self.letters, "mnk", strict=True))[last]
+        return self._along[role]
 
     def extent(self, letter: str) -> int:
         return dict(zip(extents(self.problem.gemm), self.shape, strict=True))[letter]
@@ -103,6 +116,9 @@ class Request:
 
     def width(self, role: str) -> int:
         """Elements of the widest access that never straddles rows: 1 where rows are odd."""
+        return self._widths[role]
+
+    def _width(self, role: str) -> int:
         most, steps = widest(self.dtype(role)), self.strides(role)[:-1]
         return next(w for w in (8, 4, 2, 1) if w <= most and not any(s % w for s in steps))
 
