@@ -14,7 +14,7 @@ from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
 from gemmgen.suggest.cost import blocks_of, residents, seconds
 from gemmgen.suggest.forms import forms
-from gemmgen.suggest.plan import Plan
+from gemmgen.suggest.plan import Form, Plan
 from gemmgen.suggest.request import Request
 
 PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -25,6 +25,8 @@ STEPS = 2
 """Steps of k that a part has at the least."""
 OVER = 2
 """Blocks that parts may make, by the places for them."""
+SMALL = 16
+"""The side of a tile that may be longer than any matrix."""
 RASTER = 2
 """Waves from which on the order of the blocks matters to the L2 cache."""
 
@@ -112,6 +114,8 @@ def takes(emitted: Emitted, request: Request) -> bool:
 def options(request: Request) -> Iterator[Option]:
     """Each plan that fits, with its estimate."""
     for form in forms(request):
+        if not _near(form, request):
+            continue
         plain = Plan(form, request)
         plans = [plain]
         if any(plain.turned(role) and request.width(role) > 1 for role in plain.staged):
@@ -121,6 +125,12 @@ def options(request: Request) -> Iterator[Option]:
                 estimate = seconds(split)
                 if estimate < inf:
                     yield Option(_rastered(split), estimate)
+
+
+def _near(form: Form, request: Request) -> bool:
+    """Is a tile no more than twice as long as the matrix, or small?"""
+    sides = zip(form.tile[:2], request.shape[:2], strict=True)
+    return all(tile <= max(SMALL, 2 * size) for tile, size in sides)
 
 
 def _split(plan: Plan) -> Iterator[Plan]:

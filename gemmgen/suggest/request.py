@@ -69,8 +69,9 @@ class Request:
 
     @cached_property
     def _types(self) -> dict[str, DType]:
+        names = {role: self.access(role).tensor for role in "abc"} | {"acc": "acc"}
         types = dict(self.problem.dtypes)
-        return {"acc": types["acc"]} | {role: types[self.access(role).tensor] for role in "abc"}
+        return {role: types[name] for role, name in names.items()}
 
     @cached_property
     def _along(self) -> dict[str, str]:
