@@ -32,7 +32,7 @@ from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
 from gemmgen.suggest.choose import Option, options
 from gemmgen.suggest.request import Request
-from gemmgen.tune.build import NvrtcBuilder
+from gemmgen.tune.build import CompilingBuilder
 from gemmgen.tune.legal import Legal
 from gemmgen.tune.workers import Workers
 
@@ -187,7 +187,7 @@ def main() -> int:
         )
         if arguments.dry:
             return 0
-        builder = NvrtcBuilder(w, "sm_90", Path(folder))
+        builder = CompilingBuilder(w, "sm_90", Path(folder))
         points = (Point(number, text) for number, text in enumerate(texts))
         jobs = {point.text: builder.submit([cast(Legal, point)]) for point in points}
         print(f"submitted at {time.monotonic() - began:.1f} s", flush=True)
