@@ -3,8 +3,8 @@
     python benchmarks/suggest.py [--seed 9] [--count 200] [--orders 4] [--json FILE]
 
 Extents are drawn log-uniformly from 1 to 10,000; each shape runs in ``--orders`` of the four
-storage orders.  f32; cuBLAS is held to float32 (pedantic).  Of each pair the one that runs first is drawn
-anew in each round; each is timed for at least 20 ms after at least 15 ms of itself, from CUDA
+storage orders.  f32; cuBLAS is held to float32 (pedantic).  Of each pair the one that runs first is
+drawn anew in each round; each is timed for at least 20 ms after at least 15 ms of itself, from CUDA
 graphs, L2 warm; medians of the rounds count.  Results are checked after the timing against float64.
 Prints the geometric mean and the fifth percentile of cuBLAS's time over ours; exit code 1 where a
 result was wrong.
