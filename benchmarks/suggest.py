@@ -80,7 +80,10 @@ def measured(
     wanted: list[Case], arguments: argparse.Namespace, until: float
 ) -> Iterator[dict[str, Any]]:
     cp, rng = cupy(), random.Random(arguments.seed)
-    with tempfile.TemporaryDirectory() as folder, Workers(max(1, (os.cpu_count() or 2) - 1)) as w:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Workers(max(1, min(15, (os.cpu_count() or 2) - 1))) as w,
+    ):
         drafts = [w.submit(text_of, case) for case in wanted]
         texts = [w.result(draft) or "" for draft in drafts]
         builder = CompilingBuilder(w, "sm_90", Path(folder))

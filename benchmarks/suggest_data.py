@@ -176,7 +176,10 @@ def main() -> int:
     requests = [Request.of(*case) for case in order if case is not None]
     rows: list[dict[str, Any]] = []
     deadline = began + arguments.seconds
-    with tempfile.TemporaryDirectory() as folder, Workers(max(1, (os.cpu_count() or 2) - 1)) as w:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Workers(max(1, min(15, (os.cpu_count() or 2) - 1))) as w,
+    ):
         drafts = [w.submit(candidates, r, arguments.most, at) for at, r in enumerate(requests)]
         found = [(r, w.result(draft) or []) for r, draft in zip(requests, drafts, strict=True)]
         texts = dict.fromkeys(o.plan.text for _, chosen in found for o in chosen)
