@@ -95,6 +95,7 @@ def measured(
                 if time.monotonic() > until:
                     return
                 yield measure(case, text, jobs, timer, rng, arguments.rounds)
+                timer.forget()
 
 
 def measure(

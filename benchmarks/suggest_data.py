@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -113,6 +113,12 @@ class Timer:
 
     cp: Any
     stream: Any
+    alive: dict[int, object] = field(default_factory=dict)
+    """What graphs use, until ``forget``."""
+
+    def forget(self) -> None:
+        self.stream.synchronize()
+        self.alive.clear()
 
     def once(self, launch: Callable[[], None]) -> float:
         """Milliseconds, roughly: the least of three."""
@@ -133,7 +139,12 @@ class Timer:
                 launch()
         finally:
             found = self.stream.end_capture()
-        return lambda: found.launch(self.stream)
+
+        def run() -> None:
+            found.launch(self.stream)
+
+        self.alive[id(run)] = launch  # its module and its scratch, which the graph does not hold
+        return run
 
     def prepared(self, launch: Callable[[], None]) -> tuple[Callable[[], None], int]:
         """A graph of about 1 ms, and the launches in it."""
@@ -230,6 +241,7 @@ def measured(found: Any, jobs: Any, deadline: float) -> Iterator[dict[str, Any]]
                 return
             try:
                 row = measure(request, chosen, jobs, timer, cp, deadline)
+                timer.forget()
             except Exception as error:  # one shape's failure is reported and the others go on
                 print(request.shape, type(error).__name__, str(error)[:200], flush=True)
                 continue

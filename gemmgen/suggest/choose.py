@@ -12,10 +12,11 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
-from gemmgen.suggest.cost import blocks_of, residents, seconds
+from gemmgen.suggest.cost import seconds
 from gemmgen.suggest.forms import forms
 from gemmgen.suggest.plan import Form, Plan
 from gemmgen.suggest.request import Request
+from gemmgen.suggest.sizes import blocks_of, residents
 
 PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 """Parts of k that are tried."""

@@ -9,7 +9,7 @@ from math import ceil, prod
 from gemmgen.schedule.roles import batches
 from gemmgen.schedule.text import format_access, format_schedule
 from gemmgen.suggest.choose import Suggestion
-from gemmgen.suggest.cost import residents
+from gemmgen.suggest.sizes import residents
 from gemmgen.target import WARP
 
 WIDTH = 100

@@ -1,0 +1,183 @@
+"""What a plan amounts to, in numbers: blocks, steps, issue slots, bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from gemmgen.analyze.gpus import REGISTERS
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.suggest.plan import Kind, Plan
+from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
+
+TENSOR_PAD, ALIGNED = 8, 16
+LOOP = 14
+"""Issue slots of a step beside its accesses: counters, stages, the branch."""
+TENSOR = 10.0
+"""Multiply-adds of tensor cores for one of a thread's, by instructions of one warp."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a launch; a step's counts are those of a warp.
+
+    ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory) and ``stores`` into
+    shared memory are issue slots; ``port`` are clocks of shared memory.  ``tile``: elements of C in
+    a block.  ``sums``: of a thread.  ``once``: bytes of the matrices; ``through``: bytes that
+    blocks read.
+    """
+
+    kind: Kind
+    blocks: int
+    resident: int
+    steps: int
+    terms: int
+    warps: int
+    fmas: float
+    reads: float
+    copies: float
+    stores: float
+    port: float
+    stages: int
+    tile: int
+    sums: int
+    parts: int
+    groups: int
+    once: float
+    through: float
+
+
+def sizes_of(plan: Plan) -> Sizes:
+    form, request = plan.form, plan.request
+    m, n, k, *batches = request.shape
+    a, b, c = (BYTES[request.dtype(role)] for role in "abc")
+    rows, columns = min(form.tile[0], m), min(form.tile[1], n)
+    terms = form.tile[2] // WARP if form.kind == "lanes" else form.tile[2]
+    return Sizes(
+        kind=form.kind,
+        blocks=blocks_of(plan),
+        resident=residents(plan),
+        steps=ceil(ceil(k / form.tile[2]) / plan.parts),
+        terms=terms,
+        warps=ceil(form.threads / WARP),
+        fmas=_fmas(plan, terms),
+        reads=_reads(plan, terms),
+        copies=sum(_copies(plan, role, terms) for role in "ab"),
+        stores=sum(_stores(plan, role) for role in "ab"),
+        port=_port(plan),
+        stages=form.stages if plan.staged else 1,
+        tile=form.tile[0] * form.tile[1],
+        sums=form.micro[0] * form.micro[1],
+        parts=plan.parts,
+        groups=plan.groups,
+        once=float(a * m * k + b * k * n + c * m * n) * prod(batches),
+        through=prod(request.shape) * (b / rows + a / columns),
+    )
+
+
+def blocks_of(plan: Plan) -> int:
+    """Blocks of a launch."""
+    m, n, _, *batches = plan.request.shape
+    rows, columns, _ = plan.form.tile
+    return ceil(m / rows) * ceil(n / columns) * prod(batches) * plan.parts
+
+
+def shared_of(plan: Plan) -> int:
+    """Bytes of a block's tiles, all stages."""
+    m, n, k = plan.form.tile
+    tensor = plan.form.kind == "tensor"
+    total = 0
+    for role in plan.staged:
+        item, size = BYTES[plan.request.dtype(role)], m if role == "a" else n
+        if tensor:
+            rows, row = (size, k) if plan.request.along(role) == "k" else (k, size)
+            total += rows * (row + TENSOR_PAD) * item
+        else:
+            total += k * (size + (ALIGNED // item if plan.turned(role) else 0)) * item
+    total *= plan.form.stages
+    if tensor:
+        total += plan.form.threads // WARP * 16 * (plan.form.warp[1] + TENSOR_PAD) * 4
+    return total
+
+
+def registers_of(plan: Plan) -> int:
+    """Registers of a thread, about: sums, two fragments of each operand, waiting pieces."""
+    form, wide = plan.form, BYTES[plan.request.dtype("acc")] // 4
+    m, n = form.warp if form.kind == "tensor" else form.micro
+    if form.kind == "tensor":
+        return OVERHEAD + m * n // WARP + (m + n) * 2
+    if form.kind == "lanes":
+        return OVERHEAD + wide * (m * n + (m + n) * form.tile[2] // WARP)
+    waiting = 0
+    if not plan.asynchronous:
+        waiting = sum(form.tile["ab".index(r)] * form.tile[2] for r in plan.staged) // form.threads
+    return OVERHEAD + wide * (m * n + 2 * (m + n)) + waiting
+
+
+def residents(plan: Plan) -> int:
+    """Blocks that a multiprocessor holds at once; 0 where not even one fits."""
+    form, gpu = plan.form, plan.request.gpu
+    shared = shared_of(plan)
+    if shared > TARGETS[gpu.arch].shared or form.threads > MAX_THREADS:
+        return 0
+    each = min(registers_of(plan), MAX_REGISTERS)
+    if form.blocks:
+        each = min(each, REGISTERS // (form.threads * form.blocks))
+    taken = shared + gpu.reserved
+    return min(
+        REGISTERS // (each * form.threads),
+        gpu.shared // taken if taken else gpu.blocks,
+        gpu.threads // form.threads,
+        gpu.blocks,
+    )
+
+
+def _fmas(plan: Plan, terms: int) -> float:
+    form = plan.form
+    if form.kind == "tensor":
+        return terms * form.warp[0] * form.warp[1] / WARP / TENSOR
+    slow = plan.request.gpu.lanes / 128
+    if plan.request.dtype("acc") == "f64":
+        slow = plan.request.gpu.double_lanes / 128
+    return terms * form.micro[0] * form.micro[1] / slow
+
+
+def _reads(plan: Plan, terms: int) -> float:
+    form = plan.form
+    if form.kind == "tensor":
+        return terms * (form.warp[0] + form.warp[1]) / 16
+    return float(
+        sum(terms * form.micro["ab".index(role)] / plan.read(role) for role in plan.staged)
+    )
+
+
+def _copies(plan: Plan, role: str, terms: int) -> float:
+    """Accesses of global memory by a thread in a step."""
+    form, at = plan.form, "ab".index(role)
+    if role in plan.staged:
+        return form.tile[at] * form.tile[2] / form.threads / plan.load(role)
+    return terms * form.micro[at] / plan.load(role)
+
+
+def _stores(plan: Plan, role: str) -> float:
+    """Stores into shared memory by a thread in a step, where copies pass through registers."""
+    if role not in plan.staged or plan.asynchronous:
+        return 0.0
+    each = plan.form.tile["ab".index(role)] * plan.form.tile[2] / plan.form.threads
+    return each if plan.turned(role) else each / plan.load(role)
+
+
+def _port(plan: Plan) -> float:
+    """Clocks of shared memory for a warp in a step: reads of 16 bytes take 2, or 4 where more than
+    8 of a warp's threads read different places."""
+    form = plan.form
+    if form.kind != "block":
+        return 0.0
+    total = 0.0
+    for at, role in enumerate("ab"):
+        width, load = plan.read(role), plan.load(role)
+        lanes = form.warp[at] // form.micro[at]
+        clocks = 1.0 if width < 4 else 2.0 if lanes <= 8 else 4.0
+        total += form.tile[2] * form.micro[at] / width * clocks
+        total += form.tile[at] * form.tile[2] / form.threads / load * (4 if load > 1 else 1)
+    return total
