@@ -27,6 +27,8 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "torch":  # operators of PyTorch, which is imported with the first of them
+        return importlib.import_module("gemmgen.torch")
     raise AttributeError(f"module 'gemmgen' has no attribute {name!r}")
 
 

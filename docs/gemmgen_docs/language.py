@@ -32,6 +32,7 @@ MEANINGS = {
     "sigmoid": "1 / (1 + exp(-x))",
     "tanh": "hyperbolic tangent",
     "exp": "e to the power x",
+    "erf": "the error function",
     "sqrt": "square root",
     "abs": "without its sign",
     "round": "to the nearest whole number, halves to the even one",

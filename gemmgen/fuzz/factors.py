@@ -81,7 +81,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
 ``rounds`` are of as many tiles as come back to the same stages; a warp's ``fragments`` are those of
 tensor cores; ``lanes`` of a warp share out steps, too."""
 
-_LIBRARY = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
+_LIBRARY = frozenset({"exp", "erf", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})
 _CONDITIONS = frozenset({"relu", "min", "max", "clamp"})
 _FEW_THREADS, _SOME_THREADS = 32, 256
 

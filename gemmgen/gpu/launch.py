@@ -28,6 +28,7 @@ from gemmgen.gpu.arguments import (
     tensors,
 )
 from gemmgen.gpu.binding import Binding
+from gemmgen.gpu.dynamo import leave_untraced, opaque
 from gemmgen.gpu.numbers import number
 from gemmgen.gpu.scratch import Pool, Scratch
 from gemmgen.interface import Interface, Param
@@ -65,6 +66,7 @@ class Launch:
     extents: Mapping[str, int]
     scratch: Scratch = ()
 
+    @opaque
     def __call__(self) -> None:
         if self.grid:
             arguments = (*self.arguments, *[array.data.ptr for array in self.scratch])
@@ -94,6 +96,7 @@ class Kernel:
         files: store.Stored | None = None,
     ):
         """``files``: the text compiled for this GPU already; else the cache has or gets it."""
+        leave_untraced()
         cp = device.cupy()
         self.interface = interface
         self.device = cp.cuda.runtime.getDevice()
@@ -116,6 +119,7 @@ class Kernel:
     def name(self) -> str:
         return self.interface.name
 
+    @opaque
     def __call__(self, *tensors: object, **arguments: object) -> object:
         """Launches the kernel and returns C, which is allocated where it isn't passed and not read.
 
@@ -130,6 +134,7 @@ class Kernel:
             launch()
         return launch.output
 
+    @opaque
     def prepare(self, *tensors: object, **arguments: object) -> Launch:
         """The same call checked and packed, to be launched later, many times, or into a graph."""
         _, launch = self._bind(tensors, arguments)

@@ -156,7 +156,7 @@ TO_BITS = {f"to_{dtype}": _to_bits(dtype) for dtype in HALVES}
 """Conversions between f32 and the raw bits of smaller types."""
 
 
-ROUNDED = frozenset({"exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sqrt"})
+ROUNDED = frozenset({"exp", "erf", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sqrt"})
 """Functions whose steps round: where f32 holds the exact value, it need not be the computed one."""
 FINEST = 2.0**-10
 """A number of an epilogue that is no multiple of this counts as one that products round."""

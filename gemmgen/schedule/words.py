@@ -45,6 +45,7 @@ FUNCTIONS = {
     "sigmoid": 1,
     "tanh": 1,
     "exp": 1,
+    "erf": 1,
     "sqrt": 1,
     "abs": 1,
     "round": 1,

@@ -19,6 +19,7 @@ from gemmgen.errors import CallError
 from gemmgen.formats import Stored, poison
 from gemmgen.gpu.arguments import View, check_addresses, geometry, may_be_absent, output_shape
 from gemmgen.gpu.binding import Binding
+from gemmgen.gpu.dynamo import leave_untraced, opaque
 from gemmgen.gpu.numbers import number
 from gemmgen.interface import Interface, Param
 from gemmgen.ir.dtypes import DType
@@ -35,6 +36,7 @@ class HostKernel:
     """
 
     def __init__(self, text: str, interface: Interface):
+        leave_untraced()
         self.interface = interface
         self._binding = Binding(interface)
         self._program = compile_kernel(text, interface)
@@ -43,6 +45,7 @@ class HostKernel:
     def name(self) -> str:
         return self.interface.name
 
+    @opaque
     def __call__(self, *tensors: object, **arguments: object) -> Stored:
         """Runs the kernel and returns C, which is allocated where it isn't passed and not read.
 

@@ -62,8 +62,8 @@ EPILOGUES: dict[str, Callable[[F64, F64, Given], F64]] = {
     ),
     "beta * C[m, n] * acc + C[m, n]": lambda x, c, t: t["beta"] * c * x + c,
     "round(acc * 4) / 4": lambda x, c, t: np.rint(x * 4) / 4,
-    "abs(acc) - exp(-abs(acc)) - tanh(acc)": lambda x, c, t: (
-        abs(x) - np.exp(-abs(x)) - np.tanh(x)
+    "abs(acc) - exp(-abs(acc)) - tanh(acc) + erf(acc)": lambda x, c, t: (
+        abs(x) - np.exp(-abs(x)) - np.tanh(x) + erf(x)
     ),
     "-(acc - bias[n]) - (row[m] - acc)": lambda x, c, t: -(x - t["bias"]) - (t["row"] - x),
     "acc / (1 + abs(acc)) / 2": lambda x, c, t: x / (1 + abs(x)) / 2,

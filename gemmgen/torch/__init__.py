@@ -1,0 +1,13 @@
+"""Schedules as operators of PyTorch, with gradients, under ``torch.compile`` and CUDA graphs.
+
+    fused = gemmgen.torch.op("fused.sched", name="my::fused")
+    c = fused(a, b, bias)
+
+PyTorch is imported when the first operator is made.
+"""
+
+from __future__ import annotations
+
+from gemmgen.torch.operator import op
+
+__all__ = ["op"]

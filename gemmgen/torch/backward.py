@@ -1,0 +1,217 @@
+"""The backward pass of an operator: which gradients are asked for, and what computes each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmgen.ir.expr import Element, Expr, walk
+from gemmgen.schedule.model import Schedule
+from gemmgen.torch.elementwise import broadcast, evaluate, indices
+from gemmgen.torch.gradient import (
+    Factor,
+    Operand,
+    Partial,
+    Pointwise,
+    Product,
+    Recomputed,
+    Zero,
+    partials,
+    product,
+)
+from gemmgen.torch.pytorch import Tensor, torch_dtype
+from gemmgen.torch.signature import Signature, TensorArgument
+
+Operator = Callable[..., Tensor]
+Define = Callable[[str, Schedule, bool], tuple[Operator, Signature]]
+"""Makes an operator of a name's ending, a schedule, and whether its directives are a user's."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The parts of a backward pass, with their operators defined.
+
+    ``partials`` are those of acc and the epilogue's tensors; of a ``Recomputed`` one the operator
+    is in ``recompute``.  ``products`` are the gradients of the two inputs, by name.
+    """
+
+    signature: Signature
+    partials: Mapping[str, Partial]
+    recompute: Mapping[Schedule, tuple[Operator, Signature]]
+    products: Mapping[str, tuple[Product, Operator]]
+
+    @property
+    def inputs(self) -> tuple[str, str]:
+        a, b = self.signature.tensors[:2]
+        return a.name, b.name
+
+    def reads(self, asked: frozenset[str]) -> frozenset[str]:
+        """The tensors that the gradients of the tensors ``asked`` for are computed from."""
+        a, b = self.inputs
+        found = {other for name, other in ((a, b), (b, a)) if name in asked}
+        wanted = (asked - {a, b}) | ({"acc"} if found else set[str]())
+        for name in wanted:
+            match self.partials.get(name, Zero()):
+                case Recomputed(schedule, gradient, old):
+                    names = {x.name for x in self.recompute[schedule][1].tensors} - {gradient}
+                    found |= {self.signature.output.name if x == old else x for x in names}
+                case Pointwise(expression, gradient):
+                    found |= _tensors(expression) - {gradient}
+                case _:
+                    pass
+        return frozenset(found)
+
+
+class Backward:
+    """The gradients of an operator's tensors; its numbers have none."""
+
+    def __init__(self, schedule: Schedule, own: bool, signature: Signature, define: Define):
+        """Defines the operators of the backward pass: compiled graphs go by their names.
+
+        Raises ``NoDerivative``, and ``ScheduleError`` for a derivative that is too large.
+        """
+        self.signature = signature
+        problem = signature.problem
+        products: dict[str, tuple[Product, Operator]] = {}
+        for role, argument in zip("ab", signature.tensors, strict=False):
+            found = product(schedule, problem, role)
+            operator, _ = define(f"grad_{argument.name}", found.schedule, False)
+            products[argument.name] = found, operator
+        self._plans: dict[bool, Plan] = {}
+        recompute: dict[Schedule, tuple[Operator, Signature]] = {}
+        for with_old in (True, False) if signature.old else (True,):
+            parts = partials(schedule, problem, with_old)
+            for name, partial in parts.items():
+                if isinstance(partial, Recomputed) and partial.schedule not in recompute:
+                    ending = f"partial_{name}" if with_old else f"partial_{name}_alone"
+                    recompute[partial.schedule] = define(ending, partial.schedule, own)
+            self._plans[with_old] = Plan(signature, parts, recompute, products)
+
+    def setup_context(self, ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+        """Keeps the tensors that the gradients asked for are computed from."""
+        given = dict(zip(self.signature.names, inputs, strict=True))
+        old = self.signature.old
+        with_old = old is None or (given[old.name] is not None and given["beta"] != 0.0)
+        kept = self._plans[with_old].reads(self._asked(ctx))
+        ctx.names = tuple(name for name in self.signature.names if name in kept)
+        ctx.save_for_backward(*(given[name] for name in ctx.names))
+        ctx.numbers = {name: given[name] for name in self.signature.scalars}
+        ctx.with_old = with_old
+
+    def __call__(self, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        tensors = dict(zip(ctx.names, ctx.saved_tensors, strict=True))
+        call = _Call(self._plans[ctx.with_old], grad.contiguous(), tensors, ctx.numbers)
+        asked = self._asked(ctx)
+        names = self.signature.names
+        return tuple(call.gradient(name) if name in asked else None for name in names)
+
+    def _asked(self, ctx: Any) -> frozenset[str]:
+        needed = zip(self.signature.names, ctx.needs_input_grad, strict=False)
+        return frozenset(name for name, asked in needed if asked) - {*self.signature.scalars}
+
+
+class _Call:
+    """One backward pass; what several gradients need is computed once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        grad: Tensor,
+        tensors: Mapping[str, Tensor],
+        numbers: Mapping[str, float],
+    ):
+        self.plan, self.grad, self.tensors, self.numbers = plan, grad, tensors, numbers
+        letters = plan.signature.output.letters
+        self.extents = dict(zip(letters, grad.shape, strict=True))
+        self._done: dict[object, Tensor] = {}
+
+    def gradient(self, name: str) -> Tensor | None:
+        return self._of_input(name) if name in self.plan.inputs else self._of_tensor(name)
+
+    def _of_input(self, name: str) -> Tensor | None:
+        """dA = alpha * D * B, or dB = alpha * A * D."""
+        partial, alpha, d = self.plan.partials["acc"], 1.0, self.grad
+        match partial:
+            case Zero():
+                return None
+            case Factor(number):
+                alpha = evaluate(number, self.numbers, {})
+            case _:
+                d = self._whole(partial)
+        a, b = self.plan.inputs
+        left, right = (d, self.tensors[b]) if name == a else (self.tensors[a], d)
+        found, multiply = self.plan.products[name]
+        return multiply(_arranged(left, found.left), _arranged(right, found.right), alpha)
+
+    def _of_tensor(self, name: str) -> Tensor | None:
+        """Of a tensor of the epilogue, or of C."""
+        argument = next(x for x in self.plan.signature.all_tensors if x.name == name)
+        partial = self.plan.partials.get(name, Zero())
+        match partial:
+            case Zero():
+                return None
+            case Factor(number):
+                factor = evaluate(number, self.numbers, {})
+                found = self._summed(self.grad, argument)
+                found = found if factor == 1.0 else found * factor
+            case _:
+                found = self._summed(self._whole(partial), argument)
+        return found.to(torch_dtype(argument.dtype))
+
+    def _whole(self, partial: Pointwise | Recomputed) -> Tensor:
+        """The gradient with all letters of C."""
+        key = partial.schedule if isinstance(partial, Recomputed) else partial
+        found = self._done.get(key)
+        if found is None:
+            is_pointwise = isinstance(partial, Pointwise)
+            found = self._pointwise(partial) if is_pointwise else self._recomputed(partial)
+            self._done[key] = found
+        return found
+
+    def _recomputed(self, partial: Recomputed) -> Tensor:
+        operator, signature = self.plan.recompute[partial.schedule]
+        given: dict[str, object] = {**self.tensors, **self.numbers, partial.gradient: self.grad}
+        old = self.tensors.get(self.plan.signature.output.name)
+        given |= {partial.old: old}
+        return operator(*(given[name] for name in signature.names))
+
+    def _pointwise(self, partial: Pointwise) -> Tensor:
+        """In the precision of sums, rounded once."""
+        problem, output = self.plan.signature.problem, self.plan.signature.output
+        precision = torch_dtype(problem.accumulate)
+        known = {x.name: x.letters for x in self.plan.signature.all_tensors}
+        elements = {partial.gradient: self.grad.to(precision)}
+        for name in _tensors(partial.expression) - {partial.gradient}:
+            tensor = broadcast(self.tensors[name], known[name], output.letters)
+            elements[name] = tensor.to(precision)
+        letters = indices(output.letters, self.extents, self.grad.device)
+        found = evaluate(partial.expression, {**self.numbers, **letters}, elements)
+        return found.to(torch_dtype(output.dtype))
+
+    def _summed(self, whole: Tensor, argument: TensorArgument) -> Tensor:
+        """Over the letters that the tensor lacks, in the order of its own."""
+        letters = self.plan.signature.output.letters
+        missing = tuple(i for i, letter in enumerate(letters) if letter not in argument.letters)
+        found = whole.sum(missing) if missing else whole
+        left = [letter for letter in letters if letter in argument.letters]
+        order = tuple(left.index(letter) for letter in argument.letters)
+        return found if order == tuple(range(len(order))) else found.permute(order)
+
+
+def _tensors(expression: Expr) -> set[str]:
+    return {part.buffer for part in walk(expression) if isinstance(part, Element)}
+
+
+def _arranged(tensor: Tensor, operand: Operand) -> Tensor:
+    """Dimensions permuted, and those that the product sums over made one."""
+    if operand.as_it_is:
+        return tensor
+    shape = [tensor.shape[i] for i in operand.order]
+    sizes: list[int] = []
+    for start, end in operand.groups:
+        size = shape[start]
+        for extent in shape[start + 1 : end]:
+            size = size * extent
+        sizes.append(size)
+    return tensor.permute(operand.order).reshape(tuple(sizes))

@@ -1,0 +1,133 @@
+"""Which kernel runs for the tensors of a call: the schedule's own, or a sibling of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gemmgen.errors import CallError
+from gemmgen.formats import NAMES
+from gemmgen.gpu.arguments import View, contiguous_strides, geometry
+from gemmgen.interface import AtLeast, AtMost, Interface
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.model import Access, Schedule
+from gemmgen.schedule.roles import roles
+from gemmgen.schedule.text import format_schedule
+from gemmgen.torch.layouts import storage_order
+from gemmgen.torch.siblings import compiled, owners, plain, siblings
+
+Order = tuple[int, ...] | None
+"""A permutation of a tensor's dimensions; None: a contiguous copy in the given order."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a kernel is chosen for.
+
+    ``views`` are the input tensors in the order of their letters, with pointers that need only be
+    right modulo 16; ``extents`` are the letters'; ``device`` is cuda or cpu.
+    """
+
+    views: Mapping[str, View]
+    letters: Mapping[str, tuple[str, ...]]
+    extents: Mapping[str, int]
+    device: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kernel, the shape of its output, and the order of each tensor that it doesn't take as it
+    is given."""
+
+    emitted: Emitted
+    shape: tuple[int, ...]
+    orders: tuple[tuple[str, Order], ...]
+
+
+def choose(schedule: Schedule, own: bool, call: Call) -> Choice:
+    """The kernel for a call; ``own``: the schedule has a user's directives, and is preferred.
+
+    Raises ``CallError`` where no kernel can take the tensors.
+    """
+    gemm = schedule.gemm
+    tiled = frozenset(roles(gemm))
+    inputs = (gemm.a.tensor, gemm.b.tensor)
+    orders: dict[str, Order] = {}
+    views: dict[str, View] = {}
+    for name, view in call.views.items():
+        order = storage_order(call.letters[name], tiled, view.shape, view.strides)
+        if order == tuple(range(len(view.shape))):
+            views[name] = view
+            continue
+        orders[name] = order if name in inputs else None
+        views[name] = _taken(view, orders[name])
+    line = replace(gemm, a=_turned(gemm.a, orders), b=_turned(gemm.b, orders))
+    shape = tuple(call.extents[letter] for letter in gemm.c.indices)
+    dtype = NAMES[dict(schedule.dtypes)[gemm.c.tensor]]
+    views[gemm.c.tensor] = View(0, shape, contiguous_strides(shape), dtype)
+    found = _fitting(replace(schedule, gemm=line), own and line == gemm, views, call)
+    return Choice(found, shape, tuple(orders.items()))
+
+
+def _taken(view: View, order: Order) -> View:
+    """The view as a kernel gets it: its dimensions permuted, or copied."""
+    if order is None:
+        return replace(view, pointer=0, strides=contiguous_strides(view.shape))
+    shape, strides = (tuple(of[i] for i in order) for of in (view.shape, view.strides))
+    return replace(view, shape=shape, strides=strides)
+
+
+def _turned(access: Access, orders: Mapping[str, Order]) -> Access:
+    order = orders.get(access.tensor)
+    return replace(access, indices=tuple(access.indices[i] for i in order)) if order else access
+
+
+def _fitting(schedule: Schedule, own: bool, views: Mapping[str, View], call: Call) -> Emitted:
+    """The first kernel whose requirements the tensors meet."""
+    refusal: CallError | None = None
+    for emitted in _candidates(schedule, own, views, call):
+        try:
+            values = geometry(emitted.interface, views).values
+        except CallError as error:
+            refusal = error
+            continue
+        if not _unmet(emitted.interface, values, views):
+            return emitted
+    assert refusal is not None, "the last kernel requires nothing"
+    raise refusal
+
+
+def _candidates(
+    schedule: Schedule, own: bool, views: Mapping[str, View], call: Call
+) -> Iterator[Emitted]:
+    m, n, k = (call.extents[letter] for letter in roles(schedule.gemm))
+    if own:
+        first = compiled(format_schedule(schedule))
+        yield first
+        yield from siblings(schedule, _lacking(first.interface, views, call))
+    yield compiled(plain(schedule, (m, n, k), call.device))
+
+
+def _lacking(interface: Interface, views: Mapping[str, View], call: Call) -> frozenset[str]:
+    """The tensors that don't meet what their accesses require."""
+    values = {interface.extent(letter): size for letter, size in call.extents.items()}
+    for param in interface.params:
+        if param.kind == "tensor":
+            view = views[param.name]
+            steps = zip(interface.steps(param), view.shape, view.strides, strict=True)
+            # The only row, or matrix, has no successor: any step will do.
+            values |= {name: step if size > 1 else 0 for name, size, step in steps if name}
+    return _unmet(interface, values, views)
+
+
+def _unmet(
+    interface: Interface, values: Mapping[str, int], views: Mapping[str, View]
+) -> frozenset[str]:
+    """The tensors whose wide accesses, or assumptions, don't hold."""
+    values = {**values, **{name: view.pointer for name, view in views.items()}}
+    failing = (
+        requirement
+        for requirement in interface.requirements
+        if not isinstance(requirement, AtLeast | AtMost) and not requirement.holds(values)
+    )
+    return frozenset[str]().union(*(owners(requirement, interface) for requirement in failing))

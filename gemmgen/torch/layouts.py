@@ -1,0 +1,38 @@
+"""In which order of its letters a tensor lies in memory, as a kernel could read it."""
+
+from __future__ import annotations
+
+Sizes = tuple[int, ...]
+
+
+def follows(letters: tuple[str, ...], tiled: frozenset[str], shape: Sizes, strides: Sizes) -> bool:
+    """Can a kernel that stores the tensor in the order of ``letters`` read it as it is?
+
+    Its last dimension is contiguous and rows of a matrix, which the ``tiled`` letters number, don't
+    overlap.  Batches may have any strides, in elements.
+    """
+    if 0 in shape or not shape:
+        return True
+    if shape[-1] > 1 and strides[-1] != 1:
+        return False
+    rows = [i for i, letter in enumerate(letters[:-1]) if letter in tiled]
+    return all(shape[i] < 2 or strides[i] >= shape[-1] for i in rows)
+
+
+def storage_order(
+    letters: tuple[str, ...], tiled: frozenset[str], shape: Sizes, strides: Sizes
+) -> tuple[int, ...] | None:
+    """The permutation of a tensor's dimensions in which a kernel can read it as it is.
+
+    The given order where that will do; None where none does, and the tensor must be copied.
+    """
+    given = tuple(range(len(letters)))
+    if follows(letters, tiled, shape, strides):
+        return given
+    matrix = tuple(i for i in given if letters[i] in tiled)
+    batches = tuple(i for i in given if i not in matrix)
+    for order in ((*batches, *matrix), (*batches, *reversed(matrix))):
+        turned = [tuple(of[i] for i in order) for of in (shape, strides)]
+        if matrix and follows(tuple(letters[i] for i in order), tiled, *turned):
+            return order
+    return None

@@ -1,0 +1,111 @@
+"""``op``: a schedule's kernel registered as an operator of PyTorch."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from gemmgen.api import AnySchedule, Settings, compile_any
+from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.ir.derivative import NoDerivative
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.text import format_schedule
+from gemmgen.torch.backward import Backward, Operator
+from gemmgen.torch.forward import Forward
+from gemmgen.torch.pytorch import Tensor, pytorch
+from gemmgen.torch.signature import Signature
+
+_NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
+_defined: dict[str, tuple[str, Operator, Signature]] = {}
+"""By name: the schedule's text, the operator, its signature."""
+_libraries: list[object] = []
+"""Registrations last as long as these objects."""
+DEVICES = ("CUDA", "CPU")
+
+
+def op(
+    schedule: AnySchedule, *, name: str, arch: str | None = None, set: Settings | None = None
+) -> Any:
+    """The schedule's kernel as the operator ``name`` (``my::fused``) of ``torch.library``.
+
+    It takes the inputs in the order of the gemm line, the epilogue's tensors, its numbers, and
+    ``C=None, alpha=1.0, beta=0.0`` where the epilogue has them (C comes with the tensors where it
+    is read whatever beta is), and returns a new contiguous tensor.  It has a fake implementation
+    and a backward pass, whose products are generated kernels, too; numbers have no gradient.
+
+    It takes every tensor that PyTorch's functions take: where the schedule's own kernel can't
+    (rows that are not aligned for its wide accesses, transposed inputs), a sibling of it runs.  CPU
+    tensors are computed by the emitted text, compiled by g++: slow, and right for tests.
+
+    The same name and schedule give the same operator.  Raises ``ScheduleError``, ``UsageError`` for
+    a name that is another operator's, ``CannotCheck`` where PyTorch is not installed.
+    """
+    pytorch()
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"name={name!r}: an operator's name is like my::fused")
+    found = compile_any(schedule, arch=arch, set=set).schedule
+    operator, _ = _define(name, found, own=bool(found.directives))
+    return operator
+
+
+def _define(
+    name: str, schedule: Schedule, own: bool, derived: bool = False
+) -> tuple[Operator, Signature]:
+    text = format_schedule(schedule)
+    if name in _defined:
+        known, operator, signature = _defined[name]
+        if known != text:
+            raise UsageError(f"{name} is an operator of another schedule already: take a new name")
+        return operator, signature
+    torch = pytorch()
+    forward = Forward(schedule, own)
+    namespace, short = name.split("::")
+    library = torch.library.Library(namespace, "FRAGMENT")
+    try:
+        library.define(f"{short}{forward.signature.schema()}", tags=(torch.Tag.pt2_compliant_tag,))
+    except RuntimeError as error:
+        raise UsageError(f"{name} can't be defined: {str(error).splitlines()[0]}") from None
+    for device in DEVICES:
+        library.impl(short, forward, device)
+    torch.library.register_fake(name, forward.fake, lib=library)
+    operator = cast(Operator, getattr(getattr(torch.ops, namespace), short).default)
+    _libraries.append(library)
+    _defined[name] = text, operator, forward.signature
+    backward = _Lazily(name, schedule, own, forward.signature)
+    torch.library.register_autograd(
+        name, backward, setup_context=backward.setup_context, lib=library
+    )
+    if not derived:
+        backward.ready()
+    return operator, forward.signature
+
+
+class _Lazily:
+    """The backward pass of an operator, whose own operators are defined when it is first needed."""
+
+    def __init__(self, name: str, schedule: Schedule, own: bool, signature: Signature):
+        self.name, self.schedule, self.own, self.signature = name, schedule, own, signature
+        self._found: Backward | str | None = None
+
+    def ready(self) -> Backward | str:
+        """The backward pass, or why there is none."""
+        if self._found is None:
+            try:
+                self._found = Backward(self.schedule, self.own, self.signature, self._define)
+            except (NoDerivative, ScheduleError) as error:
+                self._found = f"{self.name} has no backward pass: {error}"
+        return self._found
+
+    def _define(self, ending: str, schedule: Schedule, own: bool) -> tuple[Operator, Signature]:
+        return _define(f"{self.name}_{ending}", schedule, own, derived=True)
+
+    def setup_context(self, ctx: Any, inputs: Any, output: Tensor) -> None:
+        found = self.ready()
+        if isinstance(found, Backward):
+            found.setup_context(ctx, inputs, output)
+
+    def __call__(self, ctx: Any, grad: Tensor) -> Any:
+        found = self.ready()
+        if isinstance(found, str):
+            raise NotImplementedError(found)
+        return found(ctx, grad)

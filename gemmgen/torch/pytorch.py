@@ -1,0 +1,51 @@
+"""PyTorch as this package uses it; it is imported when the first operator is made."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol, cast
+
+from gemmgen.errors import CannotCheck
+from gemmgen.formats import NAMES
+from gemmgen.ir.dtypes import DType
+
+
+class Device(Protocol):
+    type: str
+    index: int | None
+
+
+class Tensor(Protocol):
+    """The members of ``torch.Tensor`` that are used here."""
+
+    shape: tuple[int, ...]
+    dtype: object
+    device: Device
+
+    def stride(self) -> tuple[int, ...]: ...
+    def data_ptr(self) -> int: ...
+    def storage_offset(self) -> int: ...
+    def untyped_storage(self) -> object: ...
+    def permute(self, order: tuple[int, ...]) -> Tensor: ...
+    def reshape(self, shape: tuple[int, ...]) -> Tensor: ...
+    def contiguous(self) -> Tensor: ...
+    def clone(self, *, memory_format: object) -> Tensor: ...
+    def sum(self, dim: tuple[int, ...]) -> Tensor: ...
+    def to(self, dtype: object) -> Tensor: ...
+    def view(self, dtype: object) -> Tensor: ...
+    def __mul__(self, factor: float) -> Tensor: ...
+
+
+def pytorch() -> Any:
+    """The module ``torch``; raises ``CannotCheck`` where it isn't installed."""
+    try:
+        return importlib.import_module("torch")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise CannotCheck("PyTorch is not installed: pip install 'gemmgen[torch]'") from None
+
+
+def torch_dtype(dtype: DType) -> object:
+    """``torch.float32`` of ``f32``."""
+    return cast(object, getattr(pytorch(), NAMES[dtype]))

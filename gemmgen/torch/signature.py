@@ -1,0 +1,136 @@
+"""What an operator takes and gives, read off its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmgen.errors import CallError
+from gemmgen.ir.build import build
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Element, Var, walk
+from gemmgen.ir.problem import Problem
+from gemmgen.lower.arithmetic import reads_unscaled
+from gemmgen.schedule.model import Schedule
+
+DEFAULTS = {"alpha": 1.0, "beta": 0.0}
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """``letters`` number its dimensions; all of them are stored in this order."""
+
+    name: str
+    letters: tuple[str, ...]
+    dtype: DType
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}[{', '.join(self.letters)}]"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The arguments in the order of the operator's schema, and the output.
+
+    ``tensors`` are the two inputs in the order of the gemm line, the epilogue's own tensors in the
+    order of the expression, and C where the epilogue reads it whatever beta is.  ``numbers`` have
+    no default.  ``old`` is C where it is read in ``beta * C`` alone: it may be left out while beta
+    is 0.  ``defaulted`` are alpha and beta.
+    """
+
+    problem: Problem
+    tensors: tuple[TensorArgument, ...]
+    numbers: tuple[str, ...]
+    old: TensorArgument | None
+    defaulted: tuple[str, ...]
+    output: TensorArgument
+
+    @staticmethod
+    def of(schedule: Schedule) -> Signature:
+        problem = build(schedule).problem
+        c = problem.c
+        given = [TensorArgument(x.name, x.letters, x.dtype) for x in (problem.a, problem.b)]
+        output = TensorArgument(c.name, c.letters, c.dtype)
+        read, names = _reads(problem)
+        given += [x for x in read if x.name != c.name]
+        optional = output in read and not reads_unscaled(problem.epilogue, c.name)
+        if output in read and not optional:
+            given.append(output)
+        return Signature(
+            problem,
+            tuple(given),
+            tuple(name for name in names if name not in DEFAULTS),
+            output if optional else None,
+            tuple(name for name in DEFAULTS if name in names),
+            output,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All arguments in order."""
+        old = (self.old.name,) if self.old else ()
+        return (*(p.name for p in self.tensors), *self.numbers, *old, *self.defaulted)
+
+    @property
+    def all_tensors(self) -> tuple[TensorArgument, ...]:
+        return (*self.tensors, self.old) if self.old else self.tensors
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        return (*self.numbers, *self.defaulted)
+
+    @property
+    def defaults(self) -> tuple[float | None, ...]:
+        """Of the last arguments, in order."""
+        old = (None,) if self.old else ()
+        return (*old, *(DEFAULTS[name] for name in self.defaulted))
+
+    def schema(self) -> str:
+        """``(Tensor A, Tensor B, Tensor bias, Tensor? C=None, float alpha=1.0) -> Tensor``."""
+        parts = [f"Tensor {argument.name}" for argument in self.tensors]
+        parts += [f"float {name}" for name in self.numbers]
+        parts += [f"Tensor? {self.old.name}=None"] if self.old else []
+        parts += [f"float {name}={DEFAULTS[name]}" for name in self.defaulted]
+        return f"({', '.join(parts)}) -> Tensor"
+
+    def extents(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Each letter's extent, from the shapes of the tensors by name; sizes may be symbols.
+
+        Raises ``CallError`` for a wrong number of dimensions and for shapes that disagree.
+        """
+        found: dict[str, int] = {}
+        first: dict[str, str] = {}
+        for argument in self.all_tensors:
+            shape = shapes.get(argument.name)
+            if shape is None:
+                continue
+            count = len(argument.letters)
+            if len(shape) != count:
+                raise CallError(f"{argument.text} has {count} dimensions, not {len(shape)}")
+            for letter, size in zip(argument.letters, shape, strict=True):
+                if letter not in found:
+                    found[letter], first[letter] = size, argument.text
+                elif found[letter] != size:
+                    raise CallError(
+                        f"{letter} has {size} values in {argument.text}, but {found[letter]} in "
+                        f"{first[letter]}"
+                    )
+        return found
+
+
+def _reads(problem: Problem) -> tuple[list[TensorArgument], list[str]]:
+    """The tensors and the scalars of the epilogue, each once, in the order of the expression."""
+    tensors: dict[str, TensorArgument] = {}
+    scalars: dict[str, None] = {}
+    letters = {*problem.letters, "acc"}
+    for part in walk(problem.epilogue):
+        match part:
+            case Element(name, indices):
+                found = tuple(index.name for index in indices if isinstance(index, Var))
+                tensors.setdefault(name, TensorArgument(name, found, problem.dtype(name)))
+            case Var(name) if name not in letters:
+                scalars.setdefault(name)
+            case _:
+                pass
+    return list(tensors.values()), list(scalars)
