@@ -10,18 +10,41 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gemmgen.api import compile, emit_cuda
-    from gemmgen.errors import ScheduleError
+    from gemmgen.errors import CallError, CannotCheck, GemmgenError, ScheduleError, UsageError
     from gemmgen.schedule.builder import Schedule
+    from gemmgen.sim.failures import KernelFailure
+    from gemmgen.tools import bench, explain
 
 __version__ = "0.1.0"
-__all__ = ["Schedule", "ScheduleError", "__version__", "compile", "emit_cuda"]
 
 _HOMES = {
-    "compile": "gemmgen.api",
-    "emit_cuda": "gemmgen.api",
+    "CallError": "gemmgen.errors",
+    "CannotCheck": "gemmgen.errors",
+    "GemmgenError": "gemmgen.errors",
+    "KernelFailure": "gemmgen.sim.failures",
     "Schedule": "gemmgen.schedule.builder",
     "ScheduleError": "gemmgen.errors",
+    "UsageError": "gemmgen.errors",
+    "bench": "gemmgen.tools",
+    "compile": "gemmgen.api",
+    "emit_cuda": "gemmgen.api",
+    "explain": "gemmgen.tools",
 }
+
+__all__ = [
+    "CallError",
+    "CannotCheck",
+    "GemmgenError",
+    "KernelFailure",
+    "Schedule",
+    "ScheduleError",
+    "UsageError",
+    "__version__",
+    "bench",
+    "compile",
+    "emit_cuda",
+    "explain",
+]
 
 
 def __getattr__(name: str) -> object:

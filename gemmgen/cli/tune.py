@@ -6,13 +6,11 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen import temporary
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended."""
-
-LARGE = 4096
-"""Points whose counting may take a minute: the GPU that it is for is asked for first."""
 
 
 @click.command("tune")
@@ -86,6 +81,7 @@ def command(
     """
     begin = time.monotonic()
     from gemmgen.tune import remote
+    from gemmgen.tune.session import LARGE, task_of
     from gemmgen.tune.space import Space
     from gemmgen.tune.workers import Workers
 
@@ -99,12 +95,8 @@ def command(
         if listed:
             _show(space, census, wanted, gpu, as_json)
             return
-        from gemmgen.tune.tuner import Task
-
-        # Batches as large as what is compiled at once keep every process busy.
-        batch = max(16, 2 * workers.jobs)
-        task = Task(space, census, wanted, seed, begin, begin + seconds, batch)
-        tuned = _tuned(task, workers, None if trials is None else Path(trials), resume)
+        task = task_of(space, census, wanted, seed, begin, seconds, workers)
+        tuned = _tuned(task, workers, trials, resume)
     _tell(tuned, file, output, as_json)
 
 
@@ -120,16 +112,11 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
 def _census(space: Space, shapes: Sequence[Shape], workers: Workers) -> Census:
     """The legal points, counted on standard error."""
     from gemmgen.cli.progress import progress
-    from gemmgen.tune.legal import CHUNK, census
+    from gemmgen.tune.session import count
 
     with progress("counting the legal points") as tick:
-        found = census(space, shapes, workers.pool if space.size > CHUNK else None, tick)
+        found = count(space, shapes, workers, tick)
     click.echo(_counted(found), err=True)
-    if not found.legal:
-        reason, times = found.refused.most_common(1)[0]
-        raise UsageError(
-            f"no point of {name_of(space.source.name)} is legal; of {times:,}: {reason}"
-        )
     return found
 
 
@@ -149,34 +136,18 @@ def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_js
         put("\n".join(plain(section) for section in sections))
 
 
-def _tuned(task: Task, workers: Workers, trials: Path | None, resume: bool) -> Tuned:
+def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:
     from gemmgen.cli.watching import Watching
-    from gemmgen.gpu.compiler import compiler
-    from gemmgen.tune.build import CompilingBuilder
-    from gemmgen.tune.explore import require_optuna
-    from gemmgen.tune.gpulab import GpuLab
-    from gemmgen.tune.remote import RemoteLab
-    from gemmgen.tune.trial import Log
-    from gemmgen.tune.tuner import about, tune
+    from gemmgen.tune.session import search
 
-    require_optuna()
-    lab = RemoteLab(partial(GpuLab, task.census.legal[0].text, task.shapes))
-    log: Log | None = None
+    path = None if trials is None else Path(trials)
     try:
-        here = lab.here
-        compiler()  # refuses where there is none
-        log = Log(trials, about(task, here), resume=resume)
-        with temporary.folder("tune-") as folder, Watching() as watch:
-            builder = CompilingBuilder(workers, here.arch, Path(folder))
-            return tune(task, builder, lab, log, time.monotonic, watch)
+        with Watching() as watch:
+            return search(task, workers, path, resume=resume, watch=watch)
     except KeyboardInterrupt:
         kept = f"; {shown_path(str(trials))} has the trials, --resume goes on" if trials else ""
         click.echo(f"\ninterrupted{kept}", err=True)
         click.get_current_context().exit(INTERRUPTED)
-    finally:
-        lab.end()
-        if log is not None:
-            log.close()
 
 
 def _tell(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:

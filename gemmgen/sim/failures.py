@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from gemmgen.errors import GemmgenError
 from gemmgen.sim.findings import Finding
 
 
-class KernelFailure(Exception):
+class KernelFailure(GemmgenError):
     """Base of the failures that are the kernel's; the message says which and where."""
+
+    exit_code = 1
 
 
 class CompileFailure(KernelFailure):

@@ -1,0 +1,90 @@
+"""The command line's work as Python functions."""
+
+import numpy as np
+import pytest
+
+import gemmgen
+from gemmgen import tools
+from gemmgen.gpu import device
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.source import Source
+
+TILED = "tile m=32 n=32 k=8\ncache_shared A B\n"
+BATCHED = parse_schedule(Source("gemm C[b, m, n] = A[b, m, k] * B[k, n]\n")).gemm
+
+
+def test_verify_proves() -> None:
+    found = tools.verify(TILED, [(33, 40, 17)])
+    assert found.proved and found.exit_code == 0
+    assert [o.layer for o in found.outcomes] == ["C0", "C1", "C2", "C3", "G2"]
+    assert "C2  passed" in str(found)
+
+
+@pytest.mark.skipif(device.missing() is None, reason="there is a GPU here")
+def test_verify_with_a_layer_that_cannot_run() -> None:
+    found = tools.verify(TILED, [(33, 40, 17)], require=["G2"])
+    assert not found.proved and found.exit_code == 3
+
+
+def test_explain_reports() -> None:
+    found = gemmgen.explain(TILED, {"m": 64, "n": 64, "k": 64})
+    assert "global reads of A and B" in str(found)
+    assert found.figures()
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        (5, (5, 5, 5, 1)),
+        ((2, 3, 4), (2, 3, 4, 1)),
+        ((2, 3, 4, 9), (2, 3, 4, 9)),
+        ({"n": 3, "m": 2, "k": 4, "b": 9}, (2, 3, 4, 9)),
+    ],
+)
+def test_shapes(shape: tools.AnyShape, sizes: tuple[int, ...]) -> None:
+    assert tools.shape_of(BATCHED, shape) == sizes
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2, 3), "has the extents of m, n, k, b"),
+        ({"m": 2, "n": 3}, "lacks k"),
+        ({"m": 2, "n": 3, "k": 4, "z": 1}, "has no letter z"),
+        ((2, 3, -1), "not -1"),
+        (2**31, "not 2147483648"),
+        (True, "not True"),
+    ],
+)
+def test_shapes_that_are_none(shape: tools.AnyShape, message: str) -> None:
+    with pytest.raises(gemmgen.UsageError, match=message):
+        tools.shape_of(BATCHED, shape)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tools.verify(TILED, require=["C9"]),
+        lambda: tools.explain(TILED, gpu="Voodoo"),
+        lambda: tools.tune("tile m={8, 16}\n", []),
+        lambda: tools.tune("tile m={8, 16}\n", [64], arch="sm_1"),
+        lambda: tools.tune("tile m=8 n=8\n", [64]),
+    ],
+)
+def test_arguments_that_cannot_be_used(call: object) -> None:
+    with pytest.raises(gemmgen.UsageError):
+        call()  # type: ignore[operator]
+
+
+@pytest.mark.skipif(device.missing() is None, reason="there is a GPU here")
+def test_what_needs_a_gpu_says_so() -> None:
+    with pytest.raises(gemmgen.CannotCheck):
+        gemmgen.bench(TILED, [64])
+
+
+def test_every_error_has_one_base() -> None:
+    with pytest.raises(gemmgen.GemmgenError):
+        gemmgen.compile("tile m=0\n")
+    with pytest.raises(gemmgen.GemmgenError):
+        gemmgen.compile(TILED, device="cpu")(np.zeros((2, 3), "f4"), np.zeros((4, 5), "f4"))
+    assert issubclass(gemmgen.KernelFailure, gemmgen.GemmgenError)
