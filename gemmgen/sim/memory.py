@@ -119,15 +119,48 @@ class Matrix:
         return f"the element at row {place[0]}, column {place[1]} changed"
 
 
+@dataclass(frozen=True)
+class Sparse(Matrix):
+    """A matrix that may span more memory than the machine has: only pages that are touched exist.
+
+    What lies beside its elements is zero, and is not looked at; a checked run finds accesses to it.
+    """
+
+    @staticmethod
+    def spanning(shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: DType) -> Sparse:
+        """Elements never written; strides are not negative.  ``OSError`` where the machine grants
+        no address space for them."""
+        _, high = bounds(shape, strides)
+        memory = cast(Array, np.frombuffer(_mapped(high * BYTES[dtype]), STORAGE[dtype]))
+        view = as_strided(memory, shape, tuple(s * memory.itemsize for s in strides))
+        view[...] = poison(view.size, dtype).reshape(shape)
+        return Sparse(view, memory, 0, strides, dtype)
+
+    def touched(self) -> str | None:
+        return None
+
+
 def sparse(values: Array, pitch: int) -> Array:
-    """``values`` (rows, cols) with rows ``pitch`` elements apart, in memory of which only the pages
-    of the rows exist: a matrix may span more than the machine has."""
+    """``values`` (rows, cols) with rows ``pitch`` elements apart in such memory."""
     rows, cols = values.shape
     size = values.dtype.itemsize
-    memory = mmap.mmap(-1, rows * pitch * size, flags=mmap.MAP_PRIVATE | _NORESERVE)
+    memory = _mapped(rows * pitch * size)
     view = np.frombuffer(memory, values.dtype).reshape(rows, pitch)[:, :cols]
     view[:] = values
     return view
+
+
+def can_span(size: int) -> bool:
+    """Does the machine grant an address space of ``size`` bytes?"""
+    try:
+        _mapped(size).close()
+    except OSError:
+        return False
+    return True
+
+
+def _mapped(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | _NORESERVE)
 
 
 def aligned(count: int, dtype: DType) -> Array:

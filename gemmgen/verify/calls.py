@@ -18,31 +18,49 @@ from gemmgen.ir.problem import Problem
 from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.pipeline import Emitted
 from gemmgen.reference import Inputs
-from gemmgen.sim.memory import Matrix
+from gemmgen.sim.memory import Matrix, Sparse
 from gemmgen.sim.packing import Argument
-from gemmgen.sim.run import CompiledKernel
+from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 from gemmgen.verify.epilogue import Wanted, hides_c, wanted
+from gemmgen.verify.far import spread
 from gemmgen.verify.layouts import Layout, lay_out, shared_letters
 from gemmgen.verify.outcome import Shape, spelled
 from gemmgen.verify.shapes import alignment, solve
 from gemmgen.verify.sums import Summation
 
-Data = Literal["integers", "normal", "permutation", "NaN in A", "infinity in B"]
+Data = Literal[
+    "integers",
+    "normal",
+    "permutation",
+    "NaN in A",
+    "infinity in B",
+    "infinities in A",
+    "infinities in B",
+]
+"""The last two: all elements of one operand are infinite, and all of the other positive."""
 Order = Literal["ascending", "descending", "shuffled"]
 OTHER_SCALAR = 0.75
 """What scalars of an epilogue get, beyond alpha and beta."""
+DENSE = 1 << 27
+"""Elements that a tensor may span in memory that is there as a whole."""
 
 _LAYOUTS = {"behind": "behind one another", "within": "row by row in turn", "shared": "shared"}
 
 _MAKERS: Mapping[str, reference.Maker] = {
     "integers": reference.integers,
     "permutation": reference.permutation,
+    "infinities in A": reference.positive,
+    "infinities in B": reference.positive,
 }
 
 
 @dataclass(frozen=True)
 class Case:
-    """Extents, numbers, and how it is run; rows are ``pad`` elements apart beyond their length."""
+    """Extents, numbers, and how it is run; rows are ``pad`` elements apart beyond their length.
+
+    ``watched``: each access is looked at.  ``far``: rows and matrices lie so far apart that offsets
+    are no ints.
+    """
 
     shape: Shape
     data: Data = "integers"
@@ -52,10 +70,13 @@ class Case:
     order: Order = "ascending"
     landing: Landing = "late"
     layout: Layout = "behind"
+    watched: bool = True
+    far: bool = False
 
     def text(self) -> str:
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
+        padding = ", rows 2^30 elements apart" if self.far else padding
         batches = f", matrices {_LAYOUTS[self.layout]}" if len(self.shape) > 3 else ""
         landing = ", copies landing early" if self.landing == "early" else ""
         told = f"{spelled(self.shape)}, {self.data}, {scaled}{padding}{batches}"
@@ -77,17 +98,22 @@ class Caller:
         self._summation = Summation.of(emitted.program)
         self._sums: dict[tuple[Shape, Data, Order, bool], tuple[Inputs, Real]] = {}
 
-    def complaint(self, case: Case, kernel: CompiledKernel) -> str | None:
+    def complaint(
+        self, case: Case, kernel: CompiledKernel, seconds: float = RUN_SECONDS
+    ) -> str | None:
         """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
 
-        Raises ``KernelFailure`` where the run is stopped.
+        Raises ``KernelFailure`` where the run is stopped, as after ``seconds``.
         """
         problem, params = self.problem, self.emitted.interface.params
         inputs, acc = self._inputs(case)
         names = [problem.extent(letter) for letter in problem.letters]
         sizes = dict(zip(names, case.shape, strict=True))
         values = solve(self.emitted, sizes, case.pad)
-        values = lay_out(self.emitted, values, case.pad, case.layout)
+        if case.far:
+            values = spread(self.emitted, values)
+        else:
+            values = lay_out(self.emitted, values, case.pad, case.layout)
         scalars = _scalars(params, case)
         tensors = self._tensors(case, inputs, scalars)
         unread = hides_c(problem) and scalars["beta"] == 0.0
@@ -104,6 +130,7 @@ class Caller:
             order=case.order,
             landing=case.landing,
             seed=sum(case.shape),
+            seconds=seconds,
             unreadable=(problem.c.name,) if unread else (),
         )
         c = problem.c
@@ -135,6 +162,10 @@ class Caller:
                 made = Inputs(_marked(made.a, np.nan), made.b, made.c)
             if case.data == "infinity in B":
                 made = Inputs(made.a, _marked(made.b, np.inf), made.c)
+            if case.data == "infinities in A":
+                made = Inputs(np.full_like(made.a, np.inf), made.b, made.c)
+            if case.data == "infinities in B":
+                made = Inputs(made.a, np.full_like(made.b, np.inf), made.c)
             acc = self._summation.sums(made.a, made.b, backwards=order == "descending")
             self._sums[key] = made, np.broadcast_to(acc, made.c.shape)
         return self._sums[key]
@@ -165,11 +196,15 @@ class Caller:
         shape = tuple(values[interface.extent(letter)] for letter in param.indices)
         strides = tuple(1 if s is None else values[s] for s in interface.steps(param))
         step = alignment(interface, param.name)
-        if param.written and (unread or not param.read):
-            return Matrix.strided(shape, strides, offset=step, dtype=param.dtype)
-        axes = axes_of(self.problem, param.name)
-        laid = np.broadcast_to(in_storage(tensors[param.name], param.indices, axes), shape)
-        return Matrix.copying(stored(laid, param.dtype), strides, offset=step, dtype=param.dtype)
+        if max(n * abs(s) for n, s in zip(shape, strides, strict=True)) > DENSE:
+            matrix: Matrix = Sparse.spanning(shape, strides, dtype=param.dtype)
+        else:
+            matrix = Matrix.strided(shape, strides, offset=step, dtype=param.dtype)
+        if not param.written or (param.read and not unread):
+            axes = axes_of(self.problem, param.name)
+            laid = np.broadcast_to(in_storage(tensors[param.name], param.indices, axes), shape)
+            matrix.view[...] = stored(laid, param.dtype)
+        return matrix
 
 
 def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:

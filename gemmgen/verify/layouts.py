@@ -57,19 +57,19 @@ def _place(
     span = values[ld] * sizes[matrix[0]] if ld and matrix else sizes[param.indices[-1]]
     free = ld is not None and not any(a.name == ld and a.equals for a in emitted.schedule.assumes)
     if layout == "within" and free and ld is not None and ld not in interface.extent_names():
-        by = lcm(*(_divisor(emitted, name) for name in (ld, *(name for _, name in strides))))
+        by = lcm(*(divisor(emitted, name) for name in (ld, *(name for _, name in strides))))
         row = -(-(values[ld] + pad) // by) * by
         values[ld], span, pad = row * max(prod(sizes[x] for x in batches), 1), row, 0
     if layout == "shared" and not param.written:
         values |= {name: 0 for _, name in strides}
         return
     for letter, name in strides if layout == "shared" else reversed(strides):
-        by = _divisor(emitted, name)
+        by = divisor(emitted, name)
         values[name] = -(-(span + pad) // by) * by
         span = values[name] * sizes[letter]
 
 
-def _divisor(emitted: Emitted, name: str) -> int:
+def divisor(emitted: Emitted, name: str) -> int:
     """What a leading dimension or a stride must be a multiple of."""
     required = emitted.interface.requirements
     known = [r.divisor for r in required if isinstance(r, MultipleOf) and r.name == name]

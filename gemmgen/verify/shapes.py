@@ -49,6 +49,13 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     return tuple(dict.fromkeys(fit(emitted, shape) for shape in wanted))
 
 
+def with_batches(emitted: Emitted, matrix: Shape, count: int) -> Shape:
+    """``matrix`` (M, N, K) with ``count`` matrices along the innermost batch letter, 1 along
+    others."""
+    letters = len(batches(emitted.schedule.gemm))
+    return (*matrix, *((*(1 for _ in range(letters - 1)), count) if letters else ()))
+
+
 def tile_of(program: Program) -> tuple[int, int, int, int]:
     """The block's tile along rows, columns and terms, and the most stages of one."""
     kernel, problem = program.main, program.problem

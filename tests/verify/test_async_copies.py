@@ -175,7 +175,7 @@ def held(kernel: Subject, landing: str, monkeypatch: Patch) -> str:
     """What runs without shadow memory say where all copies land alike."""
     monkeypatch.setattr(cpu, "landings_of", lambda emitted: (landing,))
     monkeypatch.setattr(
-        cpu, "CompiledKernel", lambda text, interface, checked: CompiledKernel(text, interface)
+        cpu, "CompiledKernel", lambda text, interface, **_: CompiledKernel(text, interface)
     )
     return cpu.check(kernel).status
 

@@ -1,0 +1,59 @@
+"""Matrices whose rows lie so far apart that an offset is no int: sparse memory holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import lcm, prod
+
+from gemmgen.ir.build import problem_of
+from gemmgen.pipeline import Emitted
+from gemmgen.verify.layouts import divisor, lay_out
+from gemmgen.verify.outcome import Shape
+from gemmgen.verify.shapes import constraints, fit, tile_of, with_batches
+
+ROW = 2**30 + 8
+"""Elements from row to row, at least: the third one begins beyond 2^31."""
+APART = 2**31 + 8
+"""Elements between two matrices of a batch, at least."""
+SPAN = 2**43
+"""Bytes of address space that are enough for one call; almost none of them are touched."""
+_MOST_ROWS = 4000
+"""Of all tensors: the CPU run sends each one by itself."""
+
+
+def spread(emitted: Emitted, values: Mapping[str, int]) -> dict[str, int]:
+    """``values`` (extents, leading dimensions) with each leading dimension that is free at least
+    ``ROW``, and with strides of batches that are at least ``APART``."""
+    found = dict(values)
+    for number, name in enumerate(_free(emitted)):
+        by = lcm(8, divisor(emitted, name))
+        wider = found | {name: -(-(ROW + 8 * number) // by) * by}
+        if all(rule.holds(wider) for rule in constraints(emitted) if rule.name in wider):
+            found = wider
+    return lay_out(emitted, found, APART, "behind")
+
+
+def far_shape(emitted: Emitted) -> Shape | None:
+    """A whole tile and a ragged one along the columns of C and along k; None where neither a
+    leading dimension nor a stride can be chosen."""
+    if not _free(emitted) and not emitted.interface.strides:
+        return None
+    m, n, k, _ = tile_of(emitted.program)
+    for wanted in ((m, n + 3, 2 * k + 3), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5)):
+        shape = fit(emitted, with_batches(emitted, wanted, 2))
+        if _rows(emitted, shape) <= _MOST_ROWS:
+            return shape
+    return None
+
+
+def _free(emitted: Emitted) -> tuple[str, ...]:
+    """The leading dimensions that no assumption ties to an extent."""
+    tied = {a.name for a in emitted.schedule.assumes if a.equals is not None}
+    return tuple(p.name for p in emitted.interface.params if p.kind == "ld" and p.name not in tied)
+
+
+def _rows(emitted: Emitted, shape: Shape) -> int:
+    """Rows of all tensors together."""
+    sizes = dict(zip(problem_of(emitted.schedule).letters, shape, strict=True))
+    tensors = (p for p in emitted.interface.params if p.kind == "tensor")
+    return sum(prod(sizes[letter] for letter in p.indices[:-1]) for p in tensors)

@@ -1,0 +1,116 @@
+"""What the calls of C2 reach: many blocks, long sums, stale tiles, offsets that no int holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import pytest
+
+from gemmgen import examples
+from gemmgen.pipeline import compile_source
+from gemmgen.schedule.read import read_source
+from gemmgen.sim.toolchain import BEGIN
+from gemmgen.verify import cpu
+from gemmgen.verify.cases import cases_of, work
+from gemmgen.verify.far import ROW, spread
+from gemmgen.verify.outcome import Subject
+from gemmgen.verify.shapes import default_shapes, fit, tile_of
+
+from .subjects import NAIVE, subject
+
+SMALL = "tile m=16 n=16 k=8\ncache_shared A[k, m] B\n"
+RASTER = f"{SMALL}raster group=8\n"
+BATCHED = f"gemm C[b, m, n] = A[b, m, k] * B[b, k, n]\n{SMALL}"
+FUSED = f"{SMALL}fuse_epilogue acc + residual[m, n]\n"
+WIDE = """\
+tile            m=32 n=32 k=8
+cache_shared    A[k, m] B[k, n]
+register_block  m=4 n=4
+vectorize       A B C width=4
+double_buffer   A B
+"""
+A_FILL = "A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;"
+A_STALE = "if (m < M && k + e < K) A_next[e] = A[(long long)m * lda + k + e];"
+B_FILL = "B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;"
+B_STALE = "if (k < K && n + e < N) B_next[e] = B[(long long)k * ldb + n + e];"
+
+PLANTED = {
+    "an int in every offset": (WIDE, "(long long)", ""),
+    "an int in A's": (WIDE, "&A[(long long)m", "&A[m"),
+    "an int in A's behind a guard": (WIDE, "? A[(long long)m", "? A[m"),
+    "an int in B's": (WIDE, "&B[(long long)k", "&B[k"),
+    "an int in B's behind a guard": (WIDE, "? B[(long long)k", "? B[k"),
+    "an int in C's": (WIDE, "&C[(long long)m", "&C[m"),
+    "an int in C's behind a guard": (WIDE, "N) C[(long long)m", "N) C[m"),
+    "an int in the epilogue's": (FUSED, "residual[(long long)m", "residual[m"),
+    "an int in a batch's": (BATCHED, "A += stride_A_b * b", "A += (int)(stride_A_b * b)"),
+    "a last band as high as the others": (RASTER, "within % height", "within % band_rows"),
+    "a tile too many where all are whole": (SMALL, "(N - 1) / BN + 1", "N / BN + 1"),
+    "no terms from the 100th on": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
+    "no blocks from the 30th on": (SMALL, "if (m < M", "if (blockIdx.x < 30 && m < M"),
+    "a stale element of A where 0 belongs": (WIDE, A_FILL, A_STALE),
+    "a stale element of B where 0 belongs": (WIDE, B_FILL, B_STALE),
+}
+"""Mistakes that calls of small shapes with finite numbers let pass."""
+
+
+def planted(schedule: str, before: str, after: str) -> Subject:
+    """The kernel of ``schedule`` with each ``before`` in it replaced."""
+    right = subject(schedule)
+    header, begin, kernel = right.emitted.text.partition(BEGIN)
+    assert before in kernel, f"the emitted text has no {before!r} any more: mend this test"
+    text = header + begin + kernel.replace(before, after)
+    return Subject(replace(right.emitted, text=text))
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_is_seen(name: str) -> None:
+    wrong = planted(*PLANTED[name])
+    only = [case for case in cases_of(wrong.emitted) if case.shape not in _default(wrong)]
+    told = cpu.first_complaint(cpu.Caller(wrong.emitted), wrong.emitted.text, only, warn=False)
+    assert told is not None, "no call shows it"
+
+
+def _default(kernel: Subject) -> tuple[tuple[int, ...], ...]:
+    return default_shapes(kernel.emitted)
+
+
+@pytest.mark.parametrize("schedule", (SMALL, RASTER, WIDE, BATCHED, FUSED), ids=range(5))
+def test_right_kernels_pass_them(schedule: str) -> None:
+    kernel = subject(schedule)
+    only = [case for case in cases_of(kernel.emitted) if case.shape not in _default(kernel)]
+    assert cpu.first_complaint(cpu.Caller(kernel.emitted), kernel.emitted.text, only) is None
+
+
+@pytest.mark.parametrize("name", (*examples.LADDER, "tensor_core", "matvec", "split_k"))
+def test_the_shapes_reach_what_the_text_can_do(name: str) -> None:
+    emitted = compile_source(read_source(str(examples.path_of(name))))
+    chosen, interface = cases_of(emitted), emitted.interface
+    m, n, k, stages = tile_of(emitted.program)
+    shapes = [case.shape[:3] for case in chosen]
+    sizes = [{"M": rows, "N": columns} for rows, columns, _ in shapes]
+    assert max(interface.grid(size) for size in sizes) >= 40
+    assert any(rows == 2 * m and columns == 3 * n for rows, columns, _ in shapes)
+    assert max(terms for *_, terms in shapes) >= max(520, 3 * k * stages)
+    assert {"infinities in A", "infinities in B"} <= {case.data for case in chosen}
+    band = emitted.program.main.work.raster
+    if band > 1:
+        assert any(ceil(rows / m) == band + 2 and columns > n for rows, columns, _ in shapes)
+    assert max(work(emitted, case.shape) for case in chosen) <= cpu.MOST
+
+
+@pytest.mark.parametrize("name", ("vectorized", "tensor_core"))
+def test_the_third_row_of_a_far_call_is_beyond_an_int(name: str) -> None:
+    emitted = compile_source(read_source(str(examples.path_of(name))))
+    (far,) = (case for case in cases_of(emitted) if case.far)
+    values = spread(emitted, dict(zip(("M", "N", "K"), far.shape, strict=True)))
+    leading = [values[p.name] for p in emitted.interface.params if p.kind == "ld"]
+    assert min(leading) >= ROW and 2 * ROW > 2**31 and len(set(leading)) == len(leading)
+    assert far.shape == fit(emitted, far.shape)
+
+
+def test_without_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "can_span", lambda size: False)
+    outcome = cpu.check(subject(NAIVE))
+    assert outcome.status == "passed" and "none past 2^31 elements" in outcome.detail
