@@ -142,7 +142,8 @@ class Interface:
     the epilogue uses the sums otherwise, or the extent has another use.
 
     ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
-    ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.
+    ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.  ``extents``
+    pairs the letters of a matrix whose extents are not their capitals with those extents.
     """
 
     name: str
@@ -160,6 +161,7 @@ class Interface:
     batches: tuple[tuple[str, str], ...] = ()
     strides: tuple[tuple[str, str, str], ...] = ()
     product: tuple[str, str] | None = None
+    extents: tuple[tuple[str, str], ...] = ()
 
     def skips_product(self, scalars: Mapping[str, float]) -> bool:
         """Whether a call with these ``scalars`` needs none of the sums (``alpha == 0``)."""
@@ -172,7 +174,7 @@ class Interface:
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values."""
-        name = dict(self.batches).get(letter, letter.upper())
+        name = dict((*self.batches, *self.extents)).get(letter, letter.upper())
         return dict(self.equal).get(name, name)
 
     def steps(self, param: Param) -> tuple[str | None, ...]:

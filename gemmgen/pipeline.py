@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gemmgen.collisions import check_identifiers
 from gemmgen.emit import emit
 from gemmgen.errors import Mistake, Refusal, ScheduleError
 from gemmgen.expand import expand
@@ -54,6 +55,7 @@ def compile_schedule(schedule: Schedule) -> Emitted:
     lowered = make_concrete(program)
     (kernel,) = lowered.kernels
     check_limits(schedule, program, kernel)
+    check_identifiers(schedule, kernel)
     text = emit(kernel, what_it_computes(program), format_schedule(schedule))
     return Emitted(schedule.kernel, text, kernel.interface, schedule.target, schedule, program)
 

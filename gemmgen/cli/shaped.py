@@ -8,7 +8,7 @@ from dataclasses import replace
 from gemmgen.errors import UsageError
 from gemmgen.schedule.heads import assume_key
 from gemmgen.schedule.model import Assume, Schedule
-from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.roles import extents
 
 MOST = 1 << 16
 """The greatest divisor that a schedule may state."""
@@ -20,7 +20,7 @@ def assume_shape(schedule: Schedule, shape: tuple[int, ...]) -> Schedule:
 
     Raises ``UsageError`` where the schedule's own assumptions exclude the shape.
     """
-    sizes = dict(zip(map(extent, roles(schedule.gemm)), shape, strict=False))
+    sizes = dict(zip(list(extents(schedule.gemm).values())[:3], shape, strict=False))
     for assume in schedule.assumes:
         _check(assume, sizes)
     kept = tuple(a for a in schedule.assumes if a.divisor is None or a.name not in sizes)

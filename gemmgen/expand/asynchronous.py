@@ -42,11 +42,11 @@ class AsyncPipeline:
         body = self._body_reading_ahead() if crosses else self._body()
         # Copies past the last tile are waited for too: no thread may end with one under way.
         drain = Phase("let the last copies land", (), (Await(0),))
-        start = first_tile(self.kernel, self.pipeline.letter)
+        start = first_tile(self.program, self.kernel, self.pipeline.letter)
         return (
             *start,
             *self._prologue(crosses),
-            over_tiles(self.kernel, self.pipeline, body),
+            over_tiles(self.program, self.kernel, self.pipeline, body),
             drain,
         )
 
@@ -68,7 +68,7 @@ class AsyncPipeline:
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
-            start = terms_of(self.kernel, self.pipeline.letter).start
+            start = terms_of(self.program, self.kernel, self.pipeline.letter).start
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
             body = (*if_in_range(self.program, self.pipeline, start, first), Close())
             return Phase("the first tile", self._origins(), body)

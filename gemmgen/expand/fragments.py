@@ -9,7 +9,7 @@ from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Fetch, Multiply, Repeat, Set, Stage, Timed, When
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Space
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program, Space
 from gemmgen.ir.simplify import div
 
 StageOf = Callable[[str], Stage]
@@ -87,15 +87,15 @@ def unroll_of(kernel: Kernel, loop: Loop, usual: bool | int) -> bool | int:
     return (whole or loop.unroll // loop.step) if loop.unroll else usual
 
 
-def steps_over_problem(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
+def steps_over_problem(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
     """The whole contraction in one loop, straight from global memory."""
-    terms = terms_of(kernel, loop.letter)
+    terms = terms_of(program, kernel, loop.letter)
     return (_serial(kernel, loop, terms.start, terms.stop),)
 
 
-def steps_between(kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
+def steps_between(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
     """The steps of one tile straight from global memory: the last tile may be short."""
-    k, size = names.tile_origin(loop.letter), terms_of(kernel, loop.letter).stop
+    k, size = names.tile_origin(loop.letter), terms_of(program, kernel, loop.letter).stop
     end = plus(k, names.block(loop.letter))
     stop = f"end_{loop.letter}"
     return (

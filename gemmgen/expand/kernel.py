@@ -58,7 +58,7 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
             steps = MECHANISMS[_mode(statement)](program, kernel, statement).expand()
             return (*steps, *reduction(kernel))
         case Loop():
-            return steps_over_problem(kernel, statement)
+            return steps_over_problem(program, kernel, statement)
         case Copy():
             return (Phase("", (), (Transfer(statement, Int(0), Stage()),)),)
         case Contract():

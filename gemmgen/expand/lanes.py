@@ -40,4 +40,4 @@ class LanePipeline:
         spread = self.kernel.buffer("acc").origins
         split = tuple(o for o in spread if o.startswith("split_k"))
         add = Phase("add what the lanes have, pair by pair", split, (Combine(),))
-        return (over_tiles(self.kernel, self.pipeline, body), add)
+        return (over_tiles(self.program, self.kernel, self.pipeline, body), add)

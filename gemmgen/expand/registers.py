@@ -44,8 +44,12 @@ class RegisterPipeline:
     def expand(self) -> tuple[Timed, ...]:
         crosses = crosses_tiles(self.kernel, self.pipeline)
         body = self._body_reading_ahead() if crosses else self._body()
-        start = first_tile(self.kernel, self.pipeline.letter)
-        return (*start, *self._prologue(), over_tiles(self.kernel, self.pipeline, body))
+        start = first_tile(self.program, self.kernel, self.pipeline.letter)
+        return (
+            *start,
+            *self._prologue(),
+            over_tiles(self.program, self.kernel, self.pipeline, body),
+        )
 
     def _rings(self) -> tuple[Ring, ...]:
         return rings(self.kernel, self.pipeline)
@@ -74,7 +78,7 @@ class RegisterPipeline:
         """Fill all stages but one before the loop."""
         origins = cited(self.kernel, ring.copies, "cache_shared")
         if ring.stages == 2:
-            start = terms_of(self.kernel, self.pipeline.letter).start
+            start = terms_of(self.program, self.kernel, self.pipeline.letter).start
             edge = edge_of_first(self.kernel)
             transfers = tuple(Transfer(c, start, Stage(Int(0)), edge) for c in ring.copies)
             body = if_in_range(self.program, self.pipeline, start, transfers)
@@ -97,7 +101,7 @@ class RegisterPipeline:
     def _body(self) -> tuple[Timed, ...]:
         (loop,) = self.pipeline.consume
         if not self.pipeline.produce:
-            return steps_between(self.kernel, loop)
+            return steps_between(self.program, self.kernel, loop)
         present = self._present()
         body: list[Timed] = []
         if present:

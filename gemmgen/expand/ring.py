@@ -100,10 +100,13 @@ def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
     )
 
 
-def over_tiles(kernel: Kernel, pipeline: Pipeline, body: tuple[Timed, ...]) -> Timed:
+def over_tiles(
+    program: Program, kernel: Kernel, pipeline: Pipeline, body: tuple[Timed, ...]
+) -> Timed:
     """The serial loop over the tiles of the contraction."""
     letter = pipeline.letter
-    tile, terms, step = names.tile_origin(letter), terms_of(kernel, letter), names.block(letter)
+    tile, step = names.tile_origin(letter), names.block(letter)
+    terms = terms_of(program, kernel, letter)
     if pipeline.unroll == 1:
         return Repeat(tile.name, terms.start, terms.stop, step, body)
     origins = tuple(o for o in pipeline.origins if o.startswith("unroll"))
@@ -139,8 +142,8 @@ def if_in_range(
 ) -> tuple[Timed, ...]:
     """A tile past the end is read as zeros by its guards; where those are assumed away, not at
     all."""
-    if divides(program, names.extent(pipeline.letter), pipeline.step):
-        return (When(below(origin, terms_of(program.main, pipeline.letter).stop), body),)
+    if divides(program, program.problem.extent(pipeline.letter), pipeline.step):
+        return (When(below(origin, terms_of(program, program.main, pipeline.letter).stop), body),)
     return body
 
 
@@ -150,8 +153,8 @@ def fill_in_any_case(
     """The first tiles, each of which is written where there is one at all: the last step reads
     fragments of the tile behind the last one, which may be any tile, but one that was written."""
     letter = pipeline.letter
-    terms, origin = terms_of(program.main, letter), first_origin(program, pipeline, number)
-    if not divides(program, names.extent(letter), pipeline.step):
+    terms, origin = terms_of(program, program.main, letter), first_origin(program, pipeline, number)
+    if not divides(program, program.problem.extent(letter), pipeline.step):
         return copies(origin)
     inside = Select(below(origin, terms.stop), origin, terms.start)
     here = ring.next(letter)
@@ -160,7 +163,7 @@ def fill_in_any_case(
 
 def first_origin(program: Program, pipeline: Pipeline, number: Expr) -> Expr:
     """First index of the ``number``-th tile."""
-    start = terms_of(program.main, pipeline.letter).start
+    start = terms_of(program, program.main, pipeline.letter).start
     distance = Binary("*", number, names.block(pipeline.letter))
     return distance if start == Int(0) else plus(start, distance)
 
@@ -174,8 +177,8 @@ def ahead(program: Program, pipeline: Pipeline, ring: Ring) -> Expr:
     if ring.stages > 2:
         distance = Binary("*", Binary("-", ring.count, Int(1)), distance)
     origin = plus(tile, distance)
-    if divides(program, names.extent(letter), pipeline.step):
-        return Select(below(origin, terms_of(program.main, letter).stop), origin, tile)
+    if divides(program, program.problem.extent(letter), pipeline.step):
+        return Select(below(origin, terms_of(program, program.main, letter).stop), origin, tile)
     return origin
 
 
@@ -201,7 +204,7 @@ def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Tim
     (loop,) = pipeline.consume
     copies = fetches(kernel, loop)
     first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
-    start = terms_of(program.main, pipeline.letter).start
+    start = terms_of(program, program.main, pipeline.letter).start
     body = if_in_range(program, pipeline, start, first)
     return Phase("the first fragments", cited(kernel, copies, "double_buffer"), body)
 

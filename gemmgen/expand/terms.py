@@ -9,7 +9,7 @@ from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Edge, Phase, Set, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.nodes import Kernel
+from gemmgen.ir.nodes import Kernel, Program
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Terms:
     stop: Expr
 
 
-def terms_of(kernel: Kernel, letter: str) -> Terms:
+def terms_of(program: Program, kernel: Kernel, letter: str) -> Terms:
     """The range of ``letter`` that a block of ``kernel`` sums over."""
     if kernel.work.parts > 1:
         return Terms(names.start(letter), names.stop(letter))
     start: Expr = names.start(letter) if begins_early(kernel) else Int(0)
-    return Terms(start, Var(names.extent(letter)))
+    return Terms(start, Var(program.problem.extent(letter)))
 
 
 def begins_early(kernel: Kernel) -> bool:
@@ -37,13 +37,13 @@ def begins_early(kernel: Kernel) -> bool:
     return pipeline is not None and pipeline.residue == "first"
 
 
-def first_tile(kernel: Kernel, letter: str) -> tuple[Timed, ...]:
+def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ...]:
     """Where the tiles begin that end with the last term; nothing where they begin with the
     first."""
     pipeline = pipeline_of(kernel)
     if pipeline is None or not begins_early(kernel):
         return ()
-    rest = Binary("%", Var(names.extent(letter)), names.block(letter))
+    rest = Binary("%", Var(program.problem.extent(letter)), names.block(letter))
     early = Binary("-", rest, names.block(letter))
     start = Select(Binary(">", rest, Int(0)), early, Int(0))
     origins = tuple(o for o in pipeline.origins if o.startswith("residue"))

@@ -17,7 +17,7 @@ from gemmgen.schedule.model import (
     Operand,
     Schedule,
 )
-from gemmgen.schedule.roles import batches, extent, ld_name, roles
+from gemmgen.schedule.roles import batches, extents, ld_name, roles
 
 T = TypeVar("T")
 
@@ -184,7 +184,8 @@ def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
     names |= {gemm.a.tensor: "A", gemm.b.tensor: "B", gemm.c.tensor: "C"}
     if schedule.epilogue or all(old == new for old, new in names.items()):
         return
-    names |= {extent(old): extent(names[old]) for old in roles(gemm)}
+    counts = zip(extents(gemm).values(), extents(usual).values(), strict=False)
+    names |= dict(counts)
     names |= {old: old for old in batches(gemm)}
     accesses = (gemm.a, gemm.b, gemm.c)
     names |= {ld_name(a.tensor): ld_name(names[a.tensor]) for a in accesses}

@@ -8,11 +8,10 @@ one instruction multiplies, and ``FM`` counts a warp's fragments.
 from __future__ import annotations
 
 from gemmgen.ir.expr import Var
-from gemmgen.schedule.roles import extent, ld_name
+from gemmgen.schedule.roles import ld_name
 
 __all__ = [
     "block",
-    "extent",
     "fragments",
     "instruction",
     "lanes",
@@ -31,37 +30,37 @@ __all__ = [
 
 def block(letter: str) -> Var:
     """Extent of the block's tile: ``BM``."""
-    return Var("B" + extent(letter))
+    return Var("B" + letter.upper())
 
 
 def warp(letter: str) -> Var:
     """Extent of a warp's tile: ``WM``."""
-    return Var("W" + extent(letter))
+    return Var("W" + letter.upper())
 
 
 def registers(letter: str) -> Var:
     """Extent of a thread's micro-tile: ``TM``."""
-    return Var("T" + extent(letter))
+    return Var("T" + letter.upper())
 
 
 def piece(letter: str) -> Var:
     """Neighbours in one piece of the micro-tile: ``PM``."""
-    return Var("P" + extent(letter))
+    return Var("P" + letter.upper())
 
 
 def lanes(letter: str) -> Var:
     """Threads along the letter, of the warp or else of the block: ``LM``."""
-    return Var("L" + extent(letter))
+    return Var("L" + letter.upper())
 
 
 def instruction(letter: str) -> Var:
     """Extent of what one tensor-core instruction multiplies: ``IM``."""
-    return Var("I" + extent(letter))
+    return Var("I" + letter.upper())
 
 
 def fragments(letter: str) -> Var:
     """A warp's fragments along the letter: ``FM``."""
-    return Var("F" + extent(letter))
+    return Var("F" + letter.upper())
 
 
 def tile_origin(letter: str) -> Var:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
-from gemmgen.schedule.roles import batch_extent, extent, ld_name, stride_name
+from gemmgen.schedule.roles import extent_of, ld_name, stride_name
 
 Role = Literal["a", "b", "c"]
 
@@ -57,7 +57,8 @@ class Problem:
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values: ``M`` of ``m``, ``size_b`` of a batch."""
-        return batch_extent(letter) if letter in self.batch else extent(letter)
+        names = (self.c.name, self.a.name, self.b.name)
+        return extent_of(letter, (self.m, self.n, self.k), self.batch, names)
 
     def matrix(self, letters: tuple[str, ...]) -> tuple[str, ...]:
         """The letters of one matrix: those that number it are left out."""

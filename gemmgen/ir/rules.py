@@ -14,7 +14,6 @@ from gemmgen.ir.dtypes import widths
 from gemmgen.ir.edit import wide_access
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.facts import divides
-from gemmgen.ir.names import extent
 from gemmgen.ir.nodes import (
     Buffer,
     Contract,
@@ -136,7 +135,7 @@ def _first_residue_is_legal(program: Program, kernel: Kernel, pipeline: Pipeline
         if kernel.buffer(copy.dst).layout.stages == 1:
             yield f"pipeline {letter}: residue=first of {copy.dst}, which has one stage"
         if kernel.buffer(copy.src).layout.order[-1] == letter and not divides(
-            program, extent(letter), copy.width
+            program, program.problem.extent(letter), copy.width
         ):
             yield f"pipeline {letter}: residue=first of {copy.src}, {copy.width} wide along it"
 

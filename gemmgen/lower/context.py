@@ -104,6 +104,15 @@ class Context:
         """The letters of the output, batches first: what an epilogue has as numbers."""
         return (*self.kernel.work.batch, *self.letters)
 
+    @cached_property
+    def element(self) -> Var:
+        """Numbers the neighbours of a wide access: ``e``, or ``elem`` where a letter, a tensor or a
+        scalar is called ``e``."""
+        value = _map_of(self.kernel).value
+        chosen = {v.name for v in walk(value) if isinstance(v, Var)}
+        chosen |= {self.kernel.name, *self.problem.letters, *(t.name for t in self.tensors)}
+        return Var("elem" if "e" in chosen else "e")
+
     def tensor(self, name: str) -> Tensor:
         """A tensor of the kernel in global memory, with its batch letters."""
         return next(t for t in self.tensors if t.name == name)
@@ -119,8 +128,7 @@ class Context:
                 # A matrix between two kernels has the letters of the output.
                 own = Tensor(buffer.name, (*problem.batch, *buffer.layout.order), buffer.dtype)
                 found[buffer.name] = known.get(buffer.name, own)
-        final = next(s for s in self.kernel.body if isinstance(s, Map))
-        for e in walk(final.value):
+        for e in walk(_map_of(self.kernel).value):
             if isinstance(e, Element) and e.buffer not in found:
                 letters = tuple(i.name for i in e.indices if isinstance(i, Var))
                 found[e.buffer] = Tensor(e.buffer, letters, self.problem.dtype(e.buffer))
@@ -151,11 +159,11 @@ class Context:
         """Is every tile full along ``letter``, so that no guard is needed?"""
         if letter in self.letters and self.leaves_early:
             return True
-        return divides(self.program, names.extent(letter), self.step(letter))
+        return divides(self.program, self.problem.extent(letter), self.step(letter))
 
     def multiple(self, letter: str, width: int) -> bool:
         """Is the extent along ``letter`` assumed to be a multiple of ``width``?"""
-        return divides(self.program, names.extent(letter), width)
+        return divides(self.program, self.problem.extent(letter), width)
 
     def inside(self, letter: str, index: Expr) -> Expr | None:
         """``index`` is before the end; None where every tile is full."""
@@ -243,6 +251,10 @@ class Context:
         if self.scalar_sums:
             return Var("acc")
         return Element("acc", tuple(registers[letter] for letter in self.letters))
+
+
+def _map_of(kernel: Kernel) -> Map:
+    return next(s for s in kernel.body if isinstance(s, Map))
 
 
 def fragment_at(slot: Stage, name: str, register: Expr) -> Element:

@@ -15,7 +15,6 @@ from gemmgen.lower.context import Context, after, fragment_at, next_name
 from gemmgen.lower.dealing import PIECE, Dealing, dealing_of
 from gemmgen.lower.types import computable, zero
 
-ELEMENT = Var("e")
 Target = Callable[[Expr], Element]
 """The element that number ``e`` of a piece goes to."""
 
@@ -173,7 +172,13 @@ def guarded_read(
         If(
             _whole_piece(context, in_row, column, index[column], width),
             (whole,),
-            (_each(width, _one(context, in_row, column, index, width, source, target, dtype)),),
+            (
+                _each(
+                    context,
+                    width,
+                    _one(context, in_row, column, index, width, source, target, dtype),
+                ),
+            ),
         ),
     )
 
@@ -202,15 +207,15 @@ def _one(
     dtype: DType,
 ) -> Node:
     """One element of a piece that is not wholly inside: read if it exists, else zero."""
-    e = ELEMENT
+    e = context.element
     if context.is_whole(column) or context.multiple(column, width):
         return Assign(target(e), zero(dtype))
     in_column = less(Binary("+", index[column], e), context.stop(column))
     return Assign(target(e), choose(all_of(in_row, in_column), source(e), zero(dtype)))
 
 
-def _each(width: int, body: Node) -> For:
-    return For(ELEMENT.name, Int(0), Int(width), Int(1), (body,), unroll=True)
+def _each(context: Context, width: int, body: Node) -> For:
+    return For(context.element.name, Int(0), Int(width), Int(1), (body,), unroll=True)
 
 
 def _write_piece(
@@ -221,14 +226,14 @@ def _write_piece(
 
     def target(e: Expr) -> Element:
         index = place | {dealing.column: add(place[dealing.column], e)}
-        steps, below = {dealing.first_column.name: copy.width}, {ELEMENT.name: copy.width}
+        steps, below = {dealing.first_column.name: copy.width}, {context.element.name: copy.width}
         return context.in_shared(tile, stage, index, steps=steps, below=below)
 
     if copy.width == 1:
         return (Assign(target(Int(0)), source(Int(0))),)
     if tile.layout.order[-1] == dealing.column:
         return (Move(target(Int(0)), source(Int(0)), copy.width, tile.dtype),)
-    return (_each(copy.width, Assign(target(ELEMENT), source(ELEMENT))),)
+    return (_each(context, copy.width, Assign(target(context.element), source(context.element))),)
 
 
 def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
@@ -292,9 +297,13 @@ def _converted(
     if dtype == context.buffer(copy.dst).dtype:
         return (), target, ()
     name = f"{copy.dst.removesuffix('_frag')}_raw"
-    value = computable(Element(name, (ELEMENT,)), dtype)
+    value = computable(Element(name, (context.element,)), dtype)
     raw = RegisterArray(name, dtype, (Int(width),), (width,), wide=True)
-    return (raw,), lambda e: Element(name, (e,)), (_each(width, Assign(target(ELEMENT), value)),)
+    return (
+        (raw,),
+        lambda e: Element(name, (e,)),
+        (_each(context, width, Assign(target(context.element), value)),),
+    )
 
 
 def _fill_sums(context: Context, copy: Copy) -> tuple[Node, ...]:

@@ -15,7 +15,6 @@ from gemmgen.lower.context import Context, after
 from gemmgen.lower.types import computable, storable
 
 OUT, OLD = "out", "old"
-ELEMENT = Var("e")
 ByElement = Callable[[Expr], Expr]
 """What belongs to number ``e`` of a run of neighbours."""
 
@@ -182,15 +181,15 @@ def _run(
         load = _guarded_run(context, node, inner, at, OLD, memory, into=True)
         needed = Binary("!=", Var("beta"), Float(0.0))
         body.extend(_if(needed if _skips_old(context, node) else None, load))
-        value = _with_old(value, node.dst, computable(Element(OLD, (ELEMENT,)), dtype))
+        value = _with_old(value, node.dst, computable(Element(OLD, (context.element,)), dtype))
     spelling = Spelling()
-    here = at | {inner: add(at[inner], ELEMENT)}
+    here = at | {inner: add(at[inner], context.element)}
     guard = None
     if not (context.is_whole(inner) or context.multiple(inner, width)):
         guard = context.inside(inner, here[inner])
-    result = spelling.spell(_bound(context, value, own, ELEMENT, here, guard))
-    each = (*spelling.defines, Assign(Element(OUT, (ELEMENT,)), storable(result, dtype)))
-    body.append(For(ELEMENT.name, Int(0), Int(width), Int(1), each, unroll=True))
+    result = spelling.spell(_bound(context, value, own, context.element, here, guard))
+    each = (*spelling.defines, Assign(Element(OUT, (context.element,)), storable(result, dtype)))
+    body.append(For(context.element.name, Int(0), Int(width), Int(1), each, unroll=True))
     body.extend(_guarded_run(context, node, inner, at, OUT, memory, into=False))
     return tuple(body)
 
@@ -211,10 +210,10 @@ def _guarded_run(
     whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)
     if context.is_whole(inner) or context.multiple(inner, width):
         return (whole,)
-    register, element = Element(array, (ELEMENT,)), memory(ELEMENT)
+    register, element = Element(array, (context.element,)), memory(context.element)
     one = Assign(register, element) if into else Assign(element, register)
-    inside = less(add(at[inner], ELEMENT), context.extent(inner))
-    each = For(ELEMENT.name, Int(0), Int(width), Int(1), (If(inside, (one,)),), unroll=True)
+    inside = less(add(at[inner], context.element), context.extent(inner))
+    each = For(context.element.name, Int(0), Int(width), Int(1), (If(inside, (one,)),), unroll=True)
     complete = less(after(at[inner], width - 1), context.extent(inner))
     return (If(complete, (whole,), (each,)),)
 

@@ -57,6 +57,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         tuple((x, context.problem.extent(x)) for x in context.kernel.work.batch),
         tuple((t.name, *step) for t in context.tensors for step in _strides(context, t)),
         _product(context, params),
+        tuple(_renamed(context)),
     )
 
 
@@ -157,10 +158,18 @@ def _all_letters(context: Context) -> list[str]:
     return [*context.letters, *([context.problem.k] if contracts else [])]
 
 
+def _renamed(context: Context) -> Iterator[tuple[str, str]]:
+    """Letters of a matrix whose capitals are taken, each with its extent."""
+    for letter in (*context.letters, context.problem.k):
+        name = context.problem.extent(letter)
+        if name != letter.upper():
+            yield letter, name
+
+
 def _equal_extents(context: Context) -> Iterator[tuple[str, str]]:
     """Extents that are no parameters, each with the one it is assumed equal to."""
     for letter in (*context.letters, context.problem.k):
-        name, own = context.extent(letter).name, names.extent(letter)
+        name, own = context.extent(letter).name, context.problem.extent(letter)
         if name != own:
             yield own, name
 

@@ -44,7 +44,6 @@ PART, OWN_GROUP, GROUP = Var("own_part"), Var("own_group"), Var("group_tile")
 LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
 PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
-ELEMENT = Var("e")
 REGISTERS = WMMA.m * WMMA.n // WARP
 """A lane's sums of one fragment."""
 IN_FLIGHT = 16
@@ -160,12 +159,12 @@ def _add(context: Context, total: Element | Var, place: Element) -> tuple[Node, 
     if width == 1:
         return (Assign(_target(total), Binary("+", total, place)),)
     assert isinstance(total, Element)
-    one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], ELEMENT)))
-    each = Assign(one, Binary("+", one, Element(SUM, (ELEMENT,))))
+    one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], context.element)))
+    each = Assign(one, Binary("+", one, Element(SUM, (context.element,))))
     return (
         RegisterArray(SUM, _dtype(context), (Int(width),), (width,), wide=True),
         Move(Element(SUM, (Int(0),)), place, width, _dtype(context)),
-        For(ELEMENT.name, Int(0), Int(width), Int(1), (each,), unroll=True),
+        For(context.element.name, Int(0), Int(width), Int(1), (each,), unroll=True),
     )
 
 

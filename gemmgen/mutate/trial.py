@@ -13,7 +13,6 @@ from gemmgen.interface import Param
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.problem import Problem
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.roles import extent
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.memory import Matrix, sparse
 from gemmgen.sim.packing import Argument
@@ -88,7 +87,7 @@ class Trials:
 
     def _prepare(self, shape: Shape, alpha: float, beta: float, number: int) -> Call:
         emitted, problem = self._emitted, self._problem
-        names = [extent(letter) for letter in (problem.m, problem.n, problem.k)]
+        names = [problem.extent(letter) for letter in (problem.m, problem.n, problem.k)]
         numbers = _apart(emitted, solve(emitted, dict(zip(names, shape, strict=True)), number % 3))
         m, n, k = (numbers[name] for name in names)
         drawn = reference.normal(m, n, k, number, problem.types)

@@ -25,7 +25,6 @@ from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
 from gemmgen.passes.base import Fact, Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.roles import extent
 from gemmgen.schedule.spec import DirectiveSpec
 
 
@@ -52,7 +51,7 @@ class CacheShared:
         problem, work = program.problem, program.main.work
         operand = self.tiles[0].operand
         free = problem.m if operand.tensor == problem.a.name else problem.n
-        rows, capital = work.size(free), extent(problem.k)
+        rows, capital = work.size(free), problem.extent(problem.k)
         size = BYTES[problem.dtype(operand.tensor)]
         return Refusal(
             f"cache_shared {operand.tensor} needs a tile of {problem.k} to stage",

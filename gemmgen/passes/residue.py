@@ -25,7 +25,7 @@ from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
 from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import deals_terms
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.roles import extent, roles
+from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
@@ -51,7 +51,7 @@ class Residue:
         return Residue(k, deals_terms(schedule), said)
 
     def apply(self, program: Program) -> Program:
-        kernel, k = program.main, self.letter
+        kernel, problem, k = program.main, program.problem, self.letter
         pipeline = pipeline_of(kernel)
         if pipeline is None:
             sizes = " ".join(f"{letter}={size}" for letter, size in kernel.work.tile)
@@ -64,10 +64,9 @@ class Residue:
                 "the lanes of a warp share out its terms, and copy no tiles",
                 hint=f"residue {k}=last",
             )
-        problem = program.problem
         self._check_tiles(kernel, pipeline, (problem.a.name, problem.b.name))
         self._check_wide(program, pipeline)
-        if divides(program, extent(k), pipeline.step):
+        if divides(program, problem.extent(k), pipeline.step):
             return program  # no tile is ragged
 
         def turn(statement: Statement) -> Statement:
@@ -104,8 +103,8 @@ class Residue:
         for copy in pipeline.produce:
             order = program.main.buffer(copy.src).layout.order
             along = order[-1] == self.letter
-            if along and not divides(program, extent(self.letter), copy.width):
-                name = extent(self.letter)
+            if along and not divides(program, program.problem.extent(self.letter), copy.width):
+                name = program.problem.extent(self.letter)
                 raise self._refusal(
                     f"{copy.src} is read {copy.width} at a time along {self.letter}",
                     f"the first tile begins at -({pipeline.step} - {name} % {pipeline.step}), "

@@ -8,8 +8,14 @@ from gemmgen.schedule.expressions import Parsed, Use
 from gemmgen.schedule.model import Access, Epilogue
 from gemmgen.schedule.problem import Scope, check_name, check_storage, listed
 from gemmgen.schedule.raw import RawOperand, Word
-from gemmgen.schedule.reserved import kernel_names, stride_names, taken, tensor_names
-from gemmgen.schedule.roles import ld_name, roles
+from gemmgen.schedule.reserved import (
+    kernel_names,
+    stride_names,
+    taken,
+    tensor_names,
+    vector_names,
+)
+from gemmgen.schedule.roles import roles
 from gemmgen.schedule.text import format_access
 from gemmgen.schedule.words import close
 from gemmgen.source import Source, Span, shown
@@ -166,15 +172,14 @@ class _Names:
                     at=use.span,
                     hint=hint,
                 )
-        if own:
-            self.taken |= {ld_name(use.name): f"the leading dimension of {use.name}"}
-            self.taken |= {n: what for n, what in own.items() if what.startswith("the stride")}
-        self.taken |= {use.name: f"a {kind}"}
+        self.taken |= own | {use.name: f"a {kind}"}
 
     def _follow(self, use: Use) -> dict[str, str]:
-        """The names that follow from that of a tensor with several letters."""
-        if not use.indices or len(use.indices) < 2:
+        """The names that follow from that of a tensor of the epilogue."""
+        if use.indices is None:
             return {}
+        if len(use.indices) < 2:
+            return vector_names(use.name)
         letters = tuple(word.text for word in use.indices)
         strides = stride_names(Access(use.name, letters), self.gemm) if self.sure else {}
         return tensor_names(use.name) | strides

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from gemmgen.errors import Refusal
+from gemmgen.schedule.language import global_word
 from gemmgen.schedule.model import Assume, Gemm, Require
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope, check_name
 from gemmgen.schedule.raw import RawAssume, RawRequire, Word
-from gemmgen.schedule.reserved import global_word, kernel_names, taken
-from gemmgen.schedule.roles import batch_extent, batches, extent, ld_name, roles, tensors
+from gemmgen.schedule.reserved import kernel_names, taken
+from gemmgen.schedule.roles import batches, extents, ld_name, roles, tensors
 from gemmgen.schedule.words import QUANTITIES, TARGETS, UNITS, close
 from gemmgen.source import Source, Span, shown
 
@@ -99,7 +100,8 @@ def check_assume(raw: RawAssume, scope: Scope) -> Assume:
 
 
 def _extents(gemm: Gemm) -> tuple[str, ...]:
-    return tuple(extent(letter) for letter in roles(gemm))
+    counts = extents(gemm)
+    return tuple(counts[letter] for letter in roles(gemm))
 
 
 def _assumable(gemm: Gemm) -> tuple[str, ...]:
@@ -114,8 +116,9 @@ def assume_key(assume: Assume, gemm: Gemm) -> tuple[int, bool, str]:
 
 def _check_assumed(word: Word, names: tuple[str, ...], scope: Scope) -> None:
     if scope.sure and word.text not in names:
+        counts = extents(scope.gemm)
         for letter in batches(scope.gemm):
-            if word.text == batch_extent(letter):
+            if word.text == counts[letter]:
                 raise Refusal(
                     f"{word.text} counts the matrices along {letter}: no guard depends on it",
                     at=word.span,

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmgen.errors import Mistakes, Refusal
+from gemmgen.schedule.language import LETTER, NAME, language_word
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
 from gemmgen.schedule.raw import RawOperand, Word
-from gemmgen.schedule.reserved import LETTER, NAME, VARIABLES, language_word, taken
-from gemmgen.schedule.roles import extent, extents, ld_name, matrix, strides
+from gemmgen.schedule.reserved import clash
+from gemmgen.schedule.roles import ld_name, matrix, strides
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.source import Span, shown
 
@@ -104,8 +105,7 @@ def _kept(letter: str, specs: Iterable[DirectiveSpec]) -> str | None:
         words = [a.name for a in spec.arguments]
         if letter in words and any(word.startswith("<") for word in words):
             return f"an argument of {spec.name}"
-    macro = "a macro when capital" if language_word(extent(letter)) else None
-    return language_word(letter) or macro
+    return language_word(letter)
 
 
 def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:
@@ -218,36 +218,31 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
-    names, counts = taken(gemm), extents(gemm)
-    for letter in (letter for access in accesses for letter in access.indices or ()):
-        for name in (letter.text, counts[letter.text]):
-            if not names[name].startswith(("a letter", "the extent", "a tensor")):
+    """Each name that follows from the line stands for one thing."""
+    _check_strides(accesses, gemm)
+    found = clash(gemm)
+    if found is None:
+        return
+    word, name, what = found
+    for access in accesses:
+        if access.tensor.text == word:
+            raise Refusal(
+                f"`{word}` can't be a tensor's name here: {_subject(word, name)} {what}",
+                at=access.tensor.span,
+                hint=f"rename the tensor: any other name will do, such as `my_{word}`",
+            )
+        for letter in access.indices or ():
+            if letter.text == word:
                 raise Refusal(
-                    f"`{letter.text}` can't be a letter here: {name} is {names[name]}",
+                    f"`{word}` can't be a letter here: {_subject(word, name)} {what}",
                     at=letter.span,
                     hint="any other small name will do, such as `i`",
                 )
-    for access in accesses:
-        name = access.tensor.text
-        what = names[name]
-        if name in VARIABLES:
-            what = "the beginning of the emitted text's variables along a letter"
-        if what == "a tensor":
-            continue
-        for letter, count in counts.items():
-            if count == name:
-                raise Refusal(
-                    f"the tensor {name} has the name of the extent of the letter {letter}",
-                    at=access.tensor.span,
-                    notes=(f"the kernel's parameter {name} counts the values of {letter}",),
-                    hint=f"rename the letter {letter}, or the tensor",
-                )
-        raise Refusal(
-            f"`{name}` can't be a tensor's name: it is {what}",
-            at=access.tensor.span,
-            hint="rename the tensor, or the letters",
-        )
-    _check_strides(accesses, gemm)
+    raise AssertionError(f"{name} follows from no word of the line")
+
+
+def _subject(word: str, name: str) -> str:
+    return "it is" if name == word else f"{name}, which follows from it, is"
 
 
 def _check_strides(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:

@@ -23,6 +23,7 @@ COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
 RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+SYMBOL = "gg_emitted_kernel"
 
 _KERNEL_FLAGS = (
     "-std=c++17",
@@ -103,11 +104,13 @@ def unit_text(text: str, interface: Interface) -> str:
     arguments = "arguments" if interface.params else ""
     lines = [
         '#include "host.h"',
+        # The linker knows it by another name: that of a function of C would replace it.
+        f'extern "C" void {interface.name}({types}) __asm__("{SYMBOL}");',
         f'#line {line} "{interface.name}.cu"',
         kernel,
         '#line 1 "call"',
-        f"static void (*const kernel)({types}) = {interface.name};",
-        f'extern "C" void gg_call_kernel(const GgArgument *{arguments}) {{ kernel({values}); }}',
+        f"static void (*const gg_kernel)({types}) = {interface.name};",
+        f'extern "C" void gg_call_kernel(const GgArgument *{arguments}) {{ gg_kernel({values}); }}',
     ]
     bounds = _LAUNCH_BOUNDS.search(kernel)
     if bounds:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from gemmgen.schedule.roles import extents
+
 from .helpers import refused, schedule
 
 _REFUSED = """
     int float4 double2 threadIdx dim3 NAN INFINITY M_PI __x x__y _X gg_mma and xor co_await char8_t
     concept asm half size_t cudaStream_t CUDA_VERSION FLT_MAX INT_MAX max fmaxf min expf fmaf sqrt
-    relu where acc alpha beta tid warp lane stage fill out old value e THREADS printf assert NULL
+    relu where acc alpha beta tid warp lane stage fill out old value elem THREADS
+    atomicInc time_t uint32_t value_2 printf assert NULL
     linux
     M N K BM BN BK TM WN PM LN lda ldb ldc A B C A_shared B_frag tile_k thread_m launch_gemm
     gemm m n
@@ -36,8 +39,8 @@ def test_a_kernel_is_refused_a_reserved_name(name: str) -> None:
     "name", [n for n in REFUSED if n not in {"A_shared", "B_frag", "A", "lda", "B", "ldb"}]
 )
 def test_a_tensor_is_refused_a_reserved_name(name: str) -> None:
-    if name in {"C", "ldc"}:
-        return
+    if name in {"C", "ldc", "M", "N", "K"}:
+        return  # C may be ldc's owner; an extent gives way to a tensor
     assert refused(f"gemm C[m, n] = {name}[m, k] * Y[k, n]").line == 1
 
 
@@ -47,9 +50,20 @@ def test_other_names_are_free(name: str) -> None:
     schedule(f"gemm C[m, n] = {name}[m, k] * Y[k, n]")
 
 
-@pytest.mark.parametrize("name", ["gamma", "y0", "index", "read", "a" * 64])
+OF_C = """
+    gamma y0 index read puts strlen qsort getenv fopen sinf64 strtof32 f32addf64 rnorm time_t
+    GgArgument GG_WMMA
+"""
+
+
+@pytest.mark.parametrize("name", [*OF_C.split(), "a" * 64])
 def test_a_kernel_is_refused_a_function_of_c(name: str) -> None:
     refused(f"kernel {name}")
+
+
+@pytest.mark.parametrize("name", ["gemm_f32", "kernel", "state", "mmap_f32", "sgemm64", "w_t"])
+def test_a_kernel_may_have_other_names(name: str) -> None:
+    schedule(f"kernel {name}")
 
 
 @pytest.mark.parametrize(
@@ -69,3 +83,35 @@ def test_a_matrix_of_the_epilogue_takes_the_name_of_its_leading_dimension() -> N
     refused("fuse_epilogue acc + r[m, n] + ldr")
     refused("fuse_epilogue acc + a[m, n]")
     refused("fuse_epilogue acc + R[m, n] + r[n, m]")
+
+
+@pytest.mark.parametrize("letter", ["shared", "next", "frag", "raw", "piece", "next_k", "fill"])
+def test_a_letter_is_refused_what_makes_two_names_one(letter: str) -> None:
+    """A_next is where a copy of A waits, and would be a place in its tile along `next`."""
+    error = refused(f"gemm C[{letter}, n] = A[{letter}, k] * B[k, n]")
+    assert error.column == 8 and error.hint.startswith("any other small name")
+
+
+def test_a_vector_takes_the_name_of_its_registers() -> None:
+    refused("fuse_epilogue acc + vec[n] * vec_frag")
+    refused("fuse_epilogue acc * vec_frag + vec[n]")
+
+
+@pytest.mark.parametrize("letter", "abcdefghijlopqrstuvwxyz")
+def test_every_small_letter_may_be_a_letter(letter: str) -> None:
+    for line in (
+        f"gemm C[{letter}, n] = A[{letter}, k] * B[k, n]",
+        f"gemm C[m, {letter}] = A[m, k] * B[k, {letter}]",
+        f"gemm C[m, n] = A[m, {letter}] * B[{letter}, n]",
+        f"gemm C[{letter}, m, n] = A[{letter}, m, k] * B[k, n]",
+    ):
+        schedule(line)
+
+
+def test_an_extent_gives_way_to_a_tensor_a_size_and_a_word_of_c() -> None:
+    """`gemm C[a, b] = A[a, e] * B[e, b]`: A and B are tensors, so a and b count otherwise."""
+    found = schedule("gemm C[a, b] = A[a, e] * B[e, b]\nassume extent_a % 4 == 0")
+    assert extents(found.gemm) == {"a": "extent_a", "b": "extent_b", "e": "E"}
+    found = schedule("gemm C[t, m, bm] = A[t, m, k] * B[k, bm]")
+    assert extents(found.gemm) == {"m": "M", "bm": "extent_bm", "k": "K", "t": "extent_t"}
+    assert extents(schedule("gemm C[m, n] = K[m, k] * M[k, n]").gemm)["k"] == "extent_k"

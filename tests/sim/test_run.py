@@ -201,7 +201,7 @@ def test_refuses_text_with_an_error_or_a_warning(body: str, message: str) -> Non
 
 def test_refuses_parameters_other_than_the_interface_says() -> None:
     swapped = replace(SMALL, params=(SMALL.params[1], SMALL.params[0], SMALL.params[2]))
-    with pytest.raises(CompileFailure, match="invalid conversion"):
+    with pytest.raises(CompileFailure, match="conflicting declaration"):
         compile_kernel(small(COPY), swapped)
 
 

@@ -1,0 +1,152 @@
+"""Whatever a schedule calls its things, the text compiles or the schedule is refused.
+
+g++ reads many texts in one go, each in a namespace, launchers included; it is told to refuse a
+declaration that hides another one.  Words come from the emitted texts themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.language import global_word, language_word
+from gemmgen.schedule.reserved import STEMS, VARIABLES
+from gemmgen.schedule.roles import CONSTANTS
+from gemmgen.source import Source
+
+from .words import TEMPLATES, USUAL, emitted, hostile, identifiers, known_to_c, schedule_text, unit
+
+SIM = Path(__file__).parents[2] / "gemmgen" / "sim"
+FLAGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror", "-fmax-errors=0", "-fsyntax-only")
+QUIET = ("unused-parameter", "unused-variable", "unused-but-set-variable", "unknown-pragmas")
+WORST = (
+    "next",
+    "shared",
+    "frag",
+    "t",
+    "e",
+    "a",
+    "size_t",
+    "elem",
+    "value_2",
+    "Aq_shared",
+    "vq_frag",
+)
+"""Words that once broke a text, and their like."""
+
+
+def _places(template: str) -> list[str]:
+    return [place for place in USUAL if f"{{{place}}}" in TEMPLATES[template]]
+
+
+def _refused_by_compiler(found: dict[str, Emitted], folder: Path) -> list[str]:
+    """The names of the texts that g++ refuses, with its first words."""
+    names = list(found)
+    source = folder / "unit.cpp"
+    source.write_text(unit(enumerate(found.values()), launcher=True), encoding="utf-8")
+    quiet = (f"-Wno-{name}" for name in QUIET)
+    done = subprocess.run(
+        ["g++", "-std=c++17", *FLAGS, *quiet, f"-I{SIM}", str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = re.findall(r"^(\d+):\d+:\d+: error: (.*)$", done.stderr, re.MULTILINE)
+    assert errors or done.returncode == 0, done.stderr[:2000]
+    return [f"{names[int(number)]}: {what}" for number, what in dict(reversed(errors)).items()]
+
+
+def _tried(words: list[str], templates: tuple[str, ...]) -> dict[str, Emitted]:
+    found: dict[str, Emitted] = {}
+    for template in templates:
+        for place in _places(template):
+            for word in words:
+                kernel = emitted(template, place, word)
+                if kernel is not None:
+                    found[f"{template}, {place} {word}"] = kernel
+    return found
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
+def test_the_worst_words(tmp_path: Path) -> None:
+    found = _tried([*WORST[:6]], ("staged",)) | _tried(list(WORST[6:]), ("lanes",))
+    assert len(found) > 30
+    assert _refused_by_compiler(found, tmp_path) == []
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
+def test_the_compiler_sees_a_name_that_is_taken(tmp_path: Path) -> None:
+    """The check can fail: a text with a parameter called as the launcher's variable."""
+    kernel = compile_source(Source(schedule_text("lanes")))
+    broken = Emitted(
+        kernel.name,
+        re.sub(r"\bsq\b", "blocks", kernel.text),
+        *(kernel.interface, kernel.target, kernel.schedule, kernel.program),
+    )
+    assert len(_refused_by_compiler({"right": kernel, "broken": broken}, tmp_path)) == 1
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("part", range(8))
+def test_all_words(template: str, part: int, tmp_path: Path) -> None:
+    found = _tried(hostile()[part::8], (template,))
+    assert found
+    assert _refused_by_compiler(found, tmp_path) == []
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_every_identifier_follows_from_a_word_or_is_reserved(template: str) -> None:
+    """The lists of reserved names are those of the texts."""
+    text = compile_source(Source(schedule_text(template))).text
+    own = set(USUAL.values())
+    letters = {USUAL[place] for place in ("row", "col", "term", "batch")}
+    tensors = {USUAL[place] for place in ("C", "A", "B", "vector", "matrix")}
+    follow = own | {word.upper() for word in letters} | {f"size_{x}" for x in letters}
+    follow |= {f"{first}_{x}" for first in VARIABLES for x in letters}
+    follow |= {first + x.upper() for first in CONSTANTS for x in letters}
+    follow |= {f"ld{t.lower()}" for t in tensors} | {t + stem for t in tensors for stem in STEMS}
+    follow |= {f"{t}{middle}{x}" for t in tensors for middle in ("_", "_next_") for x in letters}
+    follow |= {f"stride_{t}_{x}" for t in tensors for x in letters}
+    follow |= {f"launch_{USUAL['kernel']}", "tile", "matrix_tiles", "x", "y", "e"}
+    # Of the preprocessor, and local to a helper function.
+    helpers = text.split("// ---- kernel ----", maxsplit=1)[0]
+    kept = {"ifndef", "endif", "pragma", "unroll", "LL", "f"} | identifiers(helpers)
+    loose = {
+        name
+        for name in identifiers(text) - follow - kept
+        if not language_word(name) and not re.fullmatch(r"\d\w*", name)
+    }
+    assert loose == set()
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc knows CUDA's names")
+def test_no_kernel_has_a_name_that_nvcc_knows(tmp_path: Path) -> None:
+    """Every identifier in the headers of C and CUDA, as a kernel's name, is refused or compiles."""
+    headers = "".join(
+        f"#include <{name}.h>\n" for name in ("stdio", "stdlib", "string", "math", "time", "ctype")
+    )
+    base = tmp_path / "headers.cu"
+    base.write_text(headers, encoding="utf-8")
+    nvcc = ("nvcc", "-arch=sm_80")
+    read = subprocess.run([*nvcc, "-E", str(base)], capture_output=True, text=True, check=True)
+    names = {*re.findall(r"\b[A-Za-z]\w*", re.sub(r'"[^"\n]*"', "", read.stdout)), *known_to_c()}
+    free = sorted(name for name in names if len(name) < 64 and not global_word(name))
+    lines = (
+        f'extern "C" __global__ void {name}(short *, const char *, char) {{}}' for name in free
+    )
+    every = tmp_path / "every.cu"
+    every.write_text(headers + "\n".join(lines), encoding="utf-8")
+    for way in (["-ptx"], ["--cuda"]):
+        done = subprocess.run(
+            [*nvcc, *way, "-o", str(tmp_path / "out"), str(every)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[:2000]
+    assert len(free) > 500

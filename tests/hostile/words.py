@@ -1,0 +1,130 @@
+"""Hostile words and the places of a schedule that a user fills with words of his own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gemmgen.emit.ctext import C_NAMES
+from gemmgen.errors import ScheduleError
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.cnames import GLOBALS, MACROS, TYPES
+from gemmgen.source import Source
+
+USUAL = {
+    **{"row": "rq", "col": "cq", "term": "kq", "batch": "bq"},
+    **{"C": "Cq", "A": "Aq", "B": "Bq", "kernel": "kernel_q"},
+    **{"vector": "vq", "matrix": "mq", "scalar": "sq"},
+}
+"""A place, and a word that stands there and nowhere else."""
+
+_LINES = "kernel {kernel}\ngemm {C}[{row}, {col}] = {A}[{row}, {term}] * {B}[{term}, {col}]\n"
+_BATCHED = (
+    "kernel {kernel}\n"
+    "gemm {C}[{batch}, {row}, {col}] = {A}[{batch}, {row}, {term}] * {B}[{term}, {col}]\n"
+)
+_EPILOGUE = "fuse_epilogue relu({scalar} * acc + {vector}[{col}] + {matrix}[{row}, {col}])\n"
+_BLOCKS = "tile {row}=64 {col}=64 {term}=16\ncache_shared {A}[{term}, {row}] {B}\n"
+_THREADS = "register_block {row}=8 {col}=4\nvectorize {A} {B} {C} width=4\n"
+TEMPLATES = {
+    "staged": _BATCHED + _BLOCKS + _THREADS + "double_buffer {A} {B} stages=3\n" + _EPILOGUE,
+    "mixed": _LINES
+    + _BLOCKS
+    + _THREADS
+    + "double_buffer {A} stages=3\ndouble_buffer {B} stages=2\nraster group=4\n"
+    + "split_k parts=4 groups=2\n",
+    "copied": _LINES
+    + "tile {row}=64 {col}=64 {term}=16\ncache_shared {A} {B}\nwarp_tile {row}=32 {col}=32\n"
+    + "register_block {row}=8 {col}=4\nvectorize {B} {C} width=4\n"
+    + "double_buffer {A} {B} stages=3\nasync_copy {A} {B} via=cp_async\n"
+    + "residue {term}=first\n",
+    "lanes": _LINES + "tile {row}=4 {col}=2 {term}=128\nsplit_k within=warp\n" + _EPILOGUE,
+    "cores": _LINES
+    + "dtype {A}=f16 {B}=f16 {C}=f32 acc=f32\n"
+    + "tile {row}=64 {col}=64 {term}=16\ncache_shared {A} {B}\ntensor_core via=wmma\n"
+    + _EPILOGUE,
+}
+"""Schedules that together use every mechanism which names things."""
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_COMMENT = re.compile(r'//[^\n]*|"[^"\n]*"')
+
+
+def schedule_text(template: str, place: str = "", word: str = "") -> str:
+    """The schedule with ``word`` at ``place``, its usual words elsewhere."""
+    return TEMPLATES[template].format(**(USUAL | {place: word} if place else USUAL))
+
+
+def emitted(template: str, place: str, word: str) -> Emitted | None:
+    """The kernel, or None where the schedule is refused; any other outcome is raised."""
+    try:
+        return compile_source(Source(schedule_text(template, place, word)))
+    except ScheduleError as error:
+        assert all(mistake.span is not None and mistake.hint for mistake in error.mistakes)
+        return None
+
+
+def identifiers(text: str) -> set[str]:
+    """The identifiers of a text's code."""
+    return set(_WORD.findall(_COMMENT.sub("", text)))
+
+
+def made_by_lowering() -> set[str]:
+    """Identifiers of emitted texts that follow from no word of their schedules, and what the
+    others are made of."""
+    found: set[str] = set(C_NAMES.values())
+    for template in TEMPLATES:
+        found |= identifiers(compile_source(Source(schedule_text(template))).text)
+    own = sorted(USUAL.values(), key=len, reverse=True)
+    parts: set[str] = set()
+    for name in found:
+        rest = name
+        for word in own:
+            rest = re.sub(rf"(^|_)({word}|{word.upper()})(?=_|$)", r"\1", rest)
+            rest = rest.removesuffix(word.upper()).removesuffix(f"ld{word.lower()}")
+        parts |= {rest.strip("_"), *rest.split("_")}
+    return {name for name in found | parts if _WORD.fullmatch(name)}
+
+
+def hostile() -> list[str]:
+    """Words that are taken somewhere, and words that become one with a part of another."""
+    made = made_by_lowering()
+    crossed = {f"{USUAL['A']}_{word}" for word in made} | {f"{USUAL['vector']}_frag", "vq_frag_2"}
+    plain = set("abcdefghijklmnopqrstuvwxyz") | {"int", "class", "t", "std", "value_2", "bq", "rq"}
+    known = made | crossed | plain | TYPES
+    every = known | {word.lower() for word in known} | {word.upper() for word in known}
+    return sorted(word for word in every if len(word) <= 30)
+
+
+def known_to_c() -> list[str]:
+    """What is in the headers of C and CUDA."""
+    return sorted(GLOBALS | MACROS | TYPES | {"atomicInc", "GgArgument", "GG_WMMA", "cudaFree"})
+
+
+def unit(kernels: Iterator[tuple[int, Emitted]], launcher: bool) -> str:
+    """One C++ text of many kernels, each in a namespace of its own."""
+    parts = ['#include "host.h"', STUB]
+    for number, kernel in kernels:
+        text = kernel.text[kernel.text.index("// ---- kernel ----") :].replace('extern "C" ', "")
+        text = re.sub(r"#pragma unroll.*", "", text)
+        if launcher:
+            text = re.sub(r"(\w+)<<<(.*?)>>>\(", r"gg_start(\1, \2, ", text, flags=re.DOTALL)
+        else:
+            text = text.split("// ---- end of kernel ----")[0]
+        parts.append(f'namespace gg_{number} {{\n#line 1 "{number}"\n{text}\n}}')
+    return "\n".join(parts) + "\n"
+
+
+STUB = """
+typedef struct gg_stream *cudaStream_t;
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorMisalignedAddress,
+                   cudaErrorInvalidConfiguration };
+enum gg_attribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+cudaError_t cudaGetLastError();
+typedef __SIZE_TYPE__ size_t;
+struct dim3 { dim3(int, int = 1); };
+template <typename K> cudaError_t cudaFuncSetAttribute(K *, gg_attribute, int);
+template <typename... P, typename... Q>
+void gg_start(void (*)(P...), unsigned, dim3, int, cudaStream_t, Q...);
+"""
+"""What a launcher uses of CUDA's runtime, declared."""
