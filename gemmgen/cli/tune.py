@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemmgen import terminated
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
@@ -20,11 +21,12 @@ from gemmgen.errors import UsageError
 if TYPE_CHECKING:
     from gemmgen.tune.legal import Census
     from gemmgen.tune.space import Space
+    from gemmgen.tune.trial import Trial
     from gemmgen.tune.tuner import Task, Tuned
     from gemmgen.tune.workers import Workers
 
-INTERRUPTED = 130
-"""The exit code of a program that Ctrl-C ended."""
+INTERRUPTED, TERMINATED = 130, 143
+"""The exit codes of a program that Ctrl-C, or SIGTERM, ended."""
 
 
 @click.command("tune")
@@ -141,13 +143,24 @@ def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tu
     from gemmgen.tune.session import search
 
     path = None if trials is None else Path(trials)
+    watching = Watching()
     try:
-        with Watching() as watch:
+        with watching as watch, terminated.as_exception():
             return search(task, workers, path, resume=resume, watch=watch)
-    except KeyboardInterrupt:
-        kept = f"; {shown_path(str(trials))} has the trials, --resume goes on" if trials else ""
-        click.echo(f"\ninterrupted{kept}", err=True)
-        click.get_current_context().exit(INTERRUPTED)
+    except KeyboardInterrupt as ended:
+        click.echo(_told_at_the_end(watching.best, trials), err=True)
+        code = TERMINATED if isinstance(ended, terminated.Terminated) else INTERRUPTED
+        click.get_current_context().exit(code)
+
+
+def _told_at_the_end(best: Trial | None, trials: str | None) -> str:
+    """What an interrupted search leaves: its best, which no race and no proof has confirmed."""
+    kept = f"; {shown_path(trials)} has the trials, --resume goes on" if trials else ""
+    if best is None:
+        return f"\ninterrupted{kept}"
+    settings = " ".join(f"--set {key}={value}" for key, value in best.settings)
+    times = " ".join(f"{ms:.4f}" for ms in best.ms)
+    return f"\ninterrupted{kept}\nthe best so far, not yet proved: {settings}: {times} ms"
 
 
 def _tell(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:

@@ -12,13 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from gemmgen.tune.search import Watched
+    from gemmgen.tune.trial import Trial
 
 EVERY = 30.0
 """Seconds between two lines."""
 
 
 class Watching:
-    """Told how far a search has come; the bar is gone at the end."""
+    """Told how far a search has come; the bar is gone at the end, ``best`` remains."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -34,9 +35,10 @@ class Watching:
         )
         self._task = self._bar.add_task("starting", total=None, best="")
         self._next = 0.0
+        self.best: Trial | None = None
 
     def __call__(self, watched: Watched) -> None:
-        best = watched.best
+        best = self.best = watched.best or self.best
         told = ""
         if best is not None:
             told = " ".join(f"{ms:.4f}" for ms in best.ms) + " ms"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -145,23 +147,28 @@ def test_a_wrong_kernel_is_told_aloud(monkeypatch: pytest.MonkeyPatch, larger: P
     assert "wrong: C[0, 0] = 1.0 instead of 2.0" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
+)
 def test_what_was_tried_outlives_an_interruption(
-    monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
+    number: int, code: int, monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
 ) -> None:
     calls: list[int] = []
 
-    def interrupt(number: int) -> None:
-        calls.append(number)
+    def interrupt(point: int) -> None:
+        calls.append(point)
         if len(calls) == 20:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), number)
 
     OnFakes(monkeypatch, fakes.SMALL, before=interrupt)
     trials, out = tmp_path / "t.jsonl", tmp_path / "best.sched"
     arguments = (larger, "--shape", "2048", "--trials", trials, "-o", out, "--jobs", "1")
     done = tune(*arguments)
-    assert done.exit_code == 130
+    assert done.exit_code == code
     assert f"interrupted; {trials} has the trials, --resume goes on" in done.stderr
+    assert "the best so far, not yet proved: --set tile.m=" in done.stderr
     assert not out.exists() and len(trials.read_text().splitlines()) == 1 + 16
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     again = tune(*arguments, "--resume")
     assert again.exit_code == 0, again.stderr
     assert len(trials.read_text().splitlines()) == 1 + 32

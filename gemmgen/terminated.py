@@ -1,0 +1,29 @@
+"""SIGTERM, where what was begun has to be ended in order."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+class Terminated(KeyboardInterrupt):
+    """The process is asked to end; handled as Ctrl-C is."""
+
+
+@contextmanager
+def as_exception() -> Generator[None]:
+    """Within, SIGTERM raises ``Terminated`` in the main thread."""
+
+    def raise_it(*_: object) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, raise_it)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
