@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from gemmgen.analyze.gpus import Gpu
 from gemmgen.errors import CallError
 from gemmgen.formats import NAMES
 from gemmgen.gpu.arguments import View, contiguous_strides, geometry
@@ -14,7 +15,8 @@ from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.text import format_schedule
 from gemmgen.torch.layouts import storage_order
-from gemmgen.torch.siblings import compiled, owners, plain, siblings
+from gemmgen.torch.siblings import compiled, owners, plain, problem_alone, siblings
+from gemmgen.torch.suggested import suggested
 
 Order = tuple[int, ...] | None
 """A permutation of a tensor's dimensions; None: a contiguous copy in the given order."""
@@ -25,13 +27,13 @@ class Call:
     """What a kernel is chosen for.
 
     ``views`` are the input tensors in the order of their letters, with pointers that need only be
-    right modulo 16; ``extents`` are the letters'; ``device`` is cuda or cpu.
+    right modulo 16; ``extents`` are the letters'; ``gpu`` is None on the CPU.
     """
 
     views: Mapping[str, View]
     letters: Mapping[str, tuple[str, ...]]
     extents: Mapping[str, int]
-    device: str
+    gpu: Gpu | None
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,18 @@ def _candidates(
 ) -> Iterator[Emitted]:
     m, n, k = (call.extents[letter] for letter in roles(schedule.gemm))
     if own:
-        first = compiled(format_schedule(schedule))
-        yield first
-        yield from siblings(schedule, _lacking(first.interface, views, call))
-    yield compiled(plain(schedule, (m, n, k), call.device))
+        yield from _related(compiled(format_schedule(schedule)), views, call)
+    elif call.gpu is not None:
+        best = suggested(problem_alone(schedule), call.extents, views, call.gpu)
+        if best is not None:
+            yield from _related(best, views, call)
+    yield compiled(plain(schedule, (m, n, k), call.gpu is not None))
+
+
+def _related(first: Emitted, views: Mapping[str, View], call: Call) -> Iterator[Emitted]:
+    """A kernel, and its siblings that ask for less."""
+    yield first
+    yield from siblings(first.schedule, _lacking(first.interface, views, call))
 
 
 def _lacking(interface: Interface, views: Mapping[str, View], call: Call) -> frozenset[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from gemmgen.analyze.gpus import Gpu
 from gemmgen.errors import CallError
 from gemmgen.gpu.arguments import View
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.choosing import Call, Choice, Order, choose
-from gemmgen.torch.pytorch import Tensor, pytorch, torch_dtype
+from gemmgen.torch.pytorch import Device, Tensor, pytorch, torch_dtype
 from gemmgen.torch.running import launch
 from gemmgen.torch.signature import Signature
+from gemmgen.torch.suggested import gpu_of
 
 _KEPT = 1024
 _ALIGNED = 16
@@ -114,7 +116,7 @@ class Forward:
             if name != self.signature.output.name
         }
         letters = {x.name: x.letters for x in self.signature.all_tensors}
-        return choose(self.schedule, self.own, Call(views, letters, extents, device.type))
+        return choose(self.schedule, self.own, Call(views, letters, extents, _gpu(device)))
 
     def _extents(self, tensors: Mapping[str, Any]) -> dict[str, int]:
         """Each letter's extent; raises ``CallError`` for shapes and types that don't agree."""
@@ -125,6 +127,14 @@ class Forward:
             if tensor is not None and tensor.dtype != torch_dtype(x.dtype):
                 raise CallError(f"{x.name} is {tensor.dtype}; it is to be {torch_dtype(x.dtype)}")
         return self.signature.extents({name: tensor.shape for name, tensor in there.items()})
+
+
+def _gpu(device: Device) -> Gpu | None:
+    """What is known of a tensor's GPU; None for the CPU."""
+    if device.type == "cpu":
+        return None
+    cuda = pytorch().cuda
+    return gpu_of(cuda.get_device_name(device), cuda.get_device_capability(device))
 
 
 def _ordered(tensor: Tensor, order: Order) -> Tensor:

@@ -93,14 +93,14 @@ def compiled(text: str) -> Emitted:
     return compile_schedule(parse_schedule(Source(text)))
 
 
-def plain(schedule: Schedule, shape: tuple[int, int, int], device: str) -> str:
+def plain(schedule: Schedule, shape: tuple[int, int, int], on_gpu: bool) -> str:
     """The text of a schedule that requires nothing of its arguments, for the schedule's problem.
 
     ``shape`` has rows, columns and terms.  On a CPU it is the naive one, which is compiled and run
     in the least time.
     """
     text = format_schedule(replace(problem_alone(schedule), epilogue=None))
-    if device != "cpu":
+    if on_gpu:
         text += _tiles(schedule, shape)
     if schedule.epilogue:
         text += f"fuse_epilogue {format_expression(schedule.epilogue.expression)}\n"

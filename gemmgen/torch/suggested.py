@@ -1,0 +1,47 @@
+"""A schedule for extents, where an operator's own says nothing of them: ``gemmgen.suggest``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
+from gemmgen.errors import UsageError
+from gemmgen.gpu.arguments import View
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import batches, matrix, roles
+
+LEAST = 2**21
+"""Multiply-adds below which a launch costs more than a schedule of its own saves."""
+
+
+def suggested(
+    schedule: Schedule, extents: Mapping[str, int], views: Mapping[str, View], gpu: Gpu
+) -> Emitted | None:
+    """The kernel that ``suggest`` likes best for these tensors; None for small products."""
+    gemm = schedule.gemm
+    shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
+    if prod(shape) < LEAST:
+        return None
+    from gemmgen.suggest.choose import choose
+    from gemmgen.suggest.request import Request
+
+    pitches: list[tuple[str, int]] = []
+    for access in (gemm.a, gemm.b, gemm.c):
+        view = views[access.tensor]
+        rows = access.indices.index(matrix(access, gemm)[0])
+        if view.shape[rows] > 1 and rows < len(view.shape) - 1:
+            pitches.append((access.tensor, view.strides[rows]))
+    try:
+        return choose(Request(schedule, shape, gpu, tuple(pitches))).emitted
+    except UsageError:  # no form for the types on this GPU
+        return None
+
+
+def gpu_of(name: str, capability: tuple[int, int]) -> Gpu:
+    """What is known of a GPU by its driver's name, or of one of its architecture."""
+    short = name.replace(" ", "").lower()
+    named = [gpu for gpu in GPUS.values() if gpu.name.lower() in short]
+    alike = [gpu for gpu in GPUS.values() if gpu.arch == f"sm_{capability[0]}{capability[1]}"]
+    return max(named, key=lambda gpu: len(gpu.name), default=(*alike, GPUS[DEFAULT])[0])
