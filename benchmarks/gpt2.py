@@ -1,0 +1,89 @@
+"""GPT-2's forward pass in float32 with PyTorch's products and with gemmgen's, on this GPU.
+
+    python benchmarks/gpt2.py
+
+Batch 2, 512 tokens, random weights, no TF32.  Each line is the median of rounds that take the models
+in turn: eager, replayed from a CUDA graph, and compiled by ``torch.compile``.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "torch"))
+import gpt2
+
+ROUNDS, CALLS = 15, 5
+
+
+def captured(run: Callable[[], object]) -> Callable[[], object]:
+    """``run`` as a graph's replay."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+def milliseconds(run: Callable[[], object]) -> float:
+    """Of a call, of several one after another."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(CALLS):
+        run()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / CALLS
+
+
+def in_turns(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
+    for run in runs.values():
+        for _ in range(3):
+            run()
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(ROUNDS):
+        for name, run in runs.items():
+            times[name].append(milliseconds(run))
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+@torch.no_grad()
+def main() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    model, generated, tokens = gpt2.models()
+    attentive = gpt2.GPT2LMHeadModel(model.config).to("cuda").eval()
+    attentive.set_attn_implementation("sdpa")
+    models = {"PyTorch": model, "PyTorch, sdpa": attentive, "gemmgen": generated}
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, ms")
+    kinds: dict[str, Callable[[torch.nn.Module], Callable[[], object]]] = {
+        "eager": lambda one: lambda: one(tokens),
+        "graph": lambda one: captured(lambda: one(tokens)),
+        "compiled": lambda one: _compiled(one, tokens),
+    }
+    for kind, make in kinds.items():
+        try:
+            found = in_turns({name: make(one) for name, one in models.items()})
+        except Exception as error:
+            print(f"{kind}: {type(error).__name__}: {str(error).splitlines()[0]}")
+            continue
+        share = found["PyTorch"] / found["gemmgen"]
+        listed = ", ".join(f"{name} {time:.3f}" for name, time in found.items())
+        print(f"{kind}: {listed}; PyTorch / gemmgen = {share:.3f}")
+
+
+def _compiled(model: torch.nn.Module, tokens: torch.Tensor) -> Callable[[], object]:
+    run = torch.compile(model, fullgraph=True, mode="reduce-overhead")
+    return lambda: run(tokens)
+
+
+if __name__ == "__main__":
+    main()

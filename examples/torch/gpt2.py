@@ -1,0 +1,133 @@
+"""GPT-2 of ``transformers`` whose products are gemmgen's: its layers, its attention, its logits.
+
+    python gpt2.py
+
+builds a model with random weights, gives a copy of it generated kernels, and compares logits and
+gradients with the original in float64: eager, then compiled to one graph.  On a GPU it is GPT-2 as
+published and each schedule is ``suggest``'s for its extents; without one it is a small model, and
+g++ compiles plain schedules.
+
+Three things are fused that PyTorch computes in kernels of their own: biases, the activation between
+the two layers of an MLP, and the scale and causal mask of the scores.  The output of attention is
+written as ``O[b, i, h, d]``, as the next layer reads it, so nothing is transposed in memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+
+import torch
+from transformers import AttentionInterface, GPT2Config, GPT2LMHeadModel
+
+import gemmgen.torch
+from gemmgen.suggest import suggest
+
+ON_GPU = torch.cuda.is_available()
+SIZES = {} if ON_GPU else {"vocab_size": 257, "n_embd": 64, "n_layer": 2, "n_head": 4}
+BATCH, TOKENS = (2, 512) if ON_GPU else (2, 20)
+
+
+def product(name: str, gemm: str, epilogue: str = "acc", **extents: int):
+    """The operator ``gpt2::name``, on a GPU with the schedule that ``suggest`` has for it."""
+    text = f"gemm {gemm}\nfuse_epilogue {epilogue}\n"
+    if ON_GPU:
+        text = suggest(gemm, extents, epilogue=epilogue).text
+    return gemmgen.torch.op(text, name=f"gpt2::{name}")
+
+
+class Layer(torch.nn.Module):
+    """``product`` of rows of X, with the parameters of the layer that it replaces."""
+
+    def __init__(self, product, layer: torch.nn.Module):
+        super().__init__()
+        self.product, self.weight = product, layer.weight
+        self.bias = getattr(layer, "bias", None)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parameters = (self.weight,) if self.bias is None else (self.weight, self.bias)
+        y = self.product(x.reshape(-1, x.shape[-1]), *parameters)
+        return y.reshape(*x.shape[:-1], -1)
+
+
+def generated(model: GPT2LMHeadModel) -> GPT2LMHeadModel:
+    """The model with generated kernels for its products; they share its parameters."""
+    config, rows = model.config, BATCH * TOKENS
+    wide, heads = config.n_embd, config.n_head
+
+    def dense(name: str, outputs: int, inputs: int, activation: str = ""):
+        line = "Y[r, o] = X[r, i] * W[i, o]"  # transformers' Conv1D stores a column per output
+        epilogue = f"{activation}(acc + bias[o])"
+        return product(name, line, epilogue, r=rows, o=outputs, i=inputs)
+
+    c_attn, proj = dense("c_attn", 3 * wide, wide), dense("c_proj", wide, wide)
+    fc, down = dense("c_fc", 4 * wide, wide, "gelu_tanh"), dense("down", wide, 4 * wide)
+    for block in model.transformer.h:
+        attn, mlp = block.attn, block.mlp
+        attn.c_attn = Layer(c_attn, attn.c_attn)
+        attn.c_proj = Layer(proj, attn.c_proj)
+        mlp.c_fc = Layer(fc, mlp.c_fc)
+        mlp.c_proj = Layer(down, mlp.c_proj)
+        mlp.act = torch.nn.Identity()  # in the epilogue of c_fc
+    line = "Y[r, o] = X[r, i] * W[o, i]"  # a row per output
+    head = product("lm_head", line, r=rows, o=config.vocab_size, i=wide)
+    model.lm_head = Layer(head, model.lm_head)
+
+    line, extents = "S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]", {"b": BATCH, "h": heads}
+    extents |= {"i": TOKENS, "j": TOKENS, "d": wide // heads}
+    masked = "where(j <= i, scale * acc, -3e38)"
+    scores = product("scores", line, masked, **extents)
+    means = product("means", "O[b, i, h, d] = P[b, h, i, j] * V[b, h, j, d]", **extents)
+
+    def attention(module, q, k, v, mask, scaling: float, dropout: float = 0.0, **_):
+        """Causal, of whole sequences: no mask is needed beside the epilogue's."""
+        weights = torch.softmax(scores(q, k, scaling), dim=-1)
+        return means(torch.dropout(weights, dropout, module.training), v), weights
+
+    AttentionInterface.register("gemmgen", attention)
+    model.set_attn_implementation("gemmgen")
+    return model
+
+
+def models() -> tuple[GPT2LMHeadModel, GPT2LMHeadModel, torch.Tensor]:
+    """GPT-2 with random weights, a copy with generated kernels, and tokens for both."""
+    torch.manual_seed(0)
+    config = GPT2Config(attn_implementation="eager", use_cache=False, **SIZES)
+    device = "cuda" if ON_GPU else "cpu"
+    model = GPT2LMHeadModel(config).to(device).eval()
+    tokens = torch.randint(config.vocab_size, (BATCH, TOKENS), device=device)
+    return model, generated(copy.deepcopy(model)), tokens
+
+
+def errors(model, tokens: torch.Tensor, exact) -> dict[str, float]:
+    """How far logits and gradients are from those of ``exact``, a model in float64: the norm of
+    the difference, as a share of the norm."""
+    found, wanted = model(tokens).logits, exact(tokens).logits
+    names = [name for name, _ in exact.named_parameters()]
+    parameters = {n.removeprefix("_orig_mod."): p for n, p in model.named_parameters()}
+    got = torch.autograd.grad(loss(found, tokens), [parameters[name] for name in names])
+    truth = torch.autograd.grad(loss(wanted, tokens), list(exact.parameters()))
+    pairs = [("logits", found, wanted), *zip(names, got, truth, strict=True)]
+    return {name: ((x - y).norm() / y.norm()).item() for name, x, y in pairs}
+
+
+def loss(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Of the next token."""
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def main() -> None:
+    model, fast, tokens = models()
+    exact = copy.deepcopy(model).double()
+    compiled = torch.compile(fast, fullgraph=True, backend="inductor" if ON_GPU else "aot_eager")
+    right = True
+    for what, one in (("PyTorch", model), ("gemmgen", fast), ("gemmgen, compiled", compiled)):
+        found = errors(one, tokens, exact)
+        worst = max(found, key=lambda name: found[name])
+        right = right and found[worst] < 1e-4
+        print(f"{what}: logits off by {found['logits']:.1e}, {worst} by {found[worst]:.1e}")
+    sys.exit(0 if right else 1)
+
+
+if __name__ == "__main__":
+    main()
