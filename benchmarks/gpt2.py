@@ -2,7 +2,7 @@
 
     python benchmarks/gpt2.py
 
-Batch 2, 512 tokens, random weights, no TF32.  Each line is the median of rounds that take the models
+Batch 2, 512 tokens, random weights, no TF32.  Each line: the median of rounds that take the models
 in turn: eager, replayed from a CUDA graph, and compiled by ``torch.compile``.
 """
 

@@ -1,0 +1,164 @@
+"""Which kernel an operator runs, and what its gradients are made of: neither needs PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmgen.analyze.gpus import GPUS
+from gemmgen.errors import CallError
+from gemmgen.formats import NAMES
+from gemmgen.gpu.arguments import View, contiguous_strides
+from gemmgen.ir.derivative import NoDerivative
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.parse import parse_schedule
+from gemmgen.schedule.text import format_schedule
+from gemmgen.source import Source
+from gemmgen.torch.choosing import Call, Choice, choose
+from gemmgen.torch.gradient import Factor, Pointwise, Recomputed, Zero, partials, product
+from gemmgen.torch.layouts import storage_order
+from gemmgen.torch.signature import Signature
+
+OWN = (
+    "tile m=64 n=64 k=8\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"
+    "vectorize A B C width=4\npad A by=4\ndouble_buffer A B\nfuse_epilogue acc + bias[n]\n"
+)
+
+
+def parsed(text: str) -> Schedule:
+    return parse_schedule(Source(text))
+
+
+def chosen(
+    schedule: Schedule, own: bool, strides: dict[str, tuple[int, ...]] | None = None, **extents: int
+) -> Choice:
+    """Dense tensors, but for those whose ``strides`` are given."""
+    signature = Signature.of(schedule)
+    views: dict[str, View] = {}
+    for x in signature.tensors:
+        shape = tuple(extents[letter] for letter in x.letters)
+        given = (strides or {}).get(x.name, contiguous_strides(shape))
+        views[x.name] = View(0, shape, given, NAMES[x.dtype])
+    letters = {x.name: x.letters for x in signature.tensors}
+    return choose(schedule, own, Call(views, letters, extents, GPUS["H200"]))
+
+
+def line(choice: Choice, word: str) -> str:
+    text = format_schedule(choice.emitted.schedule)
+    return next((x for x in text.splitlines() if x.startswith(word)), "")
+
+
+def test_the_own_kernel_runs_unless_a_requirement_fails() -> None:
+    schedule = parsed(OWN)
+    assert chosen(schedule, True, m=100, n=64, k=64).emitted.schedule == schedule
+    odd = chosen(schedule, True, m=100, n=63, k=64)
+    assert line(odd, "vectorize") == "vectorize       A B.shared width=4"
+    rows = chosen(schedule, True, {"A": (65, 1)}, m=100, n=64, k=64)
+    assert line(rows, "vectorize") == "vectorize       A.shared B C width=4"
+    assert not odd.orders and not rows.orders
+
+
+def test_an_assumption_that_fails_is_dropped() -> None:
+    schedule = parsed("assume N % 64 == 0\n" + OWN)
+    found = chosen(schedule, True, m=100, n=68, k=64).emitted.schedule
+    assert schedule.assumes and not found.assumes
+
+
+def test_a_transposed_input_has_a_gemm_line_of_its_order() -> None:
+    found = chosen(parsed(OWN), True, {"B": (1, 40)}, m=100, n=64, k=40)
+    assert line(found, "gemm").endswith("C[m, n] = A[m, k] * B[n, k]")
+    assert found.orders == (("B", (1, 0)),)
+
+
+def test_a_tensor_that_no_order_suits_is_copied() -> None:
+    found = chosen(parsed(OWN), True, {"A": (80, 2), "bias": (0,)}, m=100, n=64, k=40)
+    assert found.orders == (("A", None), ("bias", None))
+    assert found.emitted.schedule == parsed(OWN)
+
+
+def test_large_products_without_a_schedule_have_suggested_ones() -> None:
+    schedule = parsed("gemm Y[r, o] = X[r, i] * W[o, i]\nfuse_epilogue relu(acc + bias[o])\n")
+    small = chosen(schedule, False, r=40, o=40, i=40)
+    large = chosen(schedule, False, r=1024, o=768, i=768)
+    odd = chosen(schedule, False, {"X": (771, 1)}, r=1024, o=767, i=768)
+    assert line(small, "double_buffer") == "double_buffer   X W"
+    assert "warp_tile" in format_schedule(large.emitted.schedule)
+    assert "Y" in line(large, "vectorize") and "Y" not in line(odd, "vectorize")
+
+
+def test_shapes_that_no_kernel_takes_are_refused() -> None:
+    with pytest.raises(CallError, match="more than an int holds"):
+        chosen(parsed(OWN), True, {"A": (0, 1)}, m=2**31, n=1, k=1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "order"),
+    [
+        ((4, 5), (5, 1), (0, 1)),
+        ((4, 5), (1, 4), (1, 0)),
+        ((4, 5), (9, 1), (0, 1)),
+        ((4, 5), (0, 1), None),
+        ((4, 5), (2, 1), None),
+        ((4, 5), (10, 2), None),
+        ((1, 5), (0, 1), (0, 1)),
+        ((4, 1), (1, 7), (0, 1)),
+        ((0, 5), (3, 3), (0, 1)),
+    ],
+)
+def test_storage_orders(
+    shape: tuple[int, ...], strides: tuple[int, ...], order: tuple[int, ...] | None
+) -> None:
+    assert storage_order(("m", "k"), frozenset("mnk"), shape, strides) == order
+    batched = None if order is None else (0, *(i + 1 for i in order))
+    got = storage_order(("b", "m", "k"), frozenset("mnk"), (3, *shape), (0, *strides))
+    assert got == batched
+
+
+def test_gradients_of_inputs_are_gemm_lines_on_the_storage_as_it_is() -> None:
+    schedule = parsed("gemm S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]\n")
+    problem = Signature.of(schedule).problem
+    for role, wanted in {
+        "a": "grad_Q[b, h, i, d] = grad_S[b, h, i, j] * K[b, h, j, d]",
+        "b": "grad_K[b, h, j, d] = Q[b, h, i, d] * grad_S[b, h, i, j]",
+    }.items():
+        found = product(schedule, problem, role)
+        assert format_schedule(found.schedule).splitlines()[0].endswith(wanted)
+        assert found.left.as_it_is and found.right.as_it_is
+
+
+def test_a_shared_inputs_gradient_sums_over_batches_and_rows_at_once() -> None:
+    schedule = parsed("gemm C[s, m, n] = A[s, m, k] * B[k, n]\n")
+    found = product(schedule, Signature.of(schedule).problem, "b")
+    assert "grad_B[k, n] = A[m, k] * grad_C[m, n]" in format_schedule(found.schedule)
+    assert found.left.order == (0, 1, 2) and found.left.groups == ((0, 2), (2, 3))
+
+
+def test_derivatives_that_are_numbers_or_without_acc_compute_nothing_again() -> None:
+    kinds = {
+        "alpha * acc + beta * C[m, n] + 2 * bias[n]": (Factor, Factor),
+        "where(m <= n, acc, 0) + bias[n]": (Pointwise, Factor),
+        "acc * bias[n]": (Pointwise, Recomputed),
+        "relu(acc + bias[n])": (Recomputed, Recomputed),
+        "round(acc) + 0 * bias[n]": (Zero, Zero),
+    }
+    for text, wanted in kinds.items():
+        schedule = parsed(f"fuse_epilogue {text}\n")
+        found = partials(schedule, Signature.of(schedule).problem, True)
+        assert (type(found["acc"]), type(found["bias"])) == wanted, text
+
+
+def test_a_kernel_that_computes_acc_again_keeps_the_users_directives() -> None:
+    schedule = parsed(OWN.replace("acc + bias[n]", "silu(beta * C[m, n] + acc) + bias[n]"))
+    found = partials(schedule, Signature.of(schedule).problem, True)["acc"]
+    assert isinstance(found, Recomputed)
+    assert found.schedule.directives == schedule.directives
+    names = [x.name for x in Signature.of(found.schedule).tensors]
+    assert names == ["A", "B", "grad_C", "old_C"]
+    alone = partials(schedule, Signature.of(schedule).problem, False)["acc"]
+    assert isinstance(alone, Recomputed) and "old_C" not in format_schedule(alone.schedule)
+
+
+def test_functions_without_a_rule_have_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(__import__("gemmgen.ir.derivative").ir.derivative.RULES, "tanh")
+    schedule = parsed("fuse_epilogue tanh(acc)\n")
+    with pytest.raises(NoDerivative):
+        partials(schedule, Signature.of(schedule).problem, True)
