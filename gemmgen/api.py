@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from gemmgen.errors import UsageError
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -93,7 +93,7 @@ def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Sou
     """A text as it is, so that it is read once; of all else the value, its sets settled."""
     if arch is not None and arch not in TARGETS:
         raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
-    settings = tuple((set or {}).items())
+    settings = _settled(set)
     match schedule:
         case Schedule():
             if settings:
@@ -111,6 +111,24 @@ def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Sou
             what = type(schedule).__name__
             raise UsageError(f"a schedule is a path, a text or a Schedule, not a {what}")
     return parse_schedule(source, settings) if settings else source
+
+
+def _settled(settings: object) -> tuple[tuple[str, int | str], ...]:
+    """``set=`` as pairs; raises ``UsageError`` where it is no mapping from places to values."""
+    if settings is None:
+        return ()
+    if not isinstance(settings, Mapping):
+        kind = type(settings).__name__
+        raise UsageError(f'set= is a {kind}; it maps places to values: {{"tile.m": 128}}')
+    found: list[tuple[str, int | str]] = []
+    for key, value in cast(Mapping[object, object], settings).items():
+        if not isinstance(key, str) or not isinstance(value, int | str):
+            raise UsageError(
+                f'set={{{key!r}: {value!r}}} settles nothing: it is {{"tile.m": 128}}, a place in '
+                "the schedule and its value"
+            )
+        found.append((key, value))
+    return tuple(found)
 
 
 _KEPT = 128

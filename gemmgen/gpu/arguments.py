@@ -89,7 +89,7 @@ def may_be_absent(param: Param, beta: float | None) -> bool:
 
 def output_shape(param: Param, interface: Interface, views: Mapping[str, View]) -> tuple[int, ...]:
     """The shape of an absent output, from the inputs that share its letters."""
-    extents = _extents(interface, views)
+    extents = _checked_extents(interface, views)
     names = [interface.extent(letter) for letter in param.indices]
     missing = [name for name in names if name not in extents]
     if missing:
@@ -99,12 +99,7 @@ def output_shape(param: Param, interface: Interface, views: Mapping[str, View]) 
 
 def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     """The call that ``views`` make; raises ``CallError`` for the first thing wrong with them."""
-    for param in tensors(interface):
-        _check_kind(param, views[param.name])
-    values = _extents(interface, views)
-    for name, value in values.items():
-        if value > INT_MAX:
-            raise CallError(f"{name} = {value} is more than an int holds ({INT_MAX})")
+    values = _checked_extents(interface, views)
     lies: dict[str, Footprint] = {}
     for param in tensors(interface):
         view = views[param.name]
@@ -194,6 +189,19 @@ def _check_kind(param: Param, view: View) -> None:
             f"{param.name} has shape {view.shape}; the kernel takes {_spelled(param)}, "
             f"of {len(param.indices)} dimensions"
         )
+
+
+def _checked_extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
+    """Every letter's extent; raises ``CallError`` for a tensor of another type or number of
+    dimensions, and for an extent that is no int."""
+    for param in tensors(interface):
+        if param.name in views:
+            _check_kind(param, views[param.name])
+    extents = _extents(interface, views)
+    for name, value in extents.items():
+        if value > INT_MAX:
+            raise CallError(f"{name} = {value} is more than an int holds ({INT_MAX})")
+    return extents
 
 
 def _extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:

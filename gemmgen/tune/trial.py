@@ -7,11 +7,12 @@ known.  ``--resume`` goes on from it; a line that was cut off by a crash is left
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Literal, cast, get_args
 
 from gemmgen.errors import UsageError
 from gemmgen.tune.space import Settings, Value
@@ -109,34 +110,73 @@ def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
             gpu=str(head["gpu"]),
             arch=str(head["arch"]),
         )
-    except (OSError, ValueError, LookupError, TypeError) as wrong:
+    except (OSError, *_DAMAGED) as wrong:
         raise UsageError(f"{path} is no file of trials, so nothing can be resumed") from wrong
     found: dict[int, Trial] = {}
     for line in lines[1:]:
-        trial = _trial(line)
+        trial = _trial(line, len(about.shapes))
         if trial is not None:
             found[trial.number] = trial
     return about, tuple(found.values())
 
 
-def _trial(line: str) -> Trial | None:
-    """A line's trial; None for a line that was cut off."""
+def _trial(line: str, shapes: int) -> Trial | None:
+    """A line's trial of ``shapes`` shapes; None for a line that was cut off, or is damaged."""
     try:
         found = cast(dict[str, object], json.loads(line))
-        share = cast(list[float] | None, found["share"])
+        status, share = found["status"], found["share"]
+        if status not in get_args(Status):
+            return None
         return Trial(
-            number=cast(int, found["number"]),
-            settings=cast(Settings, tuple(_pairs(found["settings"]))),
-            status=cast(Status, found["status"]),
-            code=cast(str, found["code"]),
-            registers=cast(int | None, found["registers"]),
-            spills=cast(int | None, found["spills"]),
-            ms=tuple(cast(list[float], found["ms"])),
-            share=None if share is None else tuple(share),
-            reason=cast(str, found["reason"]),
+            number=_whole(found["number"]),
+            settings=tuple(_settings(found["settings"])),
+            status=cast(Status, status),
+            code=_text(found["code"]),
+            registers=_count(found["registers"]),
+            spills=_count(found["spills"]),
+            ms=_times(found["ms"], (0, shapes)),
+            share=None if share is None else _times(share, (shapes,)),
+            reason=_text(found["reason"]),
         )
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except _DAMAGED:
         return None
+
+
+_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading a line raises that is none."""
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} counts nothing")
+    return value
+
+
+def _count(value: object) -> int | None:
+    return None if value is None else _whole(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _times(value: object, counts: tuple[int, ...]) -> tuple[float, ...]:
+    """Positive numbers, as many as one of ``counts``."""
+    found = tuple(cast(list[object], value)) if isinstance(value, list) else ()
+    if not isinstance(value, list) or len(found) not in counts:
+        raise ValueError(f"{value!r} is no list of so many times")
+    if not all(isinstance(x, int | float) and 0 < x < math.inf for x in found):
+        raise ValueError(f"{value!r} holds what is no time")
+    return cast(tuple[float, ...], found)
+
+
+def _settings(values: object) -> list[tuple[str, Value]]:
+    found = list(cast(Mapping[str, object], values).items())
+    if not all(isinstance(value, int | str) for _, value in found):
+        raise ValueError(f"{values!r} settles nothing")
+    return cast(list[tuple[str, Value]], found)
 
 
 def _pairs(values: object) -> list[tuple[str, list[Value]]]:

@@ -230,3 +230,18 @@ def test_more_matrices_than_a_grid_dimension_has_blocks() -> None:
 def test_an_absent_output_has_the_shape_that_the_inputs_give() -> None:
     output = Param("C", "tensor", ("n", "m"), written=True)
     assert output_shape(output, PLAIN, {"A": view(0, 8, 16), "B": view(0, 16, 32)}) == (32, 8)
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (8, 16, 1)])
+def test_an_absent_output_needs_matrices_to_follow_from(shape: tuple[int, ...]) -> None:
+    views = {"A": View(0, shape, tuple(1 for _ in shape)), "B": view(4096, 16, 32)}
+    c = next(p for p in PLAIN.params if p.name == "C")
+    with pytest.raises(CallError, match=r"A has shape .*; the kernel takes A\[m, k\], of 2"):
+        output_shape(c, PLAIN, views)
+
+
+def test_an_absent_output_of_more_rows_than_an_int_holds_is_not_made() -> None:
+    views = {"A": view(0, 2**31, 16, strides=(16, 1)), "B": view(4096, 16, 32)}
+    c = next(p for p in PLAIN.params if p.name == "C")
+    with pytest.raises(CallError, match="M = 2147483648 is more than an int holds"):
+        output_shape(c, PLAIN, views)

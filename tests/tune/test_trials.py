@@ -99,6 +99,46 @@ def test_refuses_a_file_of_something_else(tmp_path: Path, text: str) -> None:
     assert path.read_text() == text
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"number": [1]},
+        {"number": -1},
+        {"share": []},
+        {"share": ["1"]},
+        {"ms": [0.5, 0.5]},
+        {"ms": "0.5"},
+        {"status": "fine"},
+        {"settings": None},
+        {"settings": {"tile.m": [1]}},
+        {"code": 5},
+        {"registers": "many"},
+        "[" * 100_000,
+    ],
+    ids=str,
+)
+def test_a_damaged_line_is_left_out(tmp_path: Path, damage: object) -> None:
+    path = tmp_path / "t.jsonl"
+    fakes.run(SPACE, CENSUS, log=path, seconds=10, building={"seconds": 3.0})
+    head, first, *rest = _lines(path)
+    line = damage if isinstance(damage, str) else json.dumps({**json.loads(first), **damage})
+    path.write_text("\n".join([head, line, *rest]) + "\n")
+    _, trials = trial.read(path)
+    assert len(trials) == len(rest)
+
+
+@pytest.mark.parametrize("head", ['{"sets": null}', "[" * 100_000, "[]", "7"], ids=lambda x: x[:9])
+def test_a_damaged_head_is_refused(tmp_path: Path, head: str) -> None:
+    path = tmp_path / "t.jsonl"
+    fakes.run(SPACE, CENSUS, log=path, seconds=10, building={"seconds": 3.0})
+    first, *rest = _lines(path)
+    if head.startswith("{"):
+        head = json.dumps({**json.loads(first), **json.loads(head)})
+    path.write_text("\n".join([head, *rest]) + "\n")
+    with pytest.raises(UsageError, match="no file of trials"):
+        trial.read(path)
+
+
 def test_refuses_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be written"):
         fakes.run(SPACE, CENSUS, log=tmp_path / "none" / "t.jsonl")
