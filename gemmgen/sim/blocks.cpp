@@ -21,14 +21,22 @@ void add(T *target, T value, uint32_t pc) {
 
 }  // namespace
 
-extern "C" unsigned gg_count_in(unsigned *counter, unsigned last) {
+extern "C" {
+unsigned gg_increment(unsigned *counter, unsigned last) {
+  return increment(counter, last, GG_CALLER);
+}
+
+// What a block wrote before a barrier before it is seen by those that count on the same counter
+// later, behind a barrier.
+unsigned gg_increment_ordered(unsigned *counter, unsigned last) {
   if (gg::note_count) gg::note_count(counter);
   return increment(counter, last, GG_CALLER);
 }
 
-extern "C" unsigned atomicInc(unsigned *counter, unsigned last) {
+unsigned atomicInc(unsigned *counter, unsigned last) {
   return increment(counter, last, GG_CALLER);
 }
 
-void gg_add(float *target, float value) { add(target, value, GG_CALLER); }
-void gg_add(double *target, double value) { add(target, value, GG_CALLER); }
+void gg_add_float(float *target, float value) { add(target, value, GG_CALLER); }
+void gg_add_double(double *target, double value) { add(target, value, GG_CALLER); }
+}

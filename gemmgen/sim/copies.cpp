@@ -120,7 +120,7 @@ void gg_issue_copy(void *target, const void *source, int bytes, int valid) {
   gg::issue_copy({target, source, static_cast<uint32_t>(bytes), static_cast<uint32_t>(valid),
                   static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc))});
 }
-void gg_commit_group() { ++gg::queues[gg::state.thread].group; }
+void gg_commit_copies() { ++gg::queues[gg::state.thread].group; }
 void gg_await(int pending) {
   gg::await(gg::queues[gg::state.thread], static_cast<uint32_t>(pending));
 }

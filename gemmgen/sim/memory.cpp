@@ -95,3 +95,13 @@ void poison_shared() {
 }
 
 }  // namespace gg
+
+// What is farther away than 31 bits tell is told as farther away than any array reaches.
+extern "C" unsigned gg_shared_offset(const void *pointer) {
+  const auto distance = static_cast<const unsigned char *>(pointer) - gg::state.shared;
+  return distance == static_cast<int>(distance) ? static_cast<unsigned>(distance) : 1u << 31;
+}
+
+extern "C" void *gg_shared_pointer(unsigned offset) {
+  return gg::state.shared + static_cast<int>(offset);
+}

@@ -6,6 +6,7 @@ The layouts are those of ``Header``, ``BufferHead``, ``Piece``, ``ArgumentHead``
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -20,7 +21,7 @@ from pathlib import Path
 from gemmgen.sim.failures import KernelFault, KernelTimeout
 
 _MAGIC = 0x67676D32
-_HEADER = struct.Struct("=IIQ10I")
+_HEADER = struct.Struct("=IIQ12I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
@@ -90,7 +91,7 @@ class Launch:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 
     ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels; ``landing``
-    is one of ``LANDINGS``.
+    is one of ``LANDINGS``; ``by_launcher``: through the text's launcher, where it has one.
     """
 
     grid: int
@@ -102,6 +103,7 @@ class Launch:
     tensors: tuple[Tensor, ...] = ()
     arrays: tuple[tuple[int, int], ...] = ()
     landing: str = "late"
+    by_launcher: bool = True
 
 
 class Process:
@@ -143,6 +145,24 @@ class Process:
                 for part in buffer.parts() if buffer.writable else ():
                     self._receive_into(part, deadline)
             return b""
+        except BaseException:
+            self.close()
+            raise
+
+    def exchange(self, request: bytes, seconds: float) -> tuple[int, bytes]:
+        """Sends ``request``; returns the status of its answer, and the bytes of it."""
+        with self._lock:
+            return self._exchange(request, time.monotonic() + seconds)
+
+    def _exchange(self, request: bytes, deadline: float) -> tuple[int, bytes]:
+        try:
+            pipe = self._started().stdin
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):  # the answer says why
+                _write_all(pipe.fileno(), memoryview(request))
+            magic, status, size = _ANSWER.unpack(self._receive(_ANSWER.size, deadline))
+            assert magic == _MAGIC
+            return status, self._receive(size, deadline)
         except BaseException:
             self.close()
             raise
@@ -238,6 +258,8 @@ def _head(launch: Launch, seconds: float) -> bytes:
             len(launch.arrays),
             LANDINGS.index(launch.landing),
             min((*(tensor.element for tensor in launch.tensors), 4)),
+            launch.by_launcher,
+            0,
         )
     )
     for buffer in launch.buffers:

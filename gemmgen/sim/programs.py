@@ -17,7 +17,10 @@ from gemmgen.interface import Interface
 from gemmgen.sim import toolchain
 from gemmgen.sim.alignment import check_alignment
 
-_RUNNER = ("runner", "fibers", "warp", "tensor", "blocks", "copies", "memory", "faults", "request")
+_RUNNER = (
+    *("runner", "launcher", "fibers", "warp", "tensor", "blocks", "copies"),
+    *("memory", "faults", "request"),
+)
 _CHECKS = ("accesses", "shadow", "order", "arithmetic")
 _LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _PROGRAM, _SYMBOLS = "kernel", "symbols"

@@ -12,6 +12,7 @@ from pathlib import Path
 from gemmgen.sim.blame import blame
 from gemmgen.sim.findings import Access, Finding, Kind
 from gemmgen.sim.layout import TYPE, SharedArray
+from gemmgen.sim.unit import BEGIN
 
 _KINDS: tuple[Kind, ...] = (
     "race",
@@ -166,13 +167,15 @@ def _access(raw: _RawAccess, context: Context, lines: Mapping[int, int]) -> Acce
 
 
 def _lines_of(places: list[int], context: Context) -> dict[int, int]:
-    """The line of the text in which each call returns to its place, by the debug information."""
+    """The line of the text in which each call returns to its place, by the debug information: of
+    the kernel, where a function above it was inlined there."""
     unique = sorted(set(places))
     if not unique:
         return {}
     asked = [hex(place - 1) for place in unique]
     command = ["addr2line", "--inlines", "--addresses", f"--exe={context.program}", *asked]
     answer = subprocess.run(command, capture_output=True, text=True).stdout
+    first = context.text.split("\n").index(BEGIN) + 1
     lines: dict[int, int] = {}
     place = 0
     for line in answer.splitlines():
@@ -180,6 +183,7 @@ def _lines_of(places: list[int], context: Context) -> dict[int, int]:
             place = int(line, 16) + 1
             continue
         path, _, number = line.partition(" ")[0].rpartition(":")
-        if Path(path).name == context.file and number.isdigit() and place not in lines:
+        known = lines.get(place, 0) >= first
+        if Path(path).name == context.file and number.isdigit() and not known:
             lines[place] = int(number)
     return lines

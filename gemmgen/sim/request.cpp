@@ -9,11 +9,13 @@ namespace {
 
 struct AnswerHead {
   uint32_t magic;
-  // What follows: 0 the writable buffers' pieces, 2 findings; 1 a message and 3 findings, after
-  // either of which the process ends.
+  // What follows: 0 the writable buffers' pieces, 2 findings, 4 what launchers did; 1 a message and
+  // 3 findings, after either of which the process ends.
   uint32_t status;
   uint64_t bytes;
 };
+
+}  // namespace
 
 bool read_bytes(void *data, size_t bytes) {
   auto *position = static_cast<unsigned char *>(data);
@@ -35,6 +37,13 @@ void write_bytes(const void *data, size_t bytes) {
     bytes -= static_cast<size_t>(put);
   }
 }
+
+void write_head(uint32_t status, uint64_t bytes) {
+  const AnswerHead head = {MAGIC, status, bytes};
+  write_bytes(&head, sizeof head);
+}
+
+namespace {
 
 GgArgument decode(const ArgumentHead &head) {
   GgArgument argument = {};
@@ -87,11 +96,11 @@ bool read_buffer(unsigned index) {
 
 }  // namespace
 
-// False at the end of standard input.
-bool read_request() {
+namespace {
+
+// A launch, all but its magic number; false where it is cut off.
+bool read_launch() {
   Header &header = state.header;
-  state.found = 0;
-  if (!read_bytes(&header, sizeof header)) return false;
   state.threads = header.block_x * header.block_y;
   if (!fits(header)) {
     header.buffers = 0;
@@ -116,9 +125,22 @@ bool read_request() {
   return true;
 }
 
+}  // namespace
+
+Request read_request() {
+  Header &header = state.header;
+  state.found = 0;
+  if (!read_bytes(&header.magic, sizeof header.magic)) return END;
+  if (header.magic == CALLS_MAGIC) {
+    uint32_t count;
+    return read_bytes(&count, sizeof count) && answer_calls(count) ? CALLS : END;
+  }
+  const bool whole = read_bytes(&header.magic + 1, sizeof header - sizeof header.magic);
+  return whole && read_launch() ? LAUNCH : END;
+}
+
 void write_answer() {
-  AnswerHead head = {MAGIC, 0, 0};
-  write_bytes(&head, sizeof head);
+  write_head(0, 0);
   for (unsigned i = 0; i < state.header.buffers; ++i) {
     const Buffer &buffer = state.buffers[i];
     if (!buffer.head.writable) continue;
@@ -130,14 +152,12 @@ void write_answer() {
 }
 
 void write_findings(bool ends) {
-  const AnswerHead head = {MAGIC, ends ? 3u : 2u, state.found * sizeof(Finding)};
-  write_bytes(&head, sizeof head);
-  write_bytes(state.findings, head.bytes);
+  write_head(ends ? 3 : 2, state.found * sizeof(Finding));
+  write_bytes(state.findings, state.found * sizeof(Finding));
 }
 
 void write_fault(const char *message, size_t length) {
-  const AnswerHead head = {MAGIC, 1, length};
-  write_bytes(&head, sizeof head);
+  write_head(1, length);
   write_bytes(message, length);
   _exit(0);
 }

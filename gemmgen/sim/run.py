@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gemmgen.errors import CallError
@@ -15,10 +15,12 @@ from gemmgen.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
+from gemmgen.sim.launcher import CALLED, Call, Called, packed_calls, read_called
 from gemmgen.sim.layout import shared_arrays
 from gemmgen.sim.packing import Argument, pack_launch
 from gemmgen.sim.report import Context, TensorShape, read_findings
 from gemmgen.sim.scratch import not_left_zero, scratch_of
+from gemmgen.sim.unit import has_launcher
 
 CACHED_KERNELS = 64
 RUN_SECONDS = 60
@@ -40,6 +42,7 @@ class CompiledKernel:
         """``compile_kernel`` says what these are; without ``warn`` the text may cause warnings."""
         self.interface = interface
         self.checked = checked
+        self.has_launcher = has_launcher(text, interface)
         self._text = text
         built = programs.program(text, interface, checked=checked, ucontext=ucontext, warn=warn)
         self.program = built.path
@@ -66,8 +69,10 @@ class CompiledKernel:
         ``order`` is that of the blocks, and of a block's threads between two barriers:
         ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval).
         ``landing`` is when asynchronous copies do: ``late``, as they are waited for, or ``early``,
-        as they are issued.  A checked kernel may not read the tensors named in ``unreadable`` where
-        it has not written them: C, where beta is 0.
+        as they are issued.  The launch goes through the text's launcher, where it has one, unless
+        that would leave out the product (alpha = 0): then the kernel runs with all of K.  A checked
+        kernel may not read the tensors named in ``unreadable`` where it has not written them: C,
+        where beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
@@ -81,7 +86,8 @@ class CompiledKernel:
         launch = pack_launch(self.interface, given, order, seed, frozenset(unreadable))
         if not launch.grid:
             return
-        launch = replace(launch, landing=landing)
+        by_launcher = not self._leaves_out_product(given)
+        launch = replace(launch, landing=landing, by_launcher=by_launcher)
         if self.checked:
             arrays = tuple((array.offset, array.bytes) for array in self.shared)
             launch = replace(launch, arrays=arrays)
@@ -95,6 +101,28 @@ class CompiledKernel:
         if left is not None:
             raise KernelFault(left)
         self._check_shared()
+
+    def _leaves_out_product(self, given: Mapping[str, Argument]) -> bool:
+        """Would the launcher pass another K than the call's?"""
+        product = self.interface.product
+        if product is None:
+            return False
+        scale, terms = product
+        return given[scale] == 0 and given[terms] != 0
+
+    def call_launcher(self, calls: Sequence[Call]) -> tuple[Called, ...]:
+        """What the text's launcher does when it is called so; the kernel does not run.
+
+        Raises KernelFault where it is stopped, KernelTimeout.
+        """
+        status, answer = self._process.exchange(packed_calls(self.interface, calls), RUN_SECONDS)
+        if status == CALLED:
+            return read_called(self.interface, answer)
+        self._process.close()
+        if status == 1:
+            raise KernelFault(answer.decode("utf-8", "replace"))
+        findings = read_findings(answer, self._context_of(()))
+        raise KernelFault(summary(findings), findings)
 
     def _scratch(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
         """Memory for the launch; of extents that will be refused, as for an empty C."""
@@ -112,9 +140,11 @@ class CompiledKernel:
             )
 
     def _context(self, launch: process.Launch) -> Context:
-        shapes = (TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
-        file = f"{self.interface.name}.cu"
-        return Context(self._text, file, self.program, launch.block[0], tuple(shapes), self.shared)
+        return self._context_of(TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
+
+    def _context_of(self, shapes: Iterable[TensorShape]) -> Context:
+        file, x = f"{self.interface.name}.cu", self.interface.block[0]
+        return Context(self._text, file, self.program, x, tuple(shapes), self.shared)
 
     def close(self) -> None:
         """Ends the kernel's process."""

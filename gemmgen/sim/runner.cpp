@@ -130,6 +130,7 @@ class BlockOrder {
 
 void launch() {
   const Header &header = state.header;
+  if (header.by_launcher != 0 && gg_has_launcher) launch_by_launcher();
   blockDim = {header.block_x, header.block_y, 1};
   gridDim = {header.grid, 1, 1};
   random_state = header.seed;
@@ -171,7 +172,10 @@ int main() {
   gg::install_fault_handlers();
   gg::find_shared();
   // Requests end with the parent.  No PR_SET_PDEATHSIG: it would end with the parent's thread.
-  while (gg::read_request()) {
+  for (;;) {
+    const gg::Request request = gg::read_request();
+    if (request == gg::END) return 0;
+    if (request == gg::CALLS) continue;
     gg::set_alarm(gg::state.header.milliseconds);
     gg::launch();
     gg::set_alarm(0);

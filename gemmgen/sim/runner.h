@@ -1,14 +1,15 @@
 // The parts of the runner: the program that a kernel is linked with, to execute it on request.
 //
-//   runner.cpp  launches: blocks one after another, threads in an order, barriers
-//   fibers.cpp  one fiber for each thread of a block
-//   copies.cpp  asynchronous copies
-//   warp.cpp    where the lanes of a warp meet
-//   tensor.cpp  what a warp's tensor core multiplies
-//   blocks.cpp  what several blocks count and add to
-//   memory.cpp  buffers between guard pages, shared memory
-//   request.cpp what is asked on standard input and answered on standard output
-//   faults.cpp  what is found wrong, and what ends a run
+//   runner.cpp   launches: blocks one after another, threads in an order, barriers
+//   fibers.cpp   one fiber for each thread of a block
+//   copies.cpp   asynchronous copies
+//   warp.cpp     where the lanes of a warp meet
+//   tensor.cpp   what a warp's tensor core multiplies
+//   blocks.cpp   what several blocks count and add to
+//   launcher.cpp what the text's launcher asks of CUDA's runtime
+//   memory.cpp   buffers between guard pages, shared memory
+//   request.cpp  what is asked on standard input and answered on standard output
+//   faults.cpp   what is found wrong, and what ends a run
 //
 // The kernel's own object meets these through host.h alone.  A checked build compiles it with
 // instrumentation, whose callbacks are more files here; they read `state` and report findings.
@@ -40,6 +41,8 @@ struct Header {
   uint32_t tensors, shared_arrays;  // none where the kernel is not a checked build
   uint32_t landing;                 // of asynchronous copies: 0 late, 1 early
   uint32_t word;                    // bytes of the smallest element, at most 4
+  uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
+  uint32_t unused;
 };
 
 struct BufferHead {
@@ -112,7 +115,7 @@ struct Finding {
   char detail[96];
 };
 
-constexpr uint32_t MAGIC = 0x67676d32;
+constexpr uint32_t MAGIC = 0x67676d32, CALLS_MAGIC = 0x67676d63;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
 constexpr unsigned WARP = 32;
 constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
@@ -137,6 +140,7 @@ struct State {
   unsigned threads;       // of a block
   unsigned thread;        // that runs now: x + y * block_x
   int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 when it left the kernel
+  int place[MAX_THREADS];       // the line of the function that it called last, whose lanes meet
   int warp_line[MAX_THREADS];   // at which a thread waits for its warp, or 0
   bool released[MAX_THREADS];   // it waited, and its warp has met
   uint16_t epoch[MAX_THREADS];  // barriers of its warp that a thread has passed in this interval
@@ -151,7 +155,11 @@ struct State {
 extern State state;
 
 // request.cpp
-bool read_request();
+enum Request { END, LAUNCH, CALLS };  // of standard input; a launch; calls of the launcher alone
+Request read_request();
+bool read_bytes(void *data, size_t bytes);
+void write_bytes(const void *data, size_t bytes);
+void write_head(uint32_t status, uint64_t bytes);
 void write_answer();
 void write_findings(bool ends);
 [[noreturn]] void write_fault(const char *message, size_t length);
@@ -196,6 +204,10 @@ bool release_warps();  // those that have met; no thread runs on by itself when 
 // accesses.cpp and order.cpp, which are not there where the kernel is no checked build
 void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) __attribute__((weak));
 void note_count(const unsigned *counter) __attribute__((weak));
+
+// launcher.cpp
+void launch_by_launcher();  // takes the arguments of the request's launch from the launcher's
+bool answer_calls(uint32_t count);
 
 // faults.cpp
 void install_fault_handlers();

@@ -1,8 +1,9 @@
 // A warp multiplies two 16 x 16 fragments: the model of wmma.mma.sync.
 //
 // Which lane holds which element is the hardware's secret, so a kernel may not depend on it; here a
-// lane holds half a line of its fragment, a line being what is contiguous in memory.  Products are
-// summed by fmaf in the order of k.
+// lane holds half a line of its fragment, a line being what is contiguous in memory, and which one
+// depends on the side and layout that it was loaded as (ptx.h).  Products are summed by fmaf in the
+// order of k.
 
 #include "runner.h"
 
@@ -27,7 +28,11 @@ struct Place {
 void convert(const uint32_t *words, bool is_f16, float *values) {
   for (unsigned i = 0; i < HALF; ++i) {
     const auto bits = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
-    values[i] = is_f16 ? gg_from_f16(bits) : gg_from_bf16(bits);
+    if (is_f16) {
+      gg_ptx::cvt_f32_f16(values[i], bits);
+    } else {
+      values[i] = gg_ptx::bits_of<float>(uint32_t{bits} << 16);
+    }
   }
 }
 
@@ -35,22 +40,27 @@ void convert(const uint32_t *words, bool is_f16, float *values) {
 }  // namespace gg
 
 extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
-                                 bool a_by_rows, bool b_by_rows, int line) {
+                                 bool a_by_rows, bool b_by_rows) {
   using namespace gg;
   Halves mine;
   convert(a, is_f16, mine.a);
   convert(b, is_f16, mine.b);
-  const unsigned char *all = gg_exchange(&mine, sizeof mine, line);
-  // The lines of the other lanes, of which two share one.
-  const auto halves = [all](unsigned at, unsigned within) -> const Halves & {
-    return *reinterpret_cast<const Halves *>(all + (2 * at + within / HALF) * GG_DEPOSIT);
+  const unsigned char *all = gg_exchange(&mine, sizeof mine);
+  // The lines of the other lanes, of which two share one, where a load of this side and layout has
+  // left them.
+  const auto halves = [all](unsigned at, unsigned within, unsigned swap) -> const Halves & {
+    const unsigned from = (2 * at + within / HALF) ^ swap;
+    return *reinterpret_cast<const Halves *>(all + from * GG_DEPOSIT);
   };
+  const unsigned of_a = a_by_rows ? 0 : 1, of_b = b_by_rows ? 2 : 3;
   const unsigned lane = state.thread % WARP, row = lane / 2, first = lane % 2 * HALF;
   for (unsigned k = 0; k < SIDE; ++k) {
-    const float factor = a_by_rows ? halves(row, k).a[k % HALF] : halves(k, row).a[row % HALF];
+    const float factor = 
+        a_by_rows ? halves(row, k, of_a).a[k % HALF] : halves(k, row, of_a).a[row % HALF];
     for (unsigned i = 0; i < HALF; ++i) {
       const unsigned column = first + i;
-      const float other = b_by_rows ? halves(k, column).b[i] : halves(column, k).b[k % HALF];
+      const float other = 
+          b_by_rows ? halves(k, column, of_b).b[i] : halves(column, k, of_b).b[k % HALF];
       sum[i] = fmaf(factor, other, sum[i]);
     }
   }
@@ -58,10 +68,11 @@ extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *
 
 // Begins a load or a store of a fragment: all lanes of the warp come to it, with the same address
 // and the same distance of lines in bytes.  32 divides the address, 16 the distance.
-extern "C" void gg_begin_fragment(const void *first, long long pitch, int line) {
+extern "C" void gg_begin_fragment(const void *first, long long pitch) {
   using namespace gg;
+  const int line = state.place[state.thread];
   const Place mine = {first, pitch};
-  const auto &chosen = *reinterpret_cast<const Place *>(gg_exchange(&mine, sizeof mine, line));
+  const auto &chosen = *reinterpret_cast<const Place *>(gg_exchange(&mine, sizeof mine));
   if (chosen.first != first || chosen.pitch != pitch) {
     fault("at line %d, thread (%u, %u) of block %u names another fragment than its warp", line,
           threadIdx.x, threadIdx.y, blockIdx.x);

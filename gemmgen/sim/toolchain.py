@@ -11,19 +11,17 @@ from importlib import resources
 from pathlib import Path
 
 from gemmgen import temporary
-from gemmgen.emit.ctypes import STORED
 from gemmgen.errors import CannotCheck
-from gemmgen.interface import Interface, Param
+from gemmgen.interface import Interface
 from gemmgen.sim.failures import CompileFailure
+from gemmgen.sim.unit import BEGIN, END, SYMBOL, unit_text
 
-BEGIN = "// ---- kernel ----"
-END = "// ---- end of kernel ----"
+__all__ = ["BEGIN", "END", "SYMBOL", "gxx", "object_code", "unit_text"]
 
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024
 
 RUNNER_FLAGS = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
-SYMBOL = "gg_emitted_kernel"
 
 _KERNEL_FLAGS = (
     "-std=c++17",
@@ -63,16 +61,6 @@ _WARNINGS = (
     "-Wno-unknown-pragmas",
 )
 
-_INTEGERS = {
-    "extent": ("int", "integer"),
-    "ld": ("int", "integer"),
-    "stride": ("long long", "wide"),
-}
-"""Kinds of parameters that are integers: their types, and the members of ``GgArgument``."""
-
-_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
-_DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
-
 
 def kernel_flags(*, checked: bool = False, warn: bool = True) -> tuple[str, ...]:
     """What g++ is told for a kernel's text."""
@@ -94,62 +82,6 @@ def compile_unit(unit: str, directory: Path, flags: tuple[str, ...]) -> Path:
     header = f"-I{resources.files('gemmgen.sim')}"
     gxx(*flags, header, "-c", source.name, "-o", kernel_object.name, directory=directory)
     return kernel_object
-
-
-def unit_text(text: str, interface: Interface) -> str:
-    """The C++ that g++ reads: host header, kernel unchanged, a call of it with its exact types."""
-    kernel, line = _between_lines(text)
-    types = ", ".join(_c_type(param) for param in interface.params)
-    values = ", ".join(_c_value(param, i) for i, param in enumerate(interface.params))
-    arguments = "arguments" if interface.params else ""
-    lines = [
-        '#include "host.h"',
-        # The linker knows it by another name: that of a function of C would replace it.
-        f'extern "C" void {interface.name}({types}) __asm__("{SYMBOL}");',
-        f'#line {line} "{interface.name}.cu"',
-        kernel,
-        '#line 1 "call"',
-        f"static void (*const gg_kernel)({types}) = {interface.name};",
-        f'extern "C" void gg_call_kernel(const GgArgument *{arguments}) {{ gg_kernel({values}); }}',
-    ]
-    bounds = _LAUNCH_BOUNDS.search(kernel)
-    if bounds:
-        threads = interface.block[0] * interface.block[1]
-        message = "the launch bounds are the threads of a block"
-        lines.append(f'static_assert(({bounds[1]}) == {threads}, "{message}");')
-    dynamic = _DYNAMIC_SHARED.search(kernel)
-    if dynamic:
-        size = max(interface.dynamic_shared, 1)
-        lines.append(f"alignas(128) thread_local unsigned char {dynamic[1]}[{size}];")
-    return "\n".join(lines) + "\n"
-
-
-def _between_lines(text: str) -> tuple[str, int]:
-    """The kernel with its two comment lines, and the number of its first line."""
-    lines = text.split("\n")
-    if lines.count(BEGIN) != 1 or lines.count(END) != 1 or lines.index(END) < lines.index(BEGIN):
-        raise CompileFailure(f"the text has no kernel between '{BEGIN}' and '{END}'")
-    first = lines.index(BEGIN)
-    return "\n".join(lines[first : lines.index(END) + 1]), first + 1
-
-
-def _c_type(param: Param) -> str:
-    if param.kind == "tensor":
-        return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
-    if param.is_scratch:
-        return f"{_stored(param)} *"
-    return STORED[param.dtype] if param.kind == "scalar" else _INTEGERS[param.kind][0]
-
-
-def _stored(param: Param) -> str:
-    return "unsigned" if param.kind == "counter" else STORED[param.dtype]
-
-
-def _c_value(param: Param, index: int) -> str:
-    if param.kind == "tensor" or param.is_scratch:
-        return f"static_cast<{_stored(param)} *>(arguments[{index}].pointer)"
-    real = "precise" if param.dtype == "f64" else "real"
-    return f"arguments[{index}].{real if param.kind == 'scalar' else _INTEGERS[param.kind][1]}"
 
 
 @functools.cache

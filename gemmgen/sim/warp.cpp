@@ -16,7 +16,7 @@ Deposit deposits[2][MAX_THREADS];
 unsigned char turn[MAX_THREADS];
 
 void wait(int line) {
-  state.warp_line[state.thread] = line;
+  state.warp_line[state.thread] = line != 0 ? line : 1;
   suspend_fiber();
 }
 
@@ -62,12 +62,14 @@ bool release_warps() {
 
 }  // namespace gg
 
-extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size, int line) {
+extern "C" void gg_at(int line) { gg::state.place[gg::state.thread] = line; }
+
+extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size) {
   using namespace gg;
   const unsigned me = state.thread, set = turn[me] ^= 1;
   if (size > GG_DEPOSIT) fault("a lane deposits %u bytes", size);
   memcpy(deposits[set][me].bytes, bytes, size);
-  wait(line);
+  wait(state.place[me]);
   return deposits[set][me / WARP * WARP].bytes;
 }
 

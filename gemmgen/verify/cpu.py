@@ -13,6 +13,7 @@ from gemmgen.errors import CannotCheck
 from gemmgen.sim.failures import CompileFailure, KernelFailure
 from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
+from gemmgen.verify import launcher
 from gemmgen.verify.calls import Caller, Case, landings_of
 from gemmgen.verify.cases import cases, cases_of
 from gemmgen.verify.far import SPAN
@@ -65,6 +66,9 @@ def first_complaint(
                 programs[case.watched] = CompiledKernel(
                     text, caller.emitted.interface, checked=case.watched, warn=warn
                 )
+                wrong = launcher.complaint(caller.emitted, text, programs[case.watched])
+                if wrong is not None:
+                    return wrong
             try:
                 complaint = caller.complaint(case, programs[case.watched], seconds)
             except KernelFailure as failure:

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 import pytest
+from functions import with_functions
 
 from gemmgen import formats
 from gemmgen.interface import Interface, Param
@@ -37,7 +38,7 @@ apply(int N, const {types[source]} *__restrict__ A, {types[target]} *__restrict_
 }}
 {toolchain.END}
 """
-    return compile_kernel(text, interface)
+    return compile_kernel(with_functions(text), interface)
 
 
 def widened(dtype: DType, bits: npt.NDArray[np.uint16]) -> Floats:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 
 import numpy as np
 import pytest
+from functions import with_functions
 
-from gemmgen.emit.intrinsics import shuffle_text
-from gemmgen.emit.wmma import wmma_texts
 from gemmgen.formats import Stored, held, stored
 from gemmgen.interface import Interface, Param
 from gemmgen.reference import F32
@@ -25,14 +23,6 @@ VARIANTS = tuple(
     for dtype in ("f16", "bf16")
     for a, b, c in itertools.product(("row", "col"), repeat=3)
 )
-
-
-def with_functions(text: str) -> str:
-    """A kernel's text under the functions that it calls."""
-    called = set(re.findall(r"gg_wmma_\w+", text))
-    texts = [t for name, t in wmma_texts().items() if name in called]
-    assert len(texts) == len(called)
-    return "\n\n".join((*texts, text))
 
 
 def sides(variant: Variant, a: F32, b: F32) -> tuple[Stored, Stored]:
@@ -52,7 +42,7 @@ def on_cpu(variant: Variant, a: F32, b: F32) -> F32:
 def on_gpu(variant: Variant, a: F32, b: F32) -> F32:
     left, right = (cp.asarray(side) for side in sides(variant, a, b))
     out = cp.zeros((16, 16), "float32")
-    module = cp.RawModule(code=with_functions(variant.text()), options=("--std=c++17",))
+    module = cp.RawModule(code=variant.text(), options=("--std=c++17",))
     numbers = (np.int32(a.shape[1]), np.int32(16), np.int32(16))
     module.get_function("wmma")((1,), (32,), (*numbers, left, right, out, np.int32(16)))
     return out.get()
@@ -120,10 +110,9 @@ def test_shuffles_are_their_models() -> None:
     params = (*extents, given_, Param("C", "tensor", ("x",), written=True))
     interface = Interface("shuffles", params, (64, 1), (), (), 0, 0, ())
     model = np.zeros(64 * 67, np.float32)
-    kernel = compile_kernel("\n".join((BEGIN, SHUFFLES, END)), interface)
+    kernel = compile_kernel(with_functions("\n".join((BEGIN, SHUFFLES, END))), interface)
     kernel.run({"N": 64, "X": model.size, "A": given, "C": model})
-    texts = [shuffle_text(name, dtype) for name in ("xor", "down") for dtype in ("f32", "f64")]
-    module = cp.RawModule(code="\n\n".join((*texts, SHUFFLES)), options=("--std=c++17",))
+    module = cp.RawModule(code=with_functions(SHUFFLES), options=("--std=c++17",))
     found = cp.zeros(model.size, "float32")
     order = (np.int32(64), np.int32(model.size), cp.asarray(given), found)
     module.get_function("shuffles")((1,), (64,), order)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from functions import with_functions
+
 from gemmgen.emit.wmma import REGISTERS
 from gemmgen.interface import Interface, Param
 from gemmgen.ir.dtypes import DType
@@ -49,7 +51,7 @@ class Variant:
         there = "x * 20 + y" if self.c == "row" else "y * 20 + x"
         layouts = f"{self.a}_{self.b}_{self.dtype}"
         count = REGISTERS[self.dtype]
-        return f"""{BEGIN}
+        return with_functions(f"""{BEGIN}
 constexpr int DEPTH = {DEPTH}, PITCH = {PITCH};
 
 extern "C" __global__ void __launch_bounds__(32)
@@ -79,4 +81,4 @@ extern "C" __global__ void __launch_bounds__(32)
     }}
 }}
 {END}
-"""
+""")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from functions import with_functions
 
 from gemmgen import reference
 from gemmgen.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
@@ -32,7 +33,7 @@ NAMES = tuple(_BLOCKS)
 
 
 def text(name: str) -> str:
-    return (DIRECTORY / f"{name}.cu").read_text(encoding="utf-8")
+    return with_functions((DIRECTORY / f"{name}.cu").read_text(encoding="utf-8"))
 
 
 def interface(name: str) -> Interface:

@@ -40,7 +40,7 @@ def small(body: str, *, before: str = "") -> str:
             body,
             "}",
             toolchain.END,
-            "launchers are not compiled",
+            "// no launcher",
         )
     )
 

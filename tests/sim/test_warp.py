@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from functions import with_functions
 
 from gemmgen.interface import Interface, Param
 from gemmgen.reference import F32
@@ -20,9 +22,9 @@ INTERFACE = Interface("warps", (Param("N", "extent"), A, C), (96, 1), (("N", 96)
 LANE = np.arange(96) % 32
 
 
-def run(body: str, *, order: str = "ascending", rows: int = 1, ucontext: bool = False) -> F32:
-    """What the body, run by 96 threads in ``rows`` rows, makes of A = 1, 2, ..."""
-    text = "\n".join(
+def whole(body: str, rows: int = 1) -> str:
+    """A kernel of this body, its first line the fifth from BEGIN on."""
+    kernel = "\n".join(
         (
             BEGIN,
             'extern "C" __global__ void warps(int N, const float *__restrict__ A, float *C) {',
@@ -33,8 +35,13 @@ def run(body: str, *, order: str = "ascending", rows: int = 1, ucontext: bool = 
             END,
         )
     )
+    return with_functions(kernel)
+
+
+def run(body: str, *, order: str = "ascending", rows: int = 1, ucontext: bool = False) -> F32:
+    """What the body, run by 96 threads in ``rows`` rows, makes of A = 1, 2, ..."""
     interface = replace(INTERFACE, block=(96 // rows, rows))
-    kernel = compile_kernel(text, interface, checked=True, ucontext=ucontext)
+    kernel = compile_kernel(whole(body, rows), interface, checked=True, ucontext=ucontext)
     arrays = {"A": np.arange(1, 97, dtype=np.float32), "C": np.zeros(96, np.float32)}
     kernel.run({"N": 96, **arrays}, order=order, seed=3)
     return arrays["C"]
@@ -124,11 +131,13 @@ def test_finds_a_race(race: str, order: str) -> None:
         ),
         (
             "  if (n != 95) __syncwarp();\n  else\n    __syncwarp();",
-            r"thread \(64, 0\) waits .* line 5, but thread \(95, 0\) .* waits at line 7",
+            r"thread \(64, 0\) waits .* at line 5, but thread \(95, 0\) .* waits at line 7",
         ),
     ],
 )
 def test_names_the_lane_that_never_comes(order: str, body: str, message: str) -> None:
+    before = whole(body).split("\n").index(BEGIN)
+    message = re.sub(r"at line (\d)", lambda line: f"at line {int(line[1]) + before}", message)
     with pytest.raises(KernelFault, match="divergent warp in block 0: " + message) as raised:
         run(body, order=order)
     assert raised.value.findings[0].kind == "divergent warp"
@@ -144,6 +153,6 @@ def test_a_warp_of_fewer_lanes_does_not_meet() -> None:
             END,
         )
     )
-    kernel = compile_kernel(text, replace(INTERFACE, block=(40, 1)))
+    kernel = compile_kernel(with_functions(text), replace(INTERFACE, block=(40, 1)))
     with pytest.raises(KernelFault, match="a warp of 8 threads waits for its 32 lanes"):
         kernel.run({"N": 40, "A": np.ones(40, np.float32), "C": np.ones(40, np.float32)})

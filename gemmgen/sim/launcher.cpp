@@ -1,0 +1,149 @@
+// What the text's launcher asks of CUDA's runtime is noted here, and answered as a GPU would.
+//
+// A launch of a request goes through the launcher, and takes from it what reaches the kernel.  Calls
+// of the launcher alone, with any arguments, tell what it launches and which calls it refuses.
+
+#include "runner.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace gg {
+namespace {
+
+constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9;
+constexpr unsigned ALWAYS_THERE = 48 * 1024;  // bytes of shared memory that need no attribute
+
+// Known to gemmgen/sim/launcher.py.
+struct Called {
+  int32_t error;
+  uint32_t launches, attributes;
+  uint32_t errors_taken;
+  uint32_t is_kernel;  // 1: all of these named the text's kernel
+  int32_t attribute, attribute_value;
+  uint32_t grid[3], block[3];
+  uint32_t late;  // 1: an attribute was set behind a launch
+  uint64_t shared, stream;
+};
+struct CallHead {
+  uint64_t stream;
+  int32_t attribute_error, launch_error;  // what the runtime shall answer; 0: what is right
+};
+
+Called called;
+CallHead answers;
+GgArgument launched[MAX_ARGUMENTS];
+int pending_error;
+unsigned dynamic_limit;
+
+// A launch that a GPU would not begin.
+int error_of(const GgLaunch &launch) {
+  const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+  if (threads == 0 || threads > MAX_THREADS) return INVALID_CONFIGURATION;
+  if (launch.grid[0] == 0 || launch.grid[0] > 0x7fffffff) return INVALID_CONFIGURATION;
+  if (launch.grid[1] - 1 > 65534 || launch.grid[2] - 1 > 65534) return INVALID_CONFIGURATION;
+  return launch.shared > dynamic_limit ? INVALID_VALUE : 0;
+}
+
+void call(const GgArgument *arguments) {
+  called = {};
+  called.is_kernel = 1;
+  pending_error = 0;
+  dynamic_limit = ALWAYS_THERE > gg_static_shared ? ALWAYS_THERE - gg_static_shared : 0;
+  void *stream;
+  memcpy(&stream, &answers.stream, sizeof stream);
+  called.error = gg_call_launcher(arguments, stream);
+}
+
+[[noreturn]] void differs(const char *what, unsigned long long is, unsigned long long wanted) {
+  fault("the launcher launches with %s %llu, where the interface says %llu", what, is, wanted);
+}
+
+}  // namespace
+
+void launch_by_launcher() {
+  const Header &header = state.header;
+  answers = {};
+  blockIdx = {};
+  state.thread = 0;
+  call(state.arguments);
+  if (called.error != 0) fault("the launcher refuses the call with error %d", called.error);
+  if (called.launches != 1) fault("the launcher launches %u times", called.launches);
+  if (called.is_kernel == 0) fault("the launcher launches another function than the kernel");
+  const unsigned rest[] = {called.grid[1], called.grid[2], called.block[2]};
+  for (const unsigned one : rest) {
+    if (one != 1) differs("another dimension of", one, 1);
+  }
+  if (called.grid[0] != header.grid) differs("a grid of", called.grid[0], header.grid);
+  const unsigned x = called.block[0], y = called.block[1];
+  if (x != header.block_x) differs("threads along x of", x, header.block_x);
+  if (y != header.block_y) differs("threads along y of", y, header.block_y);
+  if (called.shared != gg_dynamic_shared) {
+    differs("dynamic shared bytes of", called.shared, gg_dynamic_shared);
+  }
+  memcpy(state.arguments, launched, sizeof launched);
+}
+
+// For each call its head and arguments follow; the answer is, for each, `Called` and the arguments
+// that reached the kernel.
+bool answer_calls(uint32_t count) {
+  uint32_t arguments;
+  if (!read_bytes(&arguments, sizeof arguments)) return false;
+  if (!gg_has_launcher) fault("the text has no launcher");
+  if (arguments > MAX_ARGUMENTS) fault("the request is malformed");
+  const uint64_t size = sizeof called + arguments * sizeof *launched;
+  blockIdx = {};
+  state.thread = 0;
+  auto *answer = static_cast<unsigned char *>(malloc(count * size + 1)), *end = answer;
+  if (answer == nullptr) fault("no memory for the answers of %u calls", count);
+  for (uint32_t i = 0; i < count; ++i) {
+    static GgArgument given[MAX_ARGUMENTS];
+    if (!read_bytes(&answers, sizeof answers)) return false;
+    if (!read_bytes(given, arguments * sizeof *given)) return false;
+    memset(launched, 0, sizeof launched);
+    call(given);
+    memcpy(end, &called, sizeof called);
+    memcpy(end + sizeof called, launched, arguments * sizeof *launched);
+    end += size;
+  }
+  write_head(4, count * size);
+  write_bytes(answer, count * size);
+  free(answer);
+  return true;
+}
+
+}  // namespace gg
+
+extern "C" int gg_note_attribute(const void *kernel, int attribute, int value) {
+  using namespace gg;
+  ++called.attributes;
+  called.attribute = attribute;
+  called.attribute_value = value;
+  called.is_kernel &= kernel == gg_kernel;
+  called.late |= called.launches != 0;
+  if (answers.attribute_error == 0 && attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    dynamic_limit = value < 0 ? 0 : static_cast<unsigned>(value);
+  }
+  return answers.attribute_error;
+}
+
+extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *arguments,
+                               unsigned count) {
+  using namespace gg;
+  pending_error = answers.launch_error != 0 ? answers.launch_error : error_of(*launch);
+  if (pending_error != 0) return;
+  ++called.launches;
+  called.is_kernel &= launch->kernel == gg_kernel;
+  memcpy(called.grid, launch->grid, sizeof called.grid);
+  memcpy(called.block, launch->block, sizeof called.block);
+  called.shared = launch->shared;
+  called.stream = reinterpret_cast<uintptr_t>(launch->stream);
+  memcpy(launched, arguments, (count < MAX_ARGUMENTS ? count : MAX_ARGUMENTS) * sizeof *arguments);
+}
+
+extern "C" int gg_take_error() {
+  const int error = gg::pending_error;
+  gg::pending_error = 0;
+  ++gg::called.errors_taken;
+  return error;
+}

@@ -1,0 +1,297 @@
+// Models of PTX instructions, one function each, which ptx.py calls in place of `asm` statements.
+// A name is the instruction's with all its modifiers, `_` for `.`; operands are as in the PTX ISA.
+#pragma once
+
+// shadows, orders and copies are kept by the runner (copies.cpp, warp.cpp, tensor.cpp, blocks.cpp)
+extern "C" {
+void gg_issue_copy(void *target, const void *source, int bytes, int valid);
+void gg_commit_copies();
+void gg_await(int pending);
+unsigned gg_increment(unsigned *counter, unsigned last);
+unsigned gg_increment_ordered(unsigned *counter, unsigned last);
+void gg_add_float(float *target, float value);
+void gg_add_double(double *target, double value);
+
+// Addresses of shared memory are offsets from its beginning; of other memory, 1 << 31.
+unsigned gg_shared_offset(const void *pointer);
+void *gg_shared_pointer(unsigned offset);
+
+// The line at which the running thread calls a function whose lanes meet.
+void gg_at(int line);
+// Deposits the lane's bytes and, when all lanes of its warp have done so, returns where lane 0's
+// are; those of the next lane are GG_DEPOSIT bytes on.  They stay until the lane meets its warp
+// twice more.
+const unsigned char *gg_exchange(const void *bytes, unsigned size);
+void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
+                      bool a_by_rows, bool b_by_rows);
+void gg_begin_fragment(const void *first, long long pitch);
+}
+#define GG_DEPOSIT 128
+
+inline __SIZE_TYPE__ __cvta_generic_to_shared(const void *pointer) {
+  return gg_shared_offset(pointer);
+}
+
+namespace gg_ptx {
+
+#define GG_MODEL inline __attribute__((always_inline))
+
+typedef unsigned short b16;
+typedef unsigned b32;
+typedef unsigned long long b64;
+
+// Operands of a statement, by their constraints.  What has another size is refused, as nvcc does.
+
+template <typename T> b32 in_r(T) = delete;
+GG_MODEL b32 in_r(int value) { return static_cast<b32>(value); }
+GG_MODEL b32 in_r(unsigned value) { return value; }
+template <typename T> b16 in_h(T) = delete;
+GG_MODEL b16 in_h(unsigned short value) { return value; }
+template <typename T> b64 in_l(T) = delete;
+template <typename T> GG_MODEL b64 in_l(T *pointer) { return reinterpret_cast<b64>(pointer); }
+template <typename T> float in_f(T) = delete;
+GG_MODEL float in_f(float value) { return value; }
+template <typename T> double in_d(T) = delete;
+GG_MODEL double in_d(double value) { return value; }
+GG_MODEL b32 &out_r(unsigned &place) { return place; }
+GG_MODEL b16 &out_h(unsigned short &place) { return place; }
+template <typename T> GG_MODEL T *&out_l(T *&place) { return place; }
+GG_MODEL float &out_f(float &place) { return place; }
+GG_MODEL double &out_d(double &place) { return place; }
+
+template <long long number>
+struct Immediate {
+  constexpr operator b32() const { return static_cast<b32>(number); }
+};
+
+struct Shared {
+  b32 offset;
+};
+struct Generic {
+  b64 place;
+};
+GG_MODEL Shared address(b32 offset) { return {offset}; }
+GG_MODEL Generic address(b64 place) { return {place}; }
+template <typename T> GG_MODEL T *pointer_to(Shared address) {
+  return static_cast<T *>(gg_shared_pointer(address.offset));
+}
+template <typename T> GG_MODEL T *pointer_to(Generic address) {
+  return reinterpret_cast<T *>(address.place);
+}
+
+template <typename T, int count>
+struct Vector {
+  T *places[count];
+};
+template <typename T, typename... Rest>
+GG_MODEL Vector<T, 1 + sizeof...(Rest)> vector(T &first, Rest &...rest) {
+  return {{&first, &rest...}};
+}
+
+template <typename To, typename From> GG_MODEL To bits_of(From value) {
+  static_assert(sizeof(To) == sizeof(From), "registers of one size");
+  To bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// Moves.
+
+template <typename T> GG_MODEL void mov_b32(T &d, Vector<b16, 2> a) {
+  d = bits_of<T>(*a.places[0] | static_cast<b32>(*a.places[1]) << 16);
+}
+template <typename T> GG_MODEL void mov_b64(T &d, Vector<b32, 2> a) {
+  d = bits_of<T>(*a.places[0] | static_cast<b64>(*a.places[1]) << 32);
+}
+template <typename T> GG_MODEL void mov_b64(Vector<b32, 2> d, T a) {
+  *d.places[0] = static_cast<b32>(bits_of<b64>(a));
+  *d.places[1] = static_cast<b32>(bits_of<b64>(a) >> 32);
+}
+
+// Conversions: to the nearest, ties to even; what is too large becomes infinity, and every NaN made
+// here is the one with all bits of its significand.
+
+GG_MODEL void cvt_f32_f16(float &d, b16 bits) {
+  const b32 sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+  if (magnitude > 0x7c00) {
+    d = bits_of<float>(0x7fffffffu);
+  } else if (magnitude == 0x7c00) {
+    d = bits_of<float>(sign | 0x7f800000);
+  } else if (magnitude >= 0x400) {  // the exponent's bias is 15, and 127 in a float
+    d = bits_of<float>(sign | ((magnitude << 13) + (112u << 23)));
+  } else {
+    d = bits_of<float>(sign | bits_of<b32>(static_cast<float>(magnitude) * 0x1p-24f));
+  }
+}
+GG_MODEL void cvt_rn_f16_f32(b16 &d, float a) {
+  const b32 bits = bits_of<b32>(a), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  b32 half = 0x7c00;  // 65520 and more is nearer to infinity
+  if (magnitude > 0x7f800000) {
+    d = 0x7fff;
+    return;
+  }
+  if (magnitude < 0x38800000) {                                // below 2^-14: a multiple of 2^-24
+    half = bits_of<b32>(bits_of<float>(magnitude) + 0.5f) - 0x3f000000;  // ulp(0.5) is 2^-24
+  } else if (magnitude < 0x477ff000) {
+    half = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  }
+  d = static_cast<b16>(sign | half);
+}
+GG_MODEL void cvt_rn_bf16_f32(b16 &d, float a) {
+  const b32 bits = bits_of<b32>(a);
+  d = static_cast<b16>(a != a ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#ifndef GG_RUNNER
+
+// Asynchronous copies.  With four operands the last counts the bytes of the source; zeros follow.
+
+template <long long bytes>
+GG_MODEL void cp_async_ca_shared_global(Shared to, Generic from, Immediate<bytes>, b32 valid) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async.ca copies 4, 8 or 16 bytes");
+  gg_issue_copy(pointer_to<void>(to), pointer_to<void>(from), bytes, static_cast<int>(valid));
+}
+template <long long bytes>
+GG_MODEL void cp_async_cg_shared_global(Shared to, Generic from, Immediate<bytes>, b32 valid) {
+  static_assert(bytes == 16, "cp.async.cg copies 16 bytes");
+  gg_issue_copy(pointer_to<void>(to), pointer_to<void>(from), bytes, static_cast<int>(valid));
+}
+template <long long bytes>
+GG_MODEL void cp_async_ca_shared_global(Shared to, Generic from, Immediate<bytes> size) {
+  cp_async_ca_shared_global(to, from, size, bytes);
+}
+template <long long bytes>
+GG_MODEL void cp_async_cg_shared_global(Shared to, Generic from, Immediate<bytes> size) {
+  cp_async_cg_shared_global(to, from, size, bytes);
+}
+GG_MODEL void cp_async_commit_group() { gg_commit_copies(); }
+template <long long pending> GG_MODEL void cp_async_wait_group(Immediate<pending>) {
+  static_assert(pending >= 0, "a number of groups");
+  gg_await(pending);
+}
+
+// What several blocks count and add to.  Relaxed, an instruction orders nothing.
+
+GG_MODEL void atom_acq_rel_gpu_inc_u32(b32 &d, Generic a, b32 last) {
+  d = gg_increment_ordered(pointer_to<unsigned>(a), last);
+}
+GG_MODEL void atom_relaxed_gpu_inc_u32(b32 &d, Generic a, b32 last) {
+  d = gg_increment(pointer_to<unsigned>(a), last);
+}
+GG_MODEL void red_relaxed_gpu_add_f32(Generic a, float value) {
+  gg_add_float(pointer_to<float>(a), value);
+}
+GG_MODEL void red_relaxed_gpu_add_f64(Generic a, double value) {
+  gg_add_double(pointer_to<double>(a), value);
+}
+
+// Shuffles of all 32 lanes.  `bound` holds a clamp and, from bit 8 on, a mask of segments.
+
+GG_MODEL unsigned lane() { return (threadIdx.x + threadIdx.y * blockDim.x) % 32; }
+
+template <typename D, typename A, typename Choose>
+GG_MODEL void shuffle(D &d, A a, b32 members, Choose choose) {
+  static_assert(sizeof(D) == 4 && sizeof(A) == 4, "shfl.b32 moves 4 bytes");
+  if (members != 0xffffffff) __builtin_trap();
+  const unsigned char *all = gg_exchange(&a, sizeof a);
+  __builtin_memcpy(&d, all + choose(static_cast<int>(lane())) * GG_DEPOSIT, sizeof d);
+}
+GG_MODEL int last_lane(int mine, b32 bound) {
+  const b32 segment = bound >> 8 & 31, clamp = bound & 31;
+  return static_cast<int>((static_cast<b32>(mine) & segment) | (clamp & ~segment));
+}
+template <typename D, typename A>
+GG_MODEL void shfl_sync_bfly_b32(D &d, A a, b32 mask, b32 bound, b32 members) {
+  shuffle(d, a, members, [=](int mine) {
+    const int other = mine ^ static_cast<int>(mask & 31);
+    return other <= last_lane(mine, bound) ? other : mine;
+  });
+}
+template <typename D, typename A>
+GG_MODEL void shfl_sync_down_b32(D &d, A a, b32 delta, b32 bound, b32 members) {
+  shuffle(d, a, members, [=](int mine) {
+    const int other = mine + static_cast<int>(delta & 31);
+    return other <= last_lane(mine, bound) ? other : mine;
+  });
+}
+template <typename D, typename A>
+GG_MODEL void shfl_sync_up_b32(D &d, A a, b32 delta, b32 bound, b32 members) {
+  shuffle(d, a, members, [=](int mine) {
+    const int other = mine - static_cast<int>(delta & 31);
+    return other >= last_lane(mine, bound) ? other : mine;
+  });
+}
+
+// WMMA.  A lane holds half a line of a fragment, 8 of 16 neighbours in memory; of sums, half a row.
+// Which half is the hardware's secret: it differs with side and layout here, so that a fragment
+// multiplied as another than was loaded gives wrong sums.
+
+struct alignas(16) HalfLine {
+  b32 words[4];
+};
+GG_MODEL unsigned fragment_half(unsigned lane, bool is_b, bool by_columns) {
+  return lane ^ (is_b ? 2u : 0u) ^ (by_columns ? 1u : 0u);
+}
+template <int registers>
+GG_MODEL void load_fragment(Vector<b32, registers> d, Shared from, b32 pitch, bool is_b,
+                            bool by_columns) {
+  const auto *source = pointer_to<const b16>(from);
+  const auto apart = static_cast<int>(pitch);
+  gg_begin_fragment(source, 2LL * apart);
+  const int half = static_cast<int>(fragment_half(lane(), is_b, by_columns));
+  const b16 *first = source + half / 2 * apart + half % 2 * 8;
+  const HalfLine read = *reinterpret_cast<const HalfLine *>(first);
+  for (int i = 0; i < registers; ++i) *d.places[i] = read.words[i % 4];
+}
+template <int registers>
+GG_MODEL void multiply_fragments(Vector<float, 8> d, Vector<b32, registers> a,
+                                 Vector<b32, registers> b, Vector<float, 8> c, bool a_by_rows,
+                                 bool b_by_rows) {
+  float sum[8];
+  b32 left[registers], right[registers];
+  for (int i = 0; i < 8; ++i) sum[i] = *c.places[i];
+  for (int i = 0; i < registers; ++i) left[i] = *a.places[i], right[i] = *b.places[i];
+  gg_warp_multiply(sum, left, right, registers == 8, a_by_rows, b_by_rows);
+  for (int i = 0; i < 8; ++i) *d.places[i] = sum[i];
+}
+#define GG_WMMA_LOAD(side, layout, type, registers)                                             \
+  GG_MODEL void wmma_load_##side##_sync_aligned_##layout##_m16n16k16_shared_##type(             \
+      Vector<b32, registers> d, Shared from, b32 pitch) {                                       \
+    load_fragment(d, from, pitch, #side[0] == 'b', #layout[0] == 'c');                          \
+  }
+#define GG_WMMA_MULTIPLY(a_layout, b_layout, types, registers)                                  \
+  GG_MODEL void wmma_mma_sync_aligned_##a_layout##_##b_layout##_m16n16k16_f32_##types(          \
+      Vector<float, 8> d, Vector<b32, registers> a, Vector<b32, registers> b,                   \
+      Vector<float, 8> c) {                                                                     \
+    multiply_fragments(d, a, b, c, #a_layout[0] == 'r', #b_layout[0] == 'r');                   \
+  }
+#define GG_WMMA(type, types, registers)              \
+  GG_WMMA_LOAD(a, row, type, registers)              \
+  GG_WMMA_LOAD(a, col, type, registers)              \
+  GG_WMMA_LOAD(b, row, type, registers)              \
+  GG_WMMA_LOAD(b, col, type, registers)              \
+  GG_WMMA_MULTIPLY(row, row, types, registers)       \
+  GG_WMMA_MULTIPLY(row, col, types, registers)       \
+  GG_WMMA_MULTIPLY(col, row, types, registers)       \
+  GG_WMMA_MULTIPLY(col, col, types, registers)
+GG_WMMA(f16, f32, 8)
+GG_WMMA(bf16, bf16_bf16_f32, 4)
+
+GG_MODEL void wmma_store_d_sync_aligned_row_m16n16k16_shared_f32(Shared to, Vector<float, 8> sum,
+                                                                 b32 pitch) {
+  auto *target = pointer_to<float>(to);
+  const int apart = static_cast<int>(pitch), mine = static_cast<int>(lane());
+  gg_begin_fragment(target, 4LL * apart);
+  for (int i = 0; i < 8; ++i) target[mine / 2 * apart + mine % 2 * 8 + i] = *sum.places[i];
+}
+GG_MODEL void wmma_store_d_sync_aligned_col_m16n16k16_shared_f32(Shared to, Vector<float, 8> sum,
+                                                                 b32 pitch) {
+  auto *target = pointer_to<float>(to);
+  const int apart = static_cast<int>(pitch), mine = static_cast<int>(lane());
+  gg_begin_fragment(target, 4LL * apart);
+  for (int i = 0; i < 8; ++i) target[(mine % 2 * 8 + i) * apart + mine / 2] = *sum.places[i];
+}
+
+#endif
+
+}  // namespace gg_ptx

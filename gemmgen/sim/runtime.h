@@ -1,0 +1,79 @@
+// What a launcher calls of CUDA's runtime.  Nothing is executed: launcher.cpp notes each call, and
+// answers as a GPU does.
+#pragma once
+
+typedef __SIZE_TYPE__ size_t;
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorMisalignedAddress = 716
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+typedef struct CUstream_st *cudaStream_t;
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+struct GgLaunch {
+  const void *kernel;
+  unsigned grid[3], block[3];
+  unsigned long long shared;
+  const void *stream;
+};
+extern "C" int gg_note_attribute(const void *kernel, int attribute, int value);
+extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *arguments, unsigned count);
+extern "C" int gg_take_error();
+
+template <typename Kernel>
+inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute attribute, int value) {
+  const auto *place = reinterpret_cast<const void *>(kernel);
+  return static_cast<cudaError_t>(gg_note_attribute(place, attribute, value));
+}
+inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(gg_take_error()); }
+
+// The members of a parameter, by its type; the bytes behind them are zeros.
+inline GgArgument gg_argument(int value) {
+  GgArgument argument = {.wide = 0};
+  argument.integer = value;
+  return argument;
+}
+inline GgArgument gg_argument(long long value) { return {.wide = value}; }
+inline GgArgument gg_argument(float value) {
+  GgArgument argument = {.wide = 0};
+  argument.real = value;
+  return argument;
+}
+inline GgArgument gg_argument(double value) { return {.precise = value}; }
+inline GgArgument gg_argument(const void *value) { return {.pointer = const_cast<void *>(value)}; }
+
+// kernel<<<grid, block, shared, stream>>>(arguments) is gg_configure(kernel, grid, block, shared,
+// stream)(arguments) to g++.
+template <typename... Parameters>
+struct GgConfigured {
+  GgLaunch launch;
+  void operator()(Parameters... values) const {
+    const GgArgument arguments[] = {gg_argument(values)..., GgArgument{.wide = 0}};
+    gg_note_launch(&launch, arguments, sizeof...(Parameters));
+  }
+};
+template <typename... Parameters>
+inline GgConfigured<Parameters...> gg_configure(void (*kernel)(Parameters...), dim3 grid,
+                                                dim3 block, size_t shared = 0,
+                                                cudaStream_t stream = nullptr) {
+  const auto *place = reinterpret_cast<const void *>(kernel);
+  return {{place, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}};
+}
+
+// Defined behind the text.
+extern "C" {
+// Calls the launcher and returns its error.
+int gg_call_launcher(const GgArgument *arguments, void *stream);
+// The text's kernel; whether the text has a launcher; what the interface says of shared memory.
+extern const void *const gg_kernel;
+extern const bool gg_has_launcher;
+extern const unsigned gg_dynamic_shared, gg_static_shared;
+}

@@ -1,0 +1,160 @@
+"""The C++ that g++ reads of an emitted text: all of it, between a header and calls of it.
+
+The kernel, between its two comment lines, stands there byte for byte, and so does the rest but for
+what no C++ compiler takes: the ``asm`` statements of the functions above the kernel are calls of
+models (``ptx.py``), and the launcher's one ``kernel<<<grid, ...>>>(...)`` is
+``gg_configure(kernel, grid, ...)(...)``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gemmgen.emit.ctypes import STORED
+from gemmgen.interface import Interface, Param
+from gemmgen.sim.failures import CompileFailure
+from gemmgen.sim.ptx import is_collective, translated
+
+BEGIN = "// ---- kernel ----"
+END = "// ---- end of kernel ----"
+SYMBOL = "gg_emitted_kernel"
+
+_INTEGERS = {
+    "extent": ("int", "integer"),
+    "ld": ("int", "integer"),
+    "stride": ("long long", "wide"),
+}
+"""Kinds of parameters that are integers: their types, and the members of ``GgArgument``."""
+
+_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
+_DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
+_FUNCTION = re.compile(r"__forceinline__\s[^;{}()]*?(\w+)\s*\(")
+_CONFIGURED = re.compile(r"(\w+)<<<(.*?)>>>", re.DOTALL)
+
+
+def unit_text(text: str, interface: Interface) -> str:
+    """Header, text, calls of its kernel and of its launcher with their exact types.
+
+    Raises CompileFailure where the text has no kernel, or what stands for no model.
+    """
+    functions, kernel, launcher, first = _parts(text)
+    file = f"{interface.name}.cu"
+    name = f"launch_{interface.name}"
+    types = ", ".join(map(_c_type, interface.params))
+    after = first + kernel.count("\n") + 1
+    lines = [
+        '#include "host.h"',
+        # The linker knows it by another name: that of a function of C would replace it.
+        f'extern "C" void {interface.name}({types}) __asm__("{SYMBOL}");',
+        f'#line 1 "{file}"',
+        translated(functions, 1),
+        *_placed(functions),
+        f'#line {first} "{file}"',
+        kernel,
+        *_unplaced(functions),
+        f'#line {after} "{file}"',
+        _configured(launcher, interface.name, after),
+        '#line 1 "call"',
+        *_calls(interface, name if has_launcher(text, interface) else None),
+    ]
+    bounds = _LAUNCH_BOUNDS.search(kernel)
+    if bounds:
+        threads = interface.block[0] * interface.block[1]
+        message = "the launch bounds are the threads of a block"
+        lines.append(f'static_assert(({bounds[1]}) == {threads}, "{message}");')
+    dynamic = _DYNAMIC_SHARED.search(kernel)
+    if dynamic:
+        size = max(interface.dynamic_shared, 1)
+        lines.append(f"alignas(128) thread_local unsigned char {dynamic[1]}[{size}];")
+    return "\n".join(lines) + "\n"
+
+
+def has_launcher(text: str, interface: Interface) -> bool:
+    """Has ``text`` a launcher below its kernel?"""
+    code = re.sub(r"//[^\n]*", "", _parts(text)[2])
+    return re.search(rf"\blaunch_{interface.name}\s*\(", code) is not None
+
+
+def _parts(text: str) -> tuple[str, str, str, int]:
+    """What stands above the kernel, the kernel with its two comment lines, what stands below, and
+    the number of the kernel's first line."""
+    lines = text.split("\n")
+    if lines.count(BEGIN) != 1 or lines.count(END) != 1 or lines.index(END) < lines.index(BEGIN):
+        raise CompileFailure(f"the text has no kernel between '{BEGIN}' and '{END}'")
+    first, last = lines.index(BEGIN), lines.index(END)
+    above, kernel, below = lines[:first], lines[first : last + 1], lines[last + 1 :]
+    return "\n".join(above), "\n".join(kernel), "\n".join(below), first + 1
+
+
+def collective_functions(functions: str) -> tuple[str, ...]:
+    """The functions that the lanes of a warp call together."""
+    _, *parts = _FUNCTION.split(functions)
+    named = zip(parts[::2], parts[1::2], strict=True)
+    return tuple(dict.fromkeys(name for name, body in named if is_collective(body)))
+
+
+def _placed(functions: str) -> list[str]:
+    """Macros that note the line of each call whose lanes meet; none is expanded in itself."""
+    return [
+        f"#define {name}(...) (gg_at(__LINE__), {name}(__VA_ARGS__))"
+        for name in collective_functions(functions)
+    ]
+
+
+def _unplaced(functions: str) -> list[str]:
+    return [f"#undef {name}" for name in collective_functions(functions)]
+
+
+def _configured(launcher: str, kernel: str, line: int) -> str:
+    """The launcher with its one ``<<<...>>>`` as a call."""
+    found = [*_CONFIGURED.finditer(launcher)]
+    if not found:
+        return launcher
+    if len(found) > 1 or "<<<" in found[0][2] or found[0][1] != kernel:
+        at = line + launcher.count("\n", 0, found[-1].start())
+        raise CompileFailure(f"line {at}: a launcher launches {kernel} in one place")
+    return _CONFIGURED.sub(lambda one: f"gg_configure({one[1]}, {one[2]})", launcher)
+
+
+def _calls(interface: Interface, launcher: str | None) -> list[str]:
+    """What the runner calls, and what it looks up."""
+    types = [_c_type(param) for param in interface.params]
+    values = [_c_value(param, i) for i, param in enumerate(interface.params)]
+    arguments = "arguments" if interface.params else ""
+    lines = [
+        f"static void (*const gg_launched)({', '.join(types)}) = {interface.name};",
+        f'extern "C" void gg_call_kernel(const GgArgument *{arguments})'
+        f" {{ gg_launched({', '.join(values)}); }}",
+        "const void *const gg_kernel = reinterpret_cast<const void *>(gg_launched);",
+        f"const bool gg_has_launcher = {'true' if launcher else 'false'};",
+        f"const unsigned gg_dynamic_shared = {interface.dynamic_shared};",
+        f"const unsigned gg_static_shared = {interface.static_shared};",
+    ]
+    if launcher is None:
+        return [*lines, "int gg_call_launcher(const GgArgument *, void *) { return -1; }"]
+    types, values = [*types, "cudaStream_t"], [*values, "static_cast<cudaStream_t>(stream)"]
+    return [
+        *lines,
+        f"static cudaError_t (*const gg_launcher)({', '.join(types)}) = {launcher};",
+        f"int gg_call_launcher(const GgArgument *{arguments}, void *stream)"
+        f" {{ return gg_launcher({', '.join(values)}); }}",
+    ]
+
+
+def _c_type(param: Param) -> str:
+    if param.kind == "tensor":
+        return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
+    if param.is_scratch:
+        return f"{_stored(param)} *"
+    return STORED[param.dtype] if param.kind == "scalar" else _INTEGERS[param.kind][0]
+
+
+def _stored(param: Param) -> str:
+    return "unsigned" if param.kind == "counter" else STORED[param.dtype]
+
+
+def _c_value(param: Param, index: int) -> str:
+    if param.kind == "tensor" or param.is_scratch:
+        return f"static_cast<{_stored(param)} *>(arguments[{index}].pointer)"
+    real = "precise" if param.dtype == "f64" else "real"
+    return f"arguments[{index}].{real if param.kind == 'scalar' else _INTEGERS[param.kind][1]}"
