@@ -25,6 +25,7 @@ const unsigned char *gg_exchange(const void *bytes, unsigned size);
 void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
                       bool a_by_rows, bool b_by_rows);
 void gg_begin_fragment(const void *first, long long pitch);
+void gg_mixed_fragment();
 }
 #define GG_DEPOSIT 128
 
@@ -224,7 +225,9 @@ GG_MODEL void shfl_sync_up_b32(D &d, A a, b32 delta, b32 bound, b32 members) {
 
 // WMMA.  A lane holds half a line of a fragment, 8 of 16 neighbours in memory; of sums, half a row.
 // Which half is the hardware's secret: it differs with side and layout here, so that a fragment
-// multiplied as another than was loaded gives wrong sums.
+// multiplied as another than was loaded gives wrong sums.  Of f16 it is held twice.
+
+constexpr b32 TWIN = 0xa5c3960f;
 
 struct alignas(16) HalfLine {
   b32 words[4];
@@ -241,7 +244,15 @@ GG_MODEL void load_fragment(Vector<b32, registers> d, Shared from, b32 pitch, bo
   const int half = static_cast<int>(fragment_half(lane(), is_b, by_columns));
   const b16 *first = source + half / 2 * apart + half % 2 * 8;
   const HalfLine read = *reinterpret_cast<const HalfLine *>(first);
-  for (int i = 0; i < registers; ++i) *d.places[i] = read.words[i % 4];
+  for (int i = 0; i < registers; ++i) *d.places[i] = read.words[i % 4] ^ (i < 4 ? 0 : TWIN);
+}
+// A register that a load left is multiplied as it is, in its place.
+template <int registers>
+GG_MODEL void take_fragment(b32 (&taken)[registers], Vector<b32, registers> from) {
+  for (int i = 0; i < registers; ++i) {
+    taken[i] = *from.places[i];
+    if (i >= 4 && taken[i] != (taken[i - 4] ^ TWIN)) gg_mixed_fragment();
+  }
 }
 template <int registers>
 GG_MODEL void multiply_fragments(Vector<float, 8> d, Vector<b32, registers> a,
@@ -250,7 +261,8 @@ GG_MODEL void multiply_fragments(Vector<float, 8> d, Vector<b32, registers> a,
   float sum[8];
   b32 left[registers], right[registers];
   for (int i = 0; i < 8; ++i) sum[i] = *c.places[i];
-  for (int i = 0; i < registers; ++i) left[i] = *a.places[i], right[i] = *b.places[i];
+  take_fragment(left, a);
+  take_fragment(right, b);
   gg_warp_multiply(sum, left, right, registers == 8, a_by_rows, b_by_rows);
   for (int i = 0; i < 8; ++i) *d.places[i] = sum[i];
 }

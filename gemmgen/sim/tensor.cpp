@@ -66,6 +66,12 @@ extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *
   }
 }
 
+extern "C" void gg_mixed_fragment() {
+  using namespace gg;
+  fault("at line %d, thread (%u, %u) of block %u multiplies registers that no load of a fragment "
+        "left so", state.place[state.thread], threadIdx.x, threadIdx.y, blockIdx.x);
+}
+
 // Begins a load or a store of a fragment: all lanes of the warp come to it, with the same address
 // and the same distance of lines in bytes.  32 divides the address, 16 the distance.
 extern "C" void gg_begin_fragment(const void *first, long long pitch) {

@@ -36,8 +36,8 @@ NAMES = {
     INVALID_CONFIGURATION: "cudaErrorInvalidConfiguration",
     MISALIGNED: "cudaErrorMisalignedAddress",
 }
-LAUNCH_FAILED = 4
-"""What the runtime is made to answer."""
+LAUNCH_FAILED, NO_FUNCTION = 719, 98
+"""What the runtime is made to answer: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction."""
 _STREAM = 0x5EA0
 _FIRST, _APART = 0x7F0000001000, 0x10000
 """Addresses of tensors: nothing is read there."""
@@ -85,7 +85,7 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, Call]]:
             for value in (0.0, -0.0, 5e-324 if param.dtype == "f64" else 1e-45):
                 yield f"{param.name} = {value}", replace(launch, values=plain | {param.name: value})
     if interface.dynamic_shared:
-        refused = replace(launch, attribute_error=INVALID_VALUE)
+        refused = replace(launch, attribute_error=NO_FUNCTION)
         yield "where shared memory is refused", refused
     for told, values in (
         *_shapes(emitted),
@@ -290,6 +290,7 @@ def _factors(count: int) -> Iterator[tuple[int, int]]:
     yield root, count // root
     yield root, count // root + 1
     yield root + 1, root + 1
+    yield 65537, 65537  # of which 32 bits are a grid again
     yield 1, count
     yield 1, count + 1
     yield 7, count // 7
