@@ -1,5 +1,5 @@
-"""The emitted launcher, compiled by nvcc and called: right results, and the errors that C2 expects of
-the runtime's stub."""
+"""The emitted launcher, compiled by nvcc and called: right results, and the errors that C2 expects.
+"""
 
 from __future__ import annotations
 

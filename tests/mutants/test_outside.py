@@ -127,54 +127,109 @@ LAUNCHERS = {
 FUNCTIONS = {
     "no zeros behind a copy": Plant("async_copy", "16, %2;", "16;", "out of bounds: thread"),
     "a copy of 8 bytes": Plant("async_copy", "16, %2;", "8, %2;", "copies 16 bytes"),
-    "a copy through L1 of 4": Plant("narrow copies", "ca.shared.global [%0], [%1], 4", "ca.shared.global [%0], [%1], 8", ""),
-    "a copy the other way": Plant("async_copy", '"r"(to), "l"(source)', '"l"(to), "r"(source)', "deleted function"),
+    "a copy through L1 of 4": Plant(
+        "narrow copies", "ca.shared.global [%0], [%1], 4", "ca.shared.global [%0], [%1], 8", ""
+    ),
+    "a copy the other way": Plant(
+        "async_copy", '"r"(to), "l"(source)', '"l"(to), "r"(source)', "deleted function"
+    ),
     "another count of bytes": Plant("async_copy", '"r"(valid)', '"r"(valid / 2)', "C: wrong bits"),
-    "a generic address": Plant("async_copy", "__cvta_generic_to_shared(target)", "reinterpret_cast<unsigned long long>(target)", "memory that is not shared"),
-    "a copy without a clobber": Plant("async_copy", '"r"(valid) : "memory"', '"r"(valid)', "clobbers do not say"),
-    "a copy that may be dropped": Plant("async_copy", COPY, COPY.replace(" volatile", ""), "asm volatile"),
+    "a generic address": Plant(
+        "async_copy",
+        "__cvta_generic_to_shared(target)",
+        "reinterpret_cast<unsigned long long>(target)",
+        "memory that is not shared",
+    ),
+    "a copy without a clobber": Plant(
+        "async_copy", '"r"(valid) : "memory"', '"r"(valid)', "clobbers do not say"
+    ),
+    "a copy that may be dropped": Plant(
+        "async_copy", COPY, COPY.replace(" volatile", ""), "asm volatile"
+    ),
     "no copy": Plant("async_copy", COPY, 'asm volatile("" ', "line"),
-    "no commit": Plant("async_copy", 'asm volatile("cp.async.commit_group;" ::: "memory");', "", "under way"),
-    "one group more may be under way": Plant("async_copy", '"n"(pending)', '"n"(pending + 1)', "under way"),
-    "a wait without a clobber": Plant("async_copy", '"n"(pending) : "memory"', '"n"(pending)', "clobbers"),
+    "no commit": Plant(
+        "async_copy", 'asm volatile("cp.async.commit_group;" ::: "memory");', "", "under way"
+    ),
+    "one group more may be under way": Plant(
+        "async_copy", '"n"(pending)', '"n"(pending + 1)', "under way"
+    ),
+    "a wait without a clobber": Plant(
+        "async_copy", '"n"(pending) : "memory"', '"n"(pending)', "clobbers"
+    ),
     "a wait for none": Plant("async_copy", '"n"(pending)', '"n"(7)', "under way"),
     "an unordered count": Plant("split_k", "atom.acq_rel", "atom.relaxed", "race: thread"),
     "a count of the block alone": Plant("split_k", "acq_rel.gpu", "acq_rel.cta", "not a member"),
     "a count to one more": Plant("split_k", '"r"(last)', '"r"(last + 1)', ""),
     "a count that only adds": Plant("split_k", "gpu.inc.u32", "gpu.add.u32", "not a member"),
-    "an addition of the block alone": Plant("atomic", "red.relaxed.gpu", "red.relaxed.cta", "not a member"),
+    "an addition of the block alone": Plant(
+        "atomic", "red.relaxed.gpu", "red.relaxed.cta", "not a member"
+    ),
     "the larger one": Plant("atomic", "gpu.add.f32", "gpu.max.f32", "not a member"),
-    "an addition elsewhere": Plant("atomic", '"l"(target), "f"(value)', '"l"(target + 1), "f"(value)', ""),
+    "an addition elsewhere": Plant(
+        "atomic", '"l"(target), "f"(value)', '"l"(target + 1), "f"(value)', ""
+    ),
     "a shuffle up": Plant("lanes", "shfl.sync.bfly", "shfl.sync.up", "wrong bits"),
     "half a warp": Plant("lanes", "0x1f, 0xffffffff", "0x0f, 0xffffffff", "wrong bits"),
     "segments of 16": Plant("lanes", "0x1f, 0xffffffff", "0x101f, 0xffffffff", "wrong bits"),
     "16 members": Plant("lanes", "0x1f, 0xffffffff", "0x1f, 0xffff", "signal"),
     "a shuffle that may be moved": Plant("lanes", "asm volatile", "asm", "asm volatile"),
     "one half alone": Plant("lanes f64", "shfl.sync.bfly.b32 high, high", "mov.b32 high, high", ""),
-    "halves exchanged": Plant("lanes f64", "mov.b64 %0, {low, high}", "mov.b64 %0, {high, low}", "y: "),
-    "halves read exchanged": Plant("lanes f64", "mov.b64 {low, high}", "mov.b64 {high, low}", "y: "),
-    "an output too early": Plant("lanes f64", "mov.b64 {low, high}, %1", "mov.b64 %0, {low, high}; mov.b64 {low, high}, %1", "written early"),
-    "A by columns": Plant("tensor_core", "wmma.load.a.sync.aligned.row", "wmma.load.a.sync.aligned.col", "C: "),
-    "B by columns": Plant("tensor_core", "wmma.load.b.sync.aligned.row", "wmma.load.b.sync.aligned.col", "C: "),
+    "halves exchanged": Plant(
+        "lanes f64", "mov.b64 %0, {low, high}", "mov.b64 %0, {high, low}", "y: "
+    ),
+    "halves read exchanged": Plant(
+        "lanes f64", "mov.b64 {low, high}", "mov.b64 {high, low}", "y: "
+    ),
+    "an output too early": Plant(
+        "lanes f64",
+        "mov.b64 {low, high}, %1",
+        "mov.b64 %0, {low, high}; mov.b64 {low, high}, %1",
+        "written early",
+    ),
+    "A by columns": Plant(
+        "tensor_core", "wmma.load.a.sync.aligned.row", "wmma.load.a.sync.aligned.col", "C: "
+    ),
+    "B by columns": Plant(
+        "tensor_core", "wmma.load.b.sync.aligned.row", "wmma.load.b.sync.aligned.col", "C: "
+    ),
     "A loaded as B": Plant("tensor_core", "wmma.load.a.sync", "wmma.load.b.sync", "C: "),
-    "products by columns": Plant("tensor_core", "wmma.mma.sync.aligned.row.row", "wmma.mma.sync.aligned.row.col", "C: "),
-    "both by columns": Plant("tensor_core", "wmma.mma.sync.aligned.row.row", "wmma.mma.sync.aligned.col.col", "C: "),
-    "by rows": Plant("tensor_core bf16", "wmma.mma.sync.aligned.col.col", "wmma.mma.sync.aligned.row.col", "C: "),
-    "sums by columns": Plant("tensor_core", "wmma.store.d.sync.aligned.row", "wmma.store.d.sync.aligned.col", "C: "),
-    "sums by rows": Plant("tensor_core bf16", "wmma.store.d.sync.aligned.col", "wmma.store.d.sync.aligned.row", "C: "),
-    "halves of another type": Plant("tensor_core", "m16n16k16.shared.f16", "m16n16k16.shared.bf16", "error"),
+    "products by columns": Plant(
+        "tensor_core", "wmma.mma.sync.aligned.row.row", "wmma.mma.sync.aligned.row.col", "C: "
+    ),
+    "both by columns": Plant(
+        "tensor_core", "wmma.mma.sync.aligned.row.row", "wmma.mma.sync.aligned.col.col", "C: "
+    ),
+    "by rows": Plant(
+        "tensor_core bf16", "wmma.mma.sync.aligned.col.col", "wmma.mma.sync.aligned.row.col", "C: "
+    ),
+    "sums by columns": Plant(
+        "tensor_core", "wmma.store.d.sync.aligned.row", "wmma.store.d.sync.aligned.col", "C: "
+    ),
+    "sums by rows": Plant(
+        "tensor_core bf16", "wmma.store.d.sync.aligned.col", "wmma.store.d.sync.aligned.row", "C: "
+    ),
+    "halves of another type": Plant(
+        "tensor_core", "m16n16k16.shared.f16", "m16n16k16.shared.bf16", "error"
+    ),
     "products of another type": Plant("tensor_core bf16", "f32.bf16.bf16.f32", "f32.f32", "error"),
     "sums begin anew": Plant("tensor_core", '"+f"(sum[0])', '"=f"(sum[0])', 'constrained by "="'),
     "registers exchanged": Plant("tensor_core", '"r"(a[0]), "r"(a[1])', '"r"(a[1]), "r"(a[0])', ""),
     "a register twice": Plant("tensor_core", '"r"(b[4]), "r"(b[5])', '"r"(b[4]), "r"(b[4])', ""),
-    "A times A": Plant("tensor_core", "{%16, %17, %18, %19, %20, %21, %22, %23}", "{%8, %9, %10, %11, %12, %13, %14, %15}", "C: "),
+    "A times A": Plant(
+        "tensor_core",
+        "{%16, %17, %18, %19, %20, %21, %22, %23}",
+        "{%8, %9, %10, %11, %12, %13, %14, %15}",
+        "C: ",
+    ),
     "another pitch": Plant("tensor_core", '"r"(from), "r"(pitch)', '"r"(from), "r"(pitch + 8)', ""),
-    "a load without a clobber": Plant("tensor_core", '"r"(pitch) : "memory"', '"r"(pitch)', "clobbers"),
+    "a load without a clobber": Plant(
+        "tensor_core", '"r"(pitch) : "memory"', '"r"(pitch)', "clobbers"
+    ),
     "another type": Plant("bf16", "cvt.rn.bf16.f32", "cvt.rn.f16.f32", "C: wrong bits"),
     "towards zero": Plant("bf16", "cvt.rn.bf16.f32", "cvt.rz.bf16.f32", "not a member"),
     "bits in the lower half": Plant("bf16", "{%1, %2}", "{%2, %1}", "C: "),
     "f16 for bf16": Plant("tensor_core", "cvt.f32.f16", "cvt.f32.bf16", "not a member"),
-}  # fmt: skip
+}
 PLANTS = LAUNCHERS | FUNCTIONS
 SAMPLE = (
     "a tile too many",
