@@ -1,4 +1,4 @@
-"""The emitted launcher, compiled by nvcc and called: right results, and the errors that C2 wants."""
+"""The emitted launcher, compiled by nvcc and called: right results, and the errors that C2 has."""
 
 from __future__ import annotations
 
