@@ -9,6 +9,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from budget import Budget
 from one_each import BY_DEFAULT
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -78,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     examples = {} if is_proof(config) else {"max_examples": 15}
     hypothesis.settings.register_profile("here", deadline=None, **examples)
     hypothesis.settings.load_profile("here")
+    config.pluginmanager.register(Budget(), "budget")
     if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
         return  # a worker has the environment of the process that began it
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))

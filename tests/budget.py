@@ -1,0 +1,106 @@
+"""The default suite's budget: CPU seconds of each test and of all, on a machine of known speed.
+
+Seconds of the clock say little where other programs run.  What counts is the CPU time of a test and
+of the processes that it waited for, divided by how slowly this machine runs a fixed piece of work
+at that time.  A default run of everything that takes more than its budget fails, and says which tests
+took the most.  ``GEMMGEN_CPU_LOG`` names a file that gets a line a test.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import pytest
+
+TEST, TESTS = 8.0, 330.0
+"""CPU seconds of one test, and of all of them: two cores have 360 in three minutes."""
+UNIT, WORK = 0.0207, 200_000
+"""CPU seconds of the fixed work, on a core of 2.8 GHz whose other thread is busy, and its size."""
+EVERY = 5.0
+"""CPU seconds between two measurements of the machine."""
+SHOWN = 12
+_KEY = "gemmgen_cpu"
+
+
+def spent() -> float:
+    """CPU seconds of this process and of those that it waited for."""
+    return sum(os.times()[:4])
+
+
+def slowness() -> float:
+    """How many times ``UNIT`` the fixed work takes here and now."""
+    start = time.process_time()
+    total = 0
+    for i in range(WORK):
+        total += i & 7
+    return (time.process_time() - start) / UNIT
+
+
+@dataclass
+class Budget:
+    """Measures the tests of one process; the first process adds up what the others report."""
+
+    log: str = os.environ.get("GEMMGEN_CPU_LOG", "")
+    factor: float = 1.0
+    due: float = 0.0
+    took: dict[str, float] = field(default_factory=dict[str, float])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        start = spent()
+        if start >= self.due:
+            self.factor, start = slowness(), spent()
+            self.due = start + EVERY
+        try:
+            return (yield)
+        finally:
+            seconds = (spent() - start) / self.factor
+            self.took[item.nodeid] = seconds
+            if self.log:
+                with open(self.log, "a", encoding="utf-8") as file:
+                    file.write(f"{seconds:.3f} {self.factor:.2f} {item.nodeid}\n")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[_KEY] = self.took
+            return
+        over = self.over(whole=is_whole(session.config))
+        if over and not session.exitstatus:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        self.took.update(getattr(node, "workeroutput", {}).get(_KEY, {}))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        whole = is_whole(terminalreporter.config)
+        if whole:
+            total = sum(self.took.values())
+            terminalreporter.write_line(f"{total:.0f} CPU seconds of the {TESTS:.0f} allowed")
+        for line in self.over(whole):
+            terminalreporter.write_line(line)
+
+    def over(self, whole: bool) -> list[str]:
+        """What is over budget, as lines; nothing where not all was run."""
+        if not whole:
+            return []
+        told = [
+            f"{s:.1f} CPU seconds, more than {TEST:.0f}: {n}" for n, s in self._most() if s > TEST
+        ]
+        if sum(self.took.values()) > TESTS:
+            told.append("too much in all; the most is taken by:")
+            told += [f"  {seconds:5.1f} {name}" for name, seconds in self._most()[:SHOWN]]
+        return told
+
+    def _most(self) -> list[tuple[str, float]]:
+        return sorted(self.took.items(), key=lambda one: -one[1])
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Is this the default run of all there is?"""
+    chosen = config.getoption("-k") or config.getoption("-m") or config.getoption("--proof")
+    return config.args == config.getini("testpaths") and not chosen
