@@ -2,8 +2,8 @@
 
 Seconds of the clock say little where other programs run.  What counts is the CPU time of a test and
 of the processes that it waited for, divided by how slowly this machine runs a fixed piece of work
-at that time.  A default run of everything that takes more than its budget fails, and says which tests
-took the most.  ``GEMMGEN_CPU_LOG`` names a file that gets a line a test.
+at that time.  A default run of everything that takes more than its budget fails, and says which
+tests took the most.  ``GEMMGEN_CPU_LOG`` names a file that gets a line a test.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ import pytest
 from budget import Budget
 from one_each import BY_DEFAULT
 
+from gemmgen.verify import verdicts
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -107,3 +109,11 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str], str]:
 def proof(pytestconfig: pytest.Config) -> bool:
     """Is everything asked for?  Else a test may do with less."""
     return is_proof(pytestconfig)
+
+
+@pytest.fixture(autouse=True)
+def no_verdict_under_a_patch(request: pytest.FixtureRequest) -> None:
+    """A checker that a test has changed neither uses nor leaves what was proved before."""
+    if "monkeypatch" in request.fixturenames:
+        patch = request.getfixturevalue("monkeypatch")
+        patch.setattr(verdicts, "complaint_of", lambda prove, *_: prove())

@@ -58,7 +58,7 @@ def program(
         check_alignment(text, f"{interface.name}.cu")
     unit = toolchain.unit_text(text, interface)
     flags = toolchain.kernel_flags(checked=checked, warn=warn)
-    name = f"host-{caches.key(_identity(ucontext), repr(flags), unit)}"
+    name = f"host-{caches.key(identity(ucontext), repr(flags), unit)}"
     found = _kept(name, caches.read(name), caches.folder())
     if found is not None:
         return found
@@ -100,7 +100,7 @@ def _symbols(path: Path) -> str:
 def _runner_objects(ucontext: bool) -> Path:
     """A folder with the runner's objects, from the cache or compiled; ``ucontext`` takes the
     portable fibers."""
-    name = f"runner-{_identity(ucontext)}"
+    name = f"runner-{identity(ucontext)}"
     cache = caches.folder()
     if cache is not None and caches.read(name) is not None:
         return cache / name
@@ -122,8 +122,8 @@ def _runner_flags(ucontext: bool) -> tuple[str, ...]:
 
 
 @functools.cache
-def _identity(ucontext: bool) -> str:
-    """Of all that decides beside the kernel: the runner's flags and sources, and g++ itself."""
+def identity(ucontext: bool = False) -> str:
+    """Of all that decides beside the kernel: flags, the runner's sources, and g++ itself."""
     found = shutil.which("g++")
     about = Path(found).resolve().stat() if found else None
     compiler = repr((about and (about.st_size, about.st_mtime_ns), _runner_flags(ucontext)))

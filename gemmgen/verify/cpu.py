@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from math import prod
 
 from gemmgen.errors import CannotCheck
+from gemmgen.sim import programs
 from gemmgen.sim.failures import CompileFailure, KernelFailure
 from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
-from gemmgen.verify import launcher
+from gemmgen.sim.toolchain import require_gxx
+from gemmgen.verify import launcher, verdicts
 from gemmgen.verify.calls import Caller, Case, landings_of
 from gemmgen.verify.cases import cases, cases_of
 from gemmgen.verify.far import SPAN
@@ -35,7 +37,15 @@ def check(subject: Subject) -> Outcome:
     if near:
         chosen = tuple(case for case in chosen if not case.far)
     try:
-        complaint = first_complaint(Caller(emitted), emitted.text, chosen)
+        require_gxx()
+        complaint = verdicts.complaint_of(
+            lambda: first_complaint(Caller(emitted), emitted.text, chosen),
+            LAYER,
+            programs.identity(),
+            emitted,
+            emitted.program,
+            chosen,
+        )
     except CompileFailure as failure:
         return failed(LAYER, f"g++ does not take the text: {failure}")
     except CannotCheck as missing:
@@ -59,24 +69,24 @@ def first_complaint(
     Each run is stopped after ``seconds``.  Raises ``CompileFailure`` where g++ refuses the text or
     (``warn``) warns, ``CannotCheck`` where this machine can't run kernels.
     """
-    programs: dict[bool, CompiledKernel] = {}
+    compiled: dict[bool, CompiledKernel] = {}
     try:
         for case in chosen:
-            if case.watched not in programs:
-                programs[case.watched] = CompiledKernel(
+            if case.watched not in compiled:
+                compiled[case.watched] = CompiledKernel(
                     text, caller.emitted.interface, checked=case.watched, warn=warn
                 )
-                wrong = launcher.complaint(caller.emitted, text, programs[case.watched])
+                wrong = launcher.complaint(caller.emitted, text, compiled[case.watched])
                 if wrong is not None:
                     return wrong
             try:
-                complaint = caller.complaint(case, programs[case.watched], seconds)
+                complaint = caller.complaint(case, compiled[case.watched], seconds)
             except KernelFailure as failure:
                 complaint = str(failure)
             if complaint is not None:
                 return f"{case.text()}: {complaint}"
     finally:
-        for program in programs.values():
+        for program in compiled.values():
             program.close()
     return None
 

@@ -6,6 +6,7 @@ from math import prod
 
 from gemmgen.ir.meaning import same_meaning
 from gemmgen.pipeline import Step, make_concrete, rewrite
+from gemmgen.verify import verdicts
 from gemmgen.verify.outcome import Outcome, Shape, Subject, counted, failed, passed, spelled
 from gemmgen.verify.shapes import fit, ring_of, tile_of
 
@@ -28,12 +29,16 @@ def check(subject: Subject) -> Outcome:
 
 def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
     """Where the program of ``step`` is not its problem, in words."""
-    lowered = make_concrete(step.program)
-    for shape in shapes:
-        found = same_meaning(lowered, step.program.problem, step.program.facts, shape)
-        if found is not None:
-            return f"{spelled(shape)}: {found.text()}"
-    return None
+    lowered, problem, facts = make_concrete(step.program), step.program.problem, step.program.facts
+
+    def prove() -> str | None:
+        for shape in shapes:
+            found = same_meaning(lowered, problem, facts, shape)
+            if found is not None:
+                return f"{spelled(shape)}: {found.text()}"
+        return None
+
+    return verdicts.complaint_of(prove, LAYER, lowered, problem, facts, shapes)
 
 
 def shapes_of(subject: Subject) -> tuple[Shape, ...]:

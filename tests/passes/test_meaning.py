@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pipeline.running import Call, check, emitted, met
 
-from gemmgen.ir.meaning import same_meaning
 from gemmgen.ir.nodes import Program
-from gemmgen.pipeline import make_concrete, rewrite
+from gemmgen.pipeline import rewrite
 from gemmgen.schedule.model import Schedule
+from gemmgen.verify.meaning import difference
 from passes.schedules import CASES
 
 CALLS = (
@@ -34,10 +34,8 @@ def shape_of(program: Program, schedule: Schedule) -> tuple[int, int, int]:
 def test_each_pass_keeps_the_meaning(name: str) -> None:
     schedule = emitted(CASES[name].text).schedule
     for step in rewrite(schedule):
-        program = step.program
-        shape = shape_of(program, schedule)
-        difference = same_meaning(make_concrete(program), program.problem, program.facts, shape)
-        assert difference is None, f"after {step.directive}: {difference.text()}"
+        complaint = difference(step, (shape_of(step.program, schedule),))
+        assert complaint is None, f"after {step.directive}: {complaint}"
 
 
 @pytest.mark.parametrize("name", CASES)

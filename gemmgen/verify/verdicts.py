@@ -1,0 +1,42 @@
+"""What was proved before, by the content of all that decides, so that it is proved once.
+
+A verdict is kept only for what passed.  Its key holds what was proved, the whole package's sources
+and the versions of what computes; ``GEMMGEN_CACHE=0`` proves anew, as for every cache.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from gemmgen import caches
+
+PACKAGE = Path(__file__).parents[1]
+_SUFFIXES = {".py", ".cpp", ".h", ".j2", ".lark"}
+
+
+def complaint_of(prove: Callable[[], str | None], layer: str, *about: object) -> str | None:
+    """``prove()``, what is wrong in words; None at once where it was None for ``about`` before.
+
+    ``about`` tells all that ``prove`` looks at by its ``repr``.
+    """
+    name = f"verdict-{caches.key(_checker(), layer, *map(repr, about))}"
+    if caches.read(name) is not None:
+        return None
+    complaint = prove()
+    if complaint is None:
+        caches.write(name, {})
+    return complaint
+
+
+@cache
+def _checker() -> str:
+    """Of all that judges: this package's sources, Python, NumPy and the machine."""
+    sources = sorted(path for path in PACKAGE.rglob("*") if path.suffix in _SUFFIXES)
+    parts = (p for path in sources for p in (str(path.relative_to(PACKAGE)), path.read_bytes()))
+    return caches.key(sys.version, np.__version__, platform.machine(), *parts)
