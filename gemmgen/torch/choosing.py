@@ -16,7 +16,7 @@ from gemmgen.schedule.roles import roles
 from gemmgen.schedule.text import format_schedule
 from gemmgen.torch.layouts import storage_order
 from gemmgen.torch.siblings import compiled, owners, plain, problem_alone, siblings
-from gemmgen.torch.suggested import suggested
+from gemmgen.torch.suggested import nearest, suggested
 
 Order = tuple[int, ...] | None
 """A permutation of a tensor's dimensions; None: a contiguous copy in the given order."""
@@ -27,13 +27,15 @@ class Call:
     """What a kernel is chosen for.
 
     ``views`` are the input tensors in the order of their letters, with pointers that need only be
-    right modulo 16; ``extents`` are the letters'; ``gpu`` is None on the CPU.
+    right modulo 16; ``extents`` are the letters'; ``gpu`` is None on the CPU.  ``known``
+    are kernels that ran before, with the extents they ran at, where no further ones are to be made.
     """
 
     views: Mapping[str, View]
     letters: Mapping[str, tuple[str, ...]]
     extents: Mapping[str, int]
     gpu: Gpu | None
+    known: tuple[tuple[Emitted, Mapping[str, int]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ def _candidates(
     m, n, k = (call.extents[letter] for letter in roles(schedule.gemm))
     if own:
         yield from _related(compiled(format_schedule(schedule)), views, call)
+    elif call.known:
+        yield from nearest(call.known, schedule.gemm, call.extents)
     elif call.gpu is not None:
         best = suggested(problem_alone(schedule), call.extents, views, call.gpu)
         if best is not None:

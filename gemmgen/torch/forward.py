@@ -8,6 +8,7 @@ from typing import Any, cast
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.errors import CallError
 from gemmgen.gpu.arguments import View
+from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.choosing import Call, Choice, Order, choose
 from gemmgen.torch.pytorch import Device, Tensor, pytorch, torch_dtype
@@ -16,6 +17,8 @@ from gemmgen.torch.signature import Signature
 from gemmgen.torch.suggested import gpu_of
 
 _KEPT = 1024
+_KERNELS = 32
+"""From so many kernels on, an operator whose schedule follows from extents makes no new ones."""
 _ALIGNED = 16
 """Bytes of the widest access, which addresses are compared with."""
 
@@ -33,6 +36,7 @@ class Forward:
         self.dtype = torch_dtype(self.signature.output.dtype)
         self._names = self.signature.names
         self._defaults = self.signature.defaults
+        self._kernels: dict[str, tuple[Emitted, dict[str, int]]] = {}
         self._choices: dict[tuple[object, ...], Choice] = {}
 
     def __call__(self, *given: Any) -> Tensor:
@@ -116,7 +120,12 @@ class Forward:
             if name != self.signature.output.name
         }
         letters = {x.name: x.letters for x in self.signature.all_tensors}
-        return choose(self.schedule, self.own, Call(views, letters, extents, _gpu(device)))
+        enough = not self.own and len(self._kernels) >= _KERNELS
+        known = tuple(self._kernels.values()) if enough else ()
+        call = Call(views, letters, extents, _gpu(device), known)
+        found = choose(self.schedule, self.own, call)
+        self._kernels.setdefault(found.emitted.text, (found.emitted, extents))
+        return found
 
     def _extents(self, tensors: Mapping[str, Any]) -> dict[str, int]:
         """Each letter's extent; raises ``CallError`` for shapes and types that don't agree."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import prod
+from collections.abc import Iterable, Mapping
+from math import log, prod
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.errors import UsageError
 from gemmgen.gpu.arguments import View
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles
 
 LEAST = 2**21
@@ -37,6 +37,18 @@ def suggested(
         return choose(Request(schedule, shape, gpu, tuple(pitches))).emitted
     except UsageError:  # no form for the types on this GPU
         return None
+
+
+def nearest(
+    known: Iterable[tuple[Emitted, Mapping[str, int]]], gemm: Gemm, extents: Mapping[str, int]
+) -> tuple[Emitted, ...]:
+    """The kernels for ``gemm``, those first that ran at extents most like these."""
+
+    def distance(found: tuple[Emitted, Mapping[str, int]]) -> float:
+        return sum(abs(log(max(1, found[1][x]) / max(1, n))) for x, n in extents.items())
+
+    alike = (found for found in known if found[0].schedule.gemm == gemm)
+    return tuple(dict.fromkeys(emitted for emitted, _ in sorted(alike, key=distance)))
 
 
 def gpu_of(name: str, capability: tuple[int, int]) -> Gpu:

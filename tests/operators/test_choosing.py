@@ -17,6 +17,7 @@ from gemmgen.torch.choosing import Call, Choice, choose
 from gemmgen.torch.gradient import Factor, Pointwise, Recomputed, Zero, partials, product
 from gemmgen.torch.layouts import storage_order
 from gemmgen.torch.signature import Signature
+from gemmgen.torch.suggested import nearest
 
 OWN = (
     "tile m=64 n=64 k=8\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"
@@ -83,6 +84,17 @@ def test_large_products_without_a_schedule_have_suggested_ones() -> None:
     assert line(small, "double_buffer") == "double_buffer   X W"
     assert "warp_tile" in format_schedule(large.emitted.schedule)
     assert "Y" in line(large, "vectorize") and "Y" not in line(odd, "vectorize")
+
+
+def test_many_extents_make_no_more_kernels() -> None:
+    schedule = parsed("gemm Y[r, o] = X[r, i] * W[o, i]\n")
+    sizes = [{"r": r, "o": 768, "i": 768} for r in (256, 1024)]
+    known = tuple((chosen(schedule, False, **size).emitted, size) for size in sizes)
+    gemm = schedule.gemm
+    first, second = (emitted for emitted, _ in known)
+    assert nearest(known, gemm, {"r": 800, "o": 768, "i": 768}) == (second, first)
+    assert nearest(known, gemm, {"r": 40, "o": 768, "i": 768}) == (first, second)
+    assert nearest(known, parsed(OWN).gemm, {"m": 4, "n": 4, "k": 4}) == ()
 
 
 def test_shapes_that_no_kernel_takes_are_refused() -> None:
