@@ -30,9 +30,9 @@ BATCH, TOKENS = (2, 512) if ON_GPU else (2, 20)
 
 def product(name: str, gemm: str, epilogue: str = "acc", **extents: int):
     """The operator ``gpt2::name``, on a GPU with the schedule that ``suggest`` has for it."""
-    text = f"gemm {gemm}\nfuse_epilogue {epilogue}\n"
+    text = f"gemm {gemm}\nkernel {name}\nfuse_epilogue {epilogue}\n"
     if ON_GPU:
-        text = suggest(gemm, extents, epilogue=epilogue).text
+        text = suggest(gemm, extents, epilogue=epilogue, kernel=name).text
     return gemmgen.torch.op(text, name=f"gpt2::{name}")
 
 
