@@ -216,3 +216,15 @@ def test_an_operator_without_a_derivative_says_so(monkeypatch: pytest.MonkeyPatc
     found = run(a, torch.ones(2, 2))
     with pytest.raises(NotImplementedError, match="none::tanh has no backward pass: tanh has no"):
         found.sum().backward()
+
+
+def test_the_comparison_of_samples_sees_a_product_left_out() -> None:
+    from .samples import compare
+
+    a, b = drawn(6, 9).float(), drawn(9, 5).float()
+    exact, size = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    assert compare("result", a @ b, exact, size, 13) == []
+    short = a[:, 1:] @ b[1:]
+    assert compare("result", short, exact, size, 13) and compare("gradient", short, exact, size, 13)
+    broken = (a @ b).index_fill(0, torch.tensor([2]), torch.nan)
+    assert compare("result", broken, exact, size, 13)
