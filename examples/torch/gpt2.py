@@ -4,8 +4,8 @@
 
 builds a model with random weights, gives a copy of it generated kernels, and compares logits and
 gradients with the original in float64: eager, then compiled to one graph.  On a GPU it is GPT-2 as
-published and each schedule is ``suggest``'s for its extents; without one it is a small model, and
-g++ compiles plain schedules.
+published, with the schedules beside this file: of `gemmgen suggest`, those fastest at these
+extents on an NVIDIA H200.  Without a GPU it is a small model, and g++ compiles naive kernels.
 
 Three things are fused that PyTorch computes in kernels of their own: biases, the activation between
 the two layers of an MLP, and the scale and causal mask of the scores.  The output of attention is
@@ -16,23 +16,25 @@ from __future__ import annotations
 
 import copy
 import sys
+from pathlib import Path
 
 import torch
 from transformers import AttentionInterface, GPT2Config, GPT2LMHeadModel
 
 import gemmgen.torch
-from gemmgen.suggest import suggest
 
+HERE = Path(__file__).parent
 ON_GPU = torch.cuda.is_available()
 SIZES = {} if ON_GPU else {"vocab_size": 257, "n_embd": 64, "n_layer": 2, "n_head": 4}
 BATCH, TOKENS = (2, 512) if ON_GPU else (2, 20)
 
 
-def product(name: str, gemm: str, epilogue: str = "acc", **extents: int):
-    """The operator ``gpt2::name``, on a GPU with the schedule that ``suggest`` has for it."""
-    text = f"gemm {gemm}\nkernel {name}\nfuse_epilogue {epilogue}\n"
-    if ON_GPU:
-        text = suggest(gemm, extents, epilogue=epilogue, kernel=name).text
+def product(name: str):
+    """The operator ``gpt2::name`` of the schedule ``gpt2_name.sched``."""
+    text = (HERE / f"gpt2_{name}.sched").read_text()
+    if not ON_GPU:  # only what is computed: g++ takes a while for large tiles
+        words = ("gemm", "kernel", "fuse_epilogue")
+        text = "".join(x for x in text.splitlines(True) if x.startswith(words))
     return gemmgen.torch.op(text, name=f"gpt2::{name}")
 
 
@@ -52,32 +54,14 @@ class Layer(torch.nn.Module):
 
 def generated(model: GPT2LMHeadModel) -> GPT2LMHeadModel:
     """The model with generated kernels for its products; they share its parameters."""
-    config, rows = model.config, BATCH * TOKENS
-    wide, heads = config.n_embd, config.n_head
-
-    def dense(name: str, outputs: int, inputs: int, activation: str = ""):
-        line = "Y[r, o] = X[r, i] * W[i, o]"  # transformers' Conv1D stores a column per output
-        epilogue = f"{activation}(acc + bias[o])"
-        return product(name, line, epilogue, r=rows, o=outputs, i=inputs)
-
-    c_attn, proj = dense("c_attn", 3 * wide, wide), dense("c_proj", wide, wide)
-    fc, down = dense("c_fc", 4 * wide, wide, "gelu_tanh"), dense("down", wide, 4 * wide)
+    c_attn, c_proj, c_fc, down = (product(x) for x in ("c_attn", "c_proj", "c_fc", "down"))
     for block in model.transformer.h:
         attn, mlp = block.attn, block.mlp
-        attn.c_attn = Layer(c_attn, attn.c_attn)
-        attn.c_proj = Layer(proj, attn.c_proj)
-        mlp.c_fc = Layer(fc, mlp.c_fc)
-        mlp.c_proj = Layer(down, mlp.c_proj)
-        mlp.act = torch.nn.Identity()  # in the epilogue of c_fc
-    line = "Y[r, o] = X[r, i] * W[o, i]"  # a row per output
-    head = product("lm_head", line, r=rows, o=config.vocab_size, i=wide)
-    model.lm_head = Layer(head, model.lm_head)
-
-    line, extents = "S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]", {"b": BATCH, "h": heads}
-    extents |= {"i": TOKENS, "j": TOKENS, "d": wide // heads}
-    masked = "where(j <= i, scale * acc, -3e38)"
-    scores = product("scores", line, masked, **extents)
-    means = product("means", "O[b, i, h, d] = P[b, h, i, j] * V[b, h, j, d]", **extents)
+        attn.c_attn, attn.c_proj = Layer(c_attn, attn.c_attn), Layer(c_proj, attn.c_proj)
+        mlp.c_fc, mlp.c_proj = Layer(c_fc, mlp.c_fc), Layer(down, mlp.c_proj)
+        mlp.act = torch.nn.Identity()  # it is in the epilogue of c_fc
+    model.lm_head = Layer(product("lm_head"), model.lm_head)
+    scores, means = product("scores"), product("means")
 
     def attention(module, q, k, v, mask, scaling: float, dropout: float = 0.0, **_):
         """Causal, of whole sequences: no mask is needed beside the epilogue's."""
