@@ -31,6 +31,10 @@ class Nvcc:
             raise OSError(f"{self._command} does not say its version")
         self.name = f"nvcc {release[1]}"
 
+    def run(self, *arguments: str, folder: str) -> subprocess.CompletedProcess[str]:
+        """nvcc in ``folder``, whatever it gives.  Raises ``CannotCheck`` where it does not end."""
+        return _run((self._command, *arguments), folder)
+
     def compile(self, text: str, path: str, arch: str, options: tuple[str, ...]) -> Output:
         if path:
             text = f"#line 1 {json.dumps(path)}\n{text}"

@@ -13,6 +13,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.residency import fits
 from gemmgen.schedule.model import Schedule
 from gemmgen.target import BF16_SINCE, TARGETS
+from gemmgen.verify import whole
 from gemmgen.verify.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
 
@@ -45,10 +46,11 @@ def check(subject: Subject) -> Outcome:
         }
         for arch, c in found.items()
     }
-    complaint = _complaint(emitted, found)
+    by_nvcc = whole.compiled(emitted.text, emitted.target)
+    complaint = _complaint(emitted, found) or by_nvcc.complaint
     if complaint is not None:
         return replace(failed(LAYER, complaint), figures=figures)
-    return replace(passed(LAYER, _told(found)), figures=figures)
+    return replace(passed(LAYER, f"{_told(found)}; {by_nvcc.told}"), figures=figures)
 
 
 def _unchecked(emitted: Emitted, why: str) -> str:
