@@ -2,7 +2,7 @@
 
 Seconds of the clock say little where other programs run.  What counts is the CPU time of a test and
 of the processes that it waited for, divided by how slowly this machine runs a fixed piece of work
-at that time.  A default run of everything that takes more than its budget fails, and says which
+meanwhile.  A default run of everything that takes more than its budget fails, and says which
 tests took the most.  ``GEMMGEN_CPU_LOG`` names a file that gets a line a test.
 """
 
@@ -41,32 +41,35 @@ def slowness() -> float:
 
 @dataclass
 class Budget:
-    """Measures the tests of one process; the first process adds up what the others report."""
+    """Measures the tests of one process; the first process adds up what the others report.
+
+    ``samples`` are of the machine's slowness: its mean over the run counts, as one says little.
+    """
 
     log: str = os.environ.get("GEMMGEN_CPU_LOG", "")
-    factor: float = 1.0
     due: float = 0.0
+    samples: list[float] = field(default_factory=list[float])
     took: dict[str, float] = field(default_factory=dict[str, float])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         start = spent()
         if start >= self.due:
-            self.factor, start = slowness(), spent()
+            self.samples.append(slowness())
+            start = spent()
             self.due = start + EVERY
         try:
             return (yield)
         finally:
-            seconds = (spent() - start) / self.factor
-            self.took[item.nodeid] = seconds
+            self.took[item.nodeid] = spent() - start
             if self.log:
                 with open(self.log, "a", encoding="utf-8") as file:
-                    file.write(f"{seconds:.3f} {self.factor:.2f} {item.nodeid}\n")
+                    file.write(f"{spent() - start:.3f} {item.nodeid}\n")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput[_KEY] = self.took
+            session.config.workeroutput[_KEY] = [self.took, self.samples]
             return
         over = self.over(whole=is_whole(session.config))
         if over and not session.exitstatus:
@@ -74,13 +77,18 @@ class Budget:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        self.took.update(getattr(node, "workeroutput", {}).get(_KEY, {}))
+        took, samples = getattr(node, "workeroutput", {}).get(_KEY, ({}, []))
+        self.took.update(took)
+        self.samples += samples
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         whole = is_whole(terminalreporter.config)
         if whole:
-            total = sum(self.took.values())
-            terminalreporter.write_line(f"{total:.0f} CPU seconds of the {TESTS:.0f} allowed")
+            total, factor = sum(s for _, s in self._most()), self._factor()
+            terminalreporter.write_line(
+                f"{total:.0f} CPU seconds of the {TESTS:.0f} allowed; "
+                f"this machine was {factor:.2f} times as slow as the one that they are for"
+            )
         for line in self.over(whole):
             terminalreporter.write_line(line)
 
@@ -91,13 +99,18 @@ class Budget:
         told = [
             f"{s:.1f} CPU seconds, more than {TEST:.0f}: {n}" for n, s in self._most() if s > TEST
         ]
-        if sum(self.took.values()) > TESTS:
+        if sum(s for _, s in self._most()) > TESTS:
             told.append("too much in all; the most is taken by:")
             told += [f"  {seconds:5.1f} {name}" for name, seconds in self._most()[:SHOWN]]
         return told
 
     def _most(self) -> list[tuple[str, float]]:
-        return sorted(self.took.items(), key=lambda one: -one[1])
+        factor = self._factor()
+        found = ((name, seconds / factor) for name, seconds in self.took.items())
+        return sorted(found, key=lambda one: -one[1])
+
+    def _factor(self) -> float:
+        return sum(self.samples) / len(self.samples) if self.samples else 1.0
 
 
 def is_whole(config: pytest.Config) -> bool:

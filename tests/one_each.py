@@ -88,15 +88,26 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "fused-sm_86",
     ),
     "emit/test_compiles.py::test_nvcc_compiles_all_without_a_warning": (),
-    "emit/test_compiles.py::test_asynchronous_copies_pass_through_no_register": ("sm_80",),
+    "emit/test_compiles.py::test_asynchronous_copies_pass_through_no_register": (),
+    "emit/test_compiles.py::test_a_caller_is_written_from_the_comment_alone": ("naive",),
+    "emit/test_compiles.py::test_the_next_tile_is_loaded_before_the_arithmetic"
+    "_and_stored_after": ("vectorized-sm_90",),
     "nvrtc/test_compile.py::test_a_good_kernel_compiles_without_a_word_or_a_spill": ("*sm_80*",),
     "best/test_schedules.py::test_compiles_without_a_warning_and_without_spills": (),
     "dtypes/test_kernels.py::test_compiles_without_a_warning": ("bf16",),
     "batches/test_kernels.py::test_compiles_without_a_warning": ("four in every order",),
     "nvrtc/test_intrinsics.py::test_tensor_cores_get_what_their_schedule_promises": ("sm_80",),
+    "batches/test_planted.py::test_a_run_of_the_text_shows_it": (
+        "decodes by columns",
+        "swaps two letters",
+        "does not move the output",
+        "does not move a vector",
+    ),
     # Counting.
+    "analyze/test_commands.py::test_pictures_are_written": (),
+    "analyze/test_loop.py::test_the_order_of_the_fmas_shows": (),
+    "analyze/test_known_facts.py::test_the_search_finds_the_pad_of_four": (),
     "analyze/test_whole_launch.py::test_classes_and_periods_count_like_all_blocks_and_trips": (
-        "text4",
         "bind x=m y=n",
         "tile m=24 n=16*",
         "tile m=8 n=2 k=64*",
@@ -105,9 +116,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     ),
     "analyze/test_commands.py::test_every_example_is_explained": (
         "naive",
-        "vectorized",
         "split_k",
-        "tensor_core",
     ),
     "analyze/test_independent_count.py::test_counts_are_those_of_the_emitted_text": (
         "naive",
@@ -116,7 +125,6 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "f16, eight at a time",
         "async_copy",
         "batched, B shared",
-        "C?n, m? = A?k, m? ? B?n, k?",
     ),
     "analyze/test_known_facts.py::test_the_transposing_store_wants_a_pad_of_four": ("4-1",),
     # The run on the CPU: each kind of finding once.
@@ -194,6 +202,8 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     ),
     "fuzz/test_planted_bugs.py::test_a_failure_is_made_small": ("guard_dropped", "too_few_stages"),
     "fuzz/test_planted_bugs.py::test_a_pass_is_blamed": (),
+    "fuzz/test_generator.py::test_plans_are_legal_and_meet_in_pairs": (),
+    "fuzz/test_generator.py::test_the_same_seed_draws_the_same_in_every_process": (),
     "fuzz/test_random_schedules.py::test_processes_share_a_campaign": (),
     "fuzz/test_command.py::test_a_failure_is_told_replayed_and_saved": (),
     "fuzz/test_regressions.py::test_a_schedule_that_failed_once_holds": (

@@ -14,8 +14,8 @@ from gemmgen.emit.document import fold
 from gemmgen.emit.intrinsics import INTRINSICS
 from gemmgen.errors import ScheduleError
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.language import NAME
 from gemmgen.schedule.parse import SPEC_OF, parse_schedule
-from gemmgen.schedule.reserved import NAME
 from gemmgen.schedule.words import DTYPES, FUNCTIONS, QUANTITIES, TARGETS
 from gemmgen.source import Source, Span
 
