@@ -1,7 +1,7 @@
 """The ``gg_*`` functions: what plain C++ can't say, one function per PTX instruction.
 
-A file that uses one prints it above its kernel.  ``sim/host.h`` gives the same names a C++ model,
-so that the kernel's own text runs on the CPU unchanged.
+A file that uses one prints it above its kernel.  ``sim/ptx.h`` has a C++ model of each of the
+instructions, so that the functions run on the CPU, too: a new instruction needs one.
 """
 
 from __future__ import annotations

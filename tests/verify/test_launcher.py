@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gemmgen import examples
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.read import read_source
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 from gemmgen.source import Source
@@ -49,7 +51,7 @@ def checked_by(layer: str, emitted: Emitted) -> Outcome:
     return {"C2": cpu, "C3": compiled}[layer].check(Subject(emitted))
 
 
-@pytest.mark.parametrize("layer", ["C2", pytest.param("C3", marks=needs_nvcc)])
+@pytest.mark.parametrize("layer", ["C2", pytest.param("C3", marks=[needs_nvcc, pytest.mark.proof])])
 def test_a_launcher_that_does_not_compile_is_seen(layer: str) -> None:
     outcome = checked_by(layer, with_size_t())
     assert outcome.status == "failed" and "size_t" in outcome.detail
@@ -58,14 +60,19 @@ def test_a_launcher_that_does_not_compile_is_seen(layer: str) -> None:
 @needs_nvcc
 def test_nvcc_compiles_the_whole_text() -> None:
     right = subject(NAIVE).emitted
+    # NVRTC never sees this line.
+    text = right.text.replace("    return cudaGet", "    int x;\n    return cudaGet")
+    outcome = compiled.check(Subject(replace(right, text=text)))
+    assert outcome.status == "failed" and "declared but never referenced" in outcome.detail
+
+
+@needs_nvcc
+@pytest.mark.proof
+@pytest.mark.parametrize("name", ["naive", "async_copy", "tensor_core", "split_k"])
+def test_nvcc_takes_the_launchers_of_examples(name: str) -> None:
+    right = compile_source(read_source(str(examples.path_of(name))))
     outcome = compiled.check(Subject(right))
     assert outcome.status == "passed" and "compiles the launcher, too" in outcome.detail
-    # NVRTC never sees this line.
-    wrong = replace(
-        right, text=right.text.replace("    return cudaGet", "    int x;\n    return cudaGet")
-    )
-    outcome = compiled.check(Subject(wrong))
-    assert outcome.status == "failed" and "declared but never referenced" in outcome.detail
 
 
 def test_without_nvcc_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

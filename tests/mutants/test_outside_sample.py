@@ -1,0 +1,73 @@
+"""Mistakes of every kind at every place outside kernels: a sample of them, all found by C2."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from gemmgen.mutate.mutants import Mutant
+from gemmgen.mutate.outside import functions_mutants, launcher_mutants
+from gemmgen.sim.toolchain import object_code
+from gemmgen.verify import cpu
+from gemmgen.verify.outcome import Subject
+
+from .subjects import SCHEDULES, emitted
+
+SAMPLE = 4
+"""Of the functions, and of the launcher, of each kernel."""
+
+EQUIVALENT = {
+    r"pending -> (0|pending > 0 \? .*)": "a wait for more groups is slower, and never wrong",
+    r"cg -> ca": "a copy of 16 bytes that is kept in L1, too",
+    r"bfly -> down": "lane 0 alone stores, and its sums take the same lanes' values",
+    r"= -> \+": "an output whose register holds a number before",
+    r"2147483647 -> (2147483646|2147483648|4294967294)": "2147483647 is prime: grids next to it "
+    "need a tile of one element; and CUDA refuses a grid beyond it with the same error",
+    r"if \((blocks|tiles) >.*: > -> >=": "the same",
+}
+"""Changes (behind their lines, where that matters), and why they are no mistakes."""
+
+
+def is_equivalent(mutant: Mutant) -> bool:
+    change = f"{mutant.before} -> {mutant.after}"
+    there = f"{mutant.difference()[0][0]}: {change}"
+    return any(re.fullmatch(pattern, text) for pattern in EQUIVALENT for text in (change, there))
+
+
+def drawn(name: str) -> list[Mutant]:
+    text, rng = emitted(name).text, random.Random(name)
+    kinds = (functions_mutants(text), launcher_mutants(text))
+    return [mutant for kind in kinds for mutant in rng.sample(kind, min(SAMPLE, len(kind)))]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_sample_is_found(name: str) -> None:
+    right = emitted(name)
+    for mutant in drawn(name):
+        outcome = cpu.check(Subject(replace(right, text=mutant.text)))
+        if outcome.status != "failed":
+            same = object_code(mutant.text, right.interface) == object_code(
+                right.text, right.interface
+            )
+            assert same or is_equivalent(mutant), (mutant.line, mutant.difference())
+
+
+def test_there_are_many() -> None:
+    counts = [
+        len(functions_mutants(emitted(name).text)) + len(launcher_mutants(emitted(name).text))
+        for name in SCHEDULES
+    ]
+    assert sum(counts) >= 2500 and min(counts) >= 150
+
+
+def test_a_mutant_changes_nothing_but_functions_or_the_launcher() -> None:
+    text = emitted("split_k").text
+    begin, end = text.index("// ---- kernel ----"), text.index("// ---- end of kernel ----")
+    for mutant in functions_mutants(text):
+        assert mutant.start < begin and mutant.text != text
+    for mutant in launcher_mutants(text):
+        assert mutant.start > end and mutant.text != text
