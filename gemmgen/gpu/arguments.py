@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import lcm
 
 from gemmgen.errors import CallError
 from gemmgen.formats import NAMES, STORAGE
@@ -87,14 +88,28 @@ def may_be_absent(param: Param, beta: float | None) -> bool:
     return param.written and (not param.read or beta == 0.0)
 
 
-def output_shape(param: Param, interface: Interface, views: Mapping[str, View]) -> tuple[int, ...]:
-    """The shape of an absent output, from the inputs that share its letters."""
+def output_layout(
+    param: Param, interface: Interface, views: Mapping[str, View]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides, in elements, of an output that the launcher allocates.
+
+    The shape follows from the inputs that share its letters.  Rows are dense, or as far apart as
+    the kernel's wide accesses need it: of N = 45 columns that are accessed by fours, 48 elements.
+    """
     extents = _checked_extents(interface, views)
     names = [interface.extent(letter) for letter in param.indices]
     missing = [name for name in names if name not in extents]
     if missing:
         raise CallError(f"{param.name} must be passed: no input gives its extent {missing[0]}")
-    return tuple(extents[name] for name in names)
+    shape = tuple(extents[name] for name in names)
+    pitch = dict(interface.pitch).get(param.name)
+    apart = 1
+    if any(other.kind == "ld" and other.name == pitch for other in interface.params):
+        for requirement in interface.requirements:
+            if isinstance(requirement, MultipleOf) and requirement.name == pitch:
+                apart = lcm(apart, requirement.divisor)
+    row = -(-shape[-1] // apart) * apart
+    return shape, contiguous_strides((*shape[:-1], row))
 
 
 def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
@@ -124,6 +139,13 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
         inputs=tuple(lie for name, lie in lies.items() if name not in written),
         outputs=tuple(lie for name, lie in lies.items() if name in written),
     )
+
+
+def check_memory(found: Geometry, address: Mapping[str, int]) -> None:
+    """Refuses a tensor that has elements and no address."""
+    for lie in (*found.inputs, *found.outputs):
+        if not address[lie.name] and 0 not in lie.shape:
+            raise CallError(f"{lie.name} has no memory: its storage was freed, or never allocated")
 
 
 def check_addresses(found: Geometry, interface: Interface, address: Mapping[str, int]) -> None:

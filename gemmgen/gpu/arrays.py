@@ -3,19 +3,40 @@
 PyTorch is never imported here: a caller who passes its tensors has done so.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Protocol, cast
 
 from gemmgen.errors import CallError
-from gemmgen.formats import NAMES, STORAGE
+from gemmgen.formats import STORAGE
 from gemmgen.gpu.arguments import View
-from gemmgen.gpu.device import Array, Stream, cupy
+from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.dynamo import leave_untraced
+from gemmgen.gpu.memo import Memo
+from gemmgen.gpu.plan import Plan
+from gemmgen.gpu.tensors import Torch, TorchArrays
 from gemmgen.ir.dtypes import DType
+
+
+class Plans(Protocol):
+    """What is remembered of earlier calls, by all of their tensors but the addresses."""
+
+    def find(
+        self, tensors: Sequence[object], *, checked: bool = False
+    ) -> tuple[Plan, list[int]] | None:
+        """The plan of a call with these tensors, and their addresses.
+
+        None for tensors that are new, and for those that must be looked at one by one, unless they
+        were (``checked``).
+        """
+        ...
+
+    def remember(self, tensors: Sequence[object], plan: Plan) -> None: ...
 
 
 class Library(Protocol):
@@ -23,159 +44,159 @@ class Library(Protocol):
 
     name: str
 
-    def signature(self, value: object) -> Hashable:
-        """All of a tensor but its address: calls of equal signatures have equal geometry."""
+    def plans(self, most: int) -> Plans:
+        """An empty memory for ``most`` plans."""
         ...
 
-    def address(self, value: object) -> int: ...
+    def check(self, name: str, value: object) -> None:
+        """Raises ``CallError`` for what no kernel can take as it is now."""
+        ...
 
     def view(self, value: object) -> View: ...
 
-    def empty(self, shape: tuple[int, ...], dtype: DType, like: object) -> object: ...
-
-    def stream(self, value: object) -> AbstractContextManager[object]:
-        """Makes the caller's current stream CuPy's, on which kernels are launched."""
+    def allocator(
+        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
+    ) -> Callable[[], tuple[object, int]]:
+        """What makes a new array of these strides (in elements), and gives its address."""
         ...
+
+    def memory(self, size: int, gpu: int, *, zeroed: bool) -> tuple[object, int]:
+        """``size`` bytes in the order of the current stream, and where they begin."""
+        ...
+
+    def stream(self, gpu: int) -> int:
+        """The caller's current stream, a raw handle."""
+        ...
+
+    def stream_object(self, gpu: int) -> object:
+        """What keeps that handle from being given to another stream."""
+        ...
+
+
+class _CupyArray(Array, Protocol):
+    """CuPy has had this attribute for long, and it is quicker than ``flags`` or ``strides``."""
+
+    _c_contiguous: bool
+
+
+class CupyPlans:
+    def __init__(self, most: int, *, several_gpus: bool) -> None:
+        self._plans: Memo[Hashable, Plan] = Memo(most)
+        self._several = several_gpus
+
+    def find(
+        self, tensors: Sequence[object], *, checked: bool = False
+    ) -> tuple[Plan, list[int]] | None:
+        try:
+            plan = self._plans.get(self._key(tensors))
+            if plan is None:
+                return None
+            return plan, [array.data.ptr for array in cast(Sequence[Array], tensors)]
+        except AttributeError:  # an array of another library
+            return None
+
+    def remember(self, tensors: Sequence[object], plan: Plan) -> None:
+        self._plans.put(self._key(tensors), plan)
+
+    def _key(self, tensors: Sequence[object]) -> Hashable:
+        arrays = cast(Sequence[_CupyArray], tensors)
+        key = tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in arrays])
+        return (*key, *[a.data.device_id for a in arrays]) if self._several else key
 
 
 class CupyArrays:
     name = "CuPy"
 
-    def signature(self, value: object) -> Hashable:
-        array = cast(Array, value)
-        return array.shape, array.strides, array.dtype, array.data.device_id
+    def __init__(self) -> None:
+        cp = cupy()
+        self._current = cp.cuda.get_current_stream
+        self._several_gpus = cp.cuda.runtime.getDeviceCount() > 1
 
-    def address(self, value: object) -> int:
-        return cast(Array, value).data.ptr
+    def plans(self, most: int) -> CupyPlans:
+        return CupyPlans(most, several_gpus=self._several_gpus)
 
-    def view(self, value: object) -> View:
+    def check(self, name: str, value: object) -> None:
         array = cast(Array, value)
         item = array.dtype.itemsize
         if any(stride % item for stride in array.strides):
-            raise CallError(f"has strides of {array.strides} bytes, no multiples of {item}")
-        strides = tuple(stride // item for stride in array.strides)
+            raise CallError(f"{name} has strides of {array.strides} bytes, no multiples of {item}")
+
+    def view(self, value: object) -> View:
+        array = cast(Array, value)
+        strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
         memory = array.data
         return View(memory.ptr, array.shape, strides, array.dtype.name, memory.device_id)
 
-    def empty(self, shape: tuple[int, ...], dtype: DType, like: object) -> object:
+    def allocator(
+        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
+    ) -> Callable[[], tuple[object, int]]:
         """Of bf16 the bits, in uint16."""
-        return cupy().empty(shape, STORAGE[dtype].name)
+        *outer, columns = shape
+        row = strides[-2] if outer else columns
+        new = cast(Callable[..., Array], cupy().ndarray)
+        make = partial(new, (*outer, row), STORAGE[dtype])
 
-    def stream(self, value: object) -> AbstractContextManager[object]:
-        return nullcontext()
+        def dense() -> tuple[object, int]:
+            array = make()
+            return array, array.data.ptr
 
+        def padded() -> tuple[object, int]:
+            array = make()[..., :columns]
+            return array, array.data.ptr
 
-class _TorchDevice(Protocol):
-    type: str
-    index: int
+        return dense if row == columns else padded
 
+    def memory(self, size: int, gpu: int, *, zeroed: bool) -> tuple[object, int]:
+        array = (cupy().zeros if zeroed else cupy().empty)((size,), "uint8")
+        return array, array.data.ptr
 
-class _Tensor(Protocol):
-    shape: tuple[int, ...]
-    dtype: object
-    device: _TorchDevice
-    requires_grad: bool
+    def stream(self, gpu: int) -> int:
+        return self._current().ptr
 
-    def stride(self) -> tuple[int, ...]: ...
-    def data_ptr(self) -> int: ...
-
-
-class _TorchStream(Protocol):
-    cuda_stream: int
-
-
-class _TorchCuda(Protocol):
-    def current_stream(self, device: object) -> _TorchStream: ...
+    def stream_object(self, gpu: int) -> object:
+        return self._current()
 
 
-class _Torch(Protocol):
-    Tensor: type
-    cuda: _TorchCuda
-
-    def empty(self, shape: tuple[int, ...], *, dtype: object, device: object) -> object: ...
-    def is_grad_enabled(self) -> bool: ...
-
-
-class TorchArrays:
-    name = "PyTorch"
-
-    def __init__(self, torch: _Torch) -> None:
-        self._torch = torch
-        self._streams: dict[int, Stream] = {}
-
-    def signature(self, value: object) -> Hashable:
-        tensor = cast(_Tensor, value)
-        return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad
-
-    def address(self, value: object) -> int:
-        return cast(_Tensor, value).data_ptr()
-
-    def view(self, value: object) -> View:
-        tensor = cast(_Tensor, value)
-        if tensor.device.type != "cuda":
-            raise CallError(f"is a PyTorch tensor on {tensor.device}; move it with .cuda()")
-        if tensor.requires_grad and self._torch.is_grad_enabled():
-            raise CallError("requires a gradient, which a kernel has none of; pass .detach()")
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        shape = tuple(tensor.shape)
-        return View(tensor.data_ptr(), shape, tensor.stride(), dtype, tensor.device.index)
-
-    def empty(self, shape: tuple[int, ...], dtype: DType, like: object) -> object:
-        there = cast(_Tensor, like).device
-        return self._torch.empty(shape, dtype=getattr(self._torch, NAMES[dtype]), device=there)
-
-    def stream(self, value: object) -> AbstractContextManager[object]:
-        pointer = self._torch.cuda.current_stream(cast(_Tensor, value).device).cuda_stream
-        found = self._streams.get(pointer)
-        if found is None:
-            found = self._streams[pointer] = _borrowed(pointer)
-        return found
-
-
-@dataclass(frozen=True)
-class _Pointer:
-    """A stream of another library, as CuPy 14 takes it."""
-
-    value: int
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.value
-
-
-def _borrowed(pointer: int) -> Stream:
-    """CuPy's view of a stream that another library owns."""
-    cuda = cupy().cuda
-    adopt_stream = getattr(cuda.Stream, "from_external", None)
-    if adopt_stream is None:  # CuPy 13
-        return cuda.ExternalStream(pointer)
-    return cast(Stream, adopt_stream(_Pointer(pointer)))
-
-
-_CUPY = CupyArrays()
-_TORCH: dict[str, TorchArrays] = {}
+_LIBRARIES: dict[str, Library] = {}
+_OF_TYPE: dict[type, Library] = {}
+"""Of the types that are met in calls."""
 
 
 def library(value: object) -> Library | None:
     """The library ``value`` belongs to, or None where it's neither of the two known ones."""
-    if isinstance(value, cupy().ndarray):
-        return _CUPY
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
-    found = _TORCH.get("torch")
+    found = _OF_TYPE.get(type(value))
     if found is None:
-        found = _TORCH["torch"] = TorchArrays(cast(_Torch, torch))
-    return found if isinstance(value, cast(_Torch, torch).Tensor) else None
+        found = _library(value)
+        if found is not None:
+            _OF_TYPE[type(value)] = found
+    return found
 
 
-def adopt(name: str, value: object) -> object:
+def _library(value: object) -> Library | None:
+    if isinstance(value, cupy().ndarray):
+        return _LIBRARIES.setdefault("cupy", CupyArrays())
+    torch = cast(Torch | None, sys.modules.get("torch"))
+    if torch is None or not isinstance(value, torch.Tensor):
+        return None
+    leave_untraced()
+    return _LIBRARIES.setdefault("torch", TorchArrays(torch))
+
+
+def adopt(name: str, value: object) -> tuple[Library, object]:
     """A CuPy view of an array of another library, without a copy; ``CallError`` for host memory."""
-    if hasattr(value, "__cuda_array_interface__"):
-        return cupy().asarray(value)
+    found = library(value)
+    if found is not None:
+        return found, value
     on_device = getattr(value, "__dlpack_device__", None)
-    if on_device is not None and on_device()[0] == 2:
-        return cupy().from_dlpack(value)
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if hasattr(value, "__array_interface__") or on_device is not None:
-        raise CallError(f"{name} is a {kind} in host memory; move it to the GPU (cupy.asarray)")
-    raise CallError(f"{name} is a {kind}; the kernel takes a CuPy array or a PyTorch tensor")
+    if hasattr(value, "__cuda_array_interface__"):
+        array = cupy().asarray(value)
+    elif on_device is not None and on_device()[0] == 2:
+        array = cupy().from_dlpack(value)
+    else:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        if hasattr(value, "__array_interface__") or on_device is not None:
+            raise CallError(f"{name} is a {kind} in host memory; move it to the GPU (cupy.asarray)")
+        raise CallError(f"{name} is a {kind}; the kernel takes a CuPy array or a PyTorch tensor")
+    found = library(array)
+    assert found is not None, "what was adopted is CuPy's"
+    return found, array

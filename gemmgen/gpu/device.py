@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from types import TracebackType
@@ -84,19 +84,20 @@ class Event(Protocol):
     def synchronize(self) -> None: ...
 
 
+class LoadedFunction(Protocol):
+    """A function of a loaded module; ``ptr`` is the driver's handle."""
+
+    @property
+    def ptr(self) -> int: ...
+
+
 class Function(Protocol):
     """A ``RawKernel``."""
 
     max_dynamic_shared_size_bytes: int
 
-    def __call__(
-        self,
-        grid: tuple[int, ...],
-        block: tuple[int, ...],
-        args: Sequence[object],
-        *,
-        shared_mem: int = 0,
-    ) -> None: ...
+    @property
+    def kernel(self) -> LoadedFunction: ...
 
 
 class Module(Protocol):
@@ -109,6 +110,15 @@ class Runtime(Protocol):
     def deviceGetAttribute(self, attribute: int, device: int) -> int: ...
     def getDeviceProperties(self, device: int) -> dict[str, object]: ...
     def deviceSynchronize(self) -> None: ...
+    def setDevice(self, device: int) -> None: ...
+    def streamIsCapturing(self, stream: int) -> bool: ...
+    def mallocAsync(self, size: int, stream: int) -> int: ...
+    def memsetAsync(self, address: int, value: int, size: int, stream: int) -> None: ...
+    def freeAsync(self, address: int, stream: int) -> None: ...
+
+
+class Driver(Protocol):
+    launchKernel: Callable[..., None]
 
 
 class DeviceModule(Protocol):
@@ -117,11 +127,11 @@ class DeviceModule(Protocol):
 
 class Cuda(Protocol):
     runtime: Runtime
+    driver: Driver
     device: DeviceModule
     Event: Callable[[], Event]
     Memory: Callable[[int], object]
     MemoryPointer: Callable[[object, int], object]
-    ExternalStream: Callable[[int], Stream]
 
     def Stream(self, *, non_blocking: bool = False) -> Stream: ...
     def get_current_stream(self) -> Stream: ...

@@ -1,102 +1,131 @@
 """The memory that launches use beside their tensors: a workspace, and counters that stay zero.
 
 Launches of one stream follow one another, so they may share it; those of two streams may not.  It
-is therefore kept for each stream, as long as the kernel lives.  What is recorded (a prepared
-launch, a launch that a graph captures) gets memory of its own, since nobody knows where it will
-run.
+is therefore kept for each stream, as long as the kernel lives.  A launch that a graph captures gets
+memory of the graph's, zeroed and freed within it.  A prepared launch has memory of its own, since
+nobody knows where it will run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 from gemmgen.errors import CallError
 from gemmgen.formats import NAMES
 from gemmgen.gpu.arguments import View
-from gemmgen.gpu.device import Array, Stream, cupy
+from gemmgen.gpu.arrays import CupyArrays, Library
+from gemmgen.gpu.device import Array, cupy
 from gemmgen.interface import Interface, Param
 
 _STREAMS = 64  # whose memory is kept
 
-Scratch = tuple[Array, ...]
-"""An array for each of ``interface.scratch``."""
+Addresses = tuple[int, ...]
+"""An address for each of ``interface.scratch``."""
 
 
 class Pool:
-    """The scratch memory of one kernel."""
+    """The scratch memory of one kernel.  ``sizes`` count elements, of each of its parameters."""
 
-    def __init__(self, interface: Interface) -> None:
-        self._interface = interface
-        self._streams: dict[int, tuple[Stream, Scratch]] = {}
-        self._captured: list[Scratch] = []
+    def __init__(self, interface: Interface, gpu: int) -> None:
+        self._params, self._gpu = interface.scratch, gpu
+        self._streams: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
 
-    def here(self, extents: Mapping[str, int]) -> Scratch:
-        """For a launch on CuPy's current stream, now."""
-        stream = cupy().cuda.get_current_stream()
-        if stream.is_capturing():
-            own = self.own(extents)
-            self._captured.append(own)  # the graph does not keep it alive
-            return own
-        sizes = self._sizes(extents)
-        _, found = self._streams.get(stream.ptr, (stream, ()))
-        if not found or any(a.shape[0] < size for a, size in zip(found, sizes, strict=True)):
-            found = tuple(
-                _fresh(param, size)
-                for param, size in zip(self._interface.scratch, sizes, strict=True)
+    @contextmanager
+    def lent(self, library: Library, stream: int, sizes: Sequence[int]) -> Generator[Addresses]:
+        """For one launch on ``stream``, the current one of ``library``, within the block."""
+        if not cupy().cuda.runtime.streamIsCapturing(stream):
+            yield self._kept(library, stream, sizes).addresses
+        elif isinstance(library, CupyArrays):
+            with _in_graph(self._bytes(sizes), stream) as addresses:
+                yield addresses
+        else:
+            yield self._fresh(library, sizes).addresses
+
+    def own(self, library: Library, sizes: Sequence[int]) -> _Kept:
+        """For a prepared launch alone, wherever and whenever it runs."""
+        capturing = cupy().cuda.runtime.streamIsCapturing(library.stream(self._gpu))
+        if capturing and not isinstance(library, CupyArrays):
+            raise CallError(
+                "the launch needs zeroed memory of its own, which can't be had while a graph is "
+                "captured: prepare it before the capture, or call the kernel within it"
             )
-            if len(self._streams) >= _STREAMS:
-                cupy().cuda.runtime.deviceSynchronize()
-                self._streams.clear()
-            # The stream is kept too, so that no other one gets its number.
-            self._streams[stream.ptr] = stream, found
+        made = [_alone(size, zeroed) for size, zeroed in self._bytes(sizes)]
+        return _Kept(tuple(sizes), tuple(a.data.ptr for a in made), tuple(made))
+
+    def check(self, sizes: Sequence[int], views: Sequence[View | None]) -> Addresses:
+        """The addresses of memory that a caller passes; refuses what the kernel can't use."""
+        for param, size, view in zip(self._params, sizes, views, strict=True):
+            if view is None:
+                names = " and ".join(p.name for p in self._params)
+                raise CallError(f"{param.name} is missing: pass {names}, or none of them")
+            _check(param, size, view)
+        return tuple(view.pointer for view in views if view is not None)
+
+    def _kept(self, library: Library, stream: int, sizes: Sequence[int]) -> _Kept:
+        key = library.name, stream
+        found = self._streams.get(key)
+        if found is None or any(map(int.__gt__, sizes, found.sizes)):
+            found = self._fresh(library, sizes)
+            found.keep += (library.stream_object(self._gpu),)
+            # What is dropped goes back to an allocator that hands it on in its stream's order.
+            self._streams[key] = found
+            if len(self._streams) > _STREAMS:
+                self._streams.popitem(last=False)
         return found
 
-    def own(self, extents: Mapping[str, int]) -> Scratch:
-        """For one recorded launch alone, wherever and whenever it runs."""
-        params = self._interface.scratch
-        return tuple(_alone(p, n) for p, n in zip(params, self._sizes(extents), strict=True))
+    def _fresh(self, library: Library, sizes: Sequence[int]) -> _Kept:
+        """In the current stream's order."""
+        made = [library.memory(n, self._gpu, zeroed=z) for n, z in self._bytes(sizes)]
+        memory, addresses = zip(*made, strict=True)
+        return _Kept(tuple(sizes), addresses, memory)
 
-    def check(self, extents: Mapping[str, int], views: Mapping[str, View]) -> None:
-        """Refuses memory that a caller passes and the kernel can't use."""
-        params = self._interface.scratch
-        for param, size in zip(params, self._sizes(extents), strict=True):
-            if param.name not in views:
-                names = " and ".join(p.name for p in params)
-                raise CallError(f"{param.name} is missing: pass {names}, or none of them")
-            _check(param, size, views[param.name])
-
-    def _sizes(self, extents: Mapping[str, int]) -> tuple[int, ...]:
-        scratch = self._interface.scratch
-        return tuple(self._interface.scratch_elements(param, extents) for param in scratch)
+    def _bytes(self, sizes: Sequence[int]) -> list[tuple[int, bool]]:
+        """The size of each memory, and whether it is to be zeroed."""
+        both = zip(self._params, sizes, strict=True)
+        return [(max(size, 1) * param.item, param.zeroed) for param, size in both]
 
 
-def _dtype(param: Param) -> str:
-    return "uint32" if param.kind == "counter" else NAMES[param.dtype]
+class _Kept:
+    """Memory, and what keeps it alive."""
+
+    __slots__ = ("addresses", "keep", "sizes")
+
+    def __init__(self, sizes: tuple[int, ...], addresses: Addresses, keep: tuple[object, ...]):
+        self.sizes, self.addresses, self.keep = sizes, addresses, keep
 
 
-def _fresh(param: Param, size: int) -> Array:
-    """In the current stream's order."""
-    make = cupy().zeros if param.zeroed else cupy().empty
-    return make((max(size, 1),), _dtype(param))
+@contextmanager
+def _in_graph(wanted: Sequence[tuple[int, bool]], stream: int) -> Generator[Addresses]:
+    """Memory that the graph captured on ``stream`` allocates, and frees behind the block."""
+    runtime = cupy().cuda.runtime
+    addresses = tuple(runtime.mallocAsync(size, stream) for size, _ in wanted)
+    for address, (size, zeroed) in zip(addresses, wanted, strict=True):
+        if zeroed:
+            runtime.memsetAsync(address, 0, size, stream)
+    yield addresses
+    for address in addresses:
+        runtime.freeAsync(address, stream)
 
 
-def _alone(param: Param, size: int) -> Array:
-    """Zeroed when this returns.  Not of CuPy's pool, which could hand it on while a launch that
-    nobody waits for still uses it; works while a stream captures, too."""
+def _alone(size: int, zeroed: bool) -> Array:
+    """Zeroed when this returns.  Not of a pool, which could hand it on while a launch that nobody
+    waits for still uses it."""
     cp = cupy()
-    memory = cp.cuda.Memory(max(size, 1) * param.item)
+    memory = cp.cuda.Memory(size)
     view = cast(Callable[[tuple[int, ...], str, object], Array], cp.ndarray)
     with cp.cuda.Stream(non_blocking=True) as stream:
-        found = view((max(size, 1),), _dtype(param), cp.cuda.MemoryPointer(memory, 0))
-        if param.zeroed:
+        found = view((size,), "uint8", cp.cuda.MemoryPointer(memory, 0))
+        if zeroed:
             found.fill(0)
         stream.synchronize()
     return found
 
 
 def _check(param: Param, size: int, view: View) -> None:
-    known = ("uint32", "int32") if param.kind == "counter" else (_dtype(param),)
+    known = ("uint32", "int32") if param.kind == "counter" else (NAMES[param.dtype],)
     if view.dtype not in known:
         raise CallError(f"{param.name} is {view.dtype}; the kernel takes {known[0]}")
     count = 1

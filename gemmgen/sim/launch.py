@@ -16,8 +16,8 @@ from typing import cast
 import numpy as np
 
 from gemmgen.errors import CallError
-from gemmgen.formats import Stored, poison
-from gemmgen.gpu.arguments import View, check_addresses, geometry, may_be_absent, output_shape
+from gemmgen.formats import NAMES, Stored, poison
+from gemmgen.gpu.arguments import View, check_addresses, geometry, may_be_absent, output_layout
 from gemmgen.gpu.binding import Binding
 from gemmgen.gpu.dynamo import leave_untraced, opaque
 from gemmgen.gpu.numbers import number
@@ -61,29 +61,30 @@ class HostKernel:
         }
         values = self._gather(bound[:count], numbers)
         views = {name: _view(name, value) for name, value in values.items()}
+        output = binding.tensors[binding.output]
+        layout = None
+        if output.name not in values:
+            layout = output_layout(output, interface, views)
+            views[output.name] = View(0, *layout, NAMES[output.dtype])
         found = geometry(interface, views)
+        if layout is not None:
+            values[output.name] = _unwritten(*layout, output.dtype)
+            views[output.name] = _view(output.name, values[output.name])
         check_addresses(found, interface, {name: view.pointer for name, view in views.items()})
         given: dict[str, Argument] = {**found.values, **values, **numbers}
         if interface.skips_product(numbers):
             given |= _without_product(interface, values)
         self._program.run({p.name: given[p.name] for p in interface.params if not p.is_scratch})
-        return values[binding.tensors[binding.output].name]
+        return values[output.name]
 
     def _gather(self, given: Sequence[object], numbers: Mapping[str, float]) -> dict[str, Stored]:
-        """The tensors by name, an absent output allocated."""
+        """The tensors by name, without an absent output."""
         values: dict[str, Stored] = {}
-        absent: Param | None = None
         for param, value in zip(self._binding.tensors, given, strict=True):
             if value is not None:
                 values[param.name] = _array(param, value)
-            elif may_be_absent(param, numbers.get("beta")):
-                absent = param
-            else:
+            elif not may_be_absent(param, numbers.get("beta")):
                 raise CallError(self._binding.missing(param))
-        if absent is not None:
-            views = {name: _view(name, value) for name, value in values.items()}
-            shape = output_shape(absent, self.interface, views)
-            values[absent.name] = _unwritten(shape, absent.dtype)
         return values
 
 
@@ -99,11 +100,13 @@ def _without_product(interface: Interface, values: Mapping[str, Stored]) -> dict
     return found
 
 
-def _unwritten(shape: tuple[int, ...], dtype: DType) -> Stored:
+def _unwritten(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Stored:
     """NaNs, where a kernel that leaves out an element is seen."""
-    array = aligned(math.prod(shape), dtype)
+    *outer, columns = shape
+    row = strides[-2] if outer else columns
+    array = aligned(math.prod(outer) * row, dtype)
     array[:] = poison(array.size, dtype)
-    return array.reshape(shape)
+    return array.reshape((*outer, row))[..., :columns]
 
 
 def _array(param: Param, value: object) -> Stored:

@@ -6,7 +6,7 @@ import pytest
 from gpu import kernels
 
 from gemmgen.errors import CallError
-from gemmgen.gpu.arguments import View, check_addresses, contiguous_strides, geometry, output_shape
+from gemmgen.gpu.arguments import View, check_addresses, contiguous_strides, geometry, output_layout
 from gemmgen.interface import AtMost, Equal, Interface, MultipleOf, Param
 
 PLAIN = kernels.interface((32, 8), 8, 32)
@@ -229,7 +229,7 @@ def test_more_matrices_than_a_grid_dimension_has_blocks() -> None:
 
 def test_an_absent_output_has_the_shape_that_the_inputs_give() -> None:
     output = Param("C", "tensor", ("n", "m"), written=True)
-    assert output_shape(output, PLAIN, {"A": view(0, 8, 16), "B": view(0, 16, 32)}) == (32, 8)
+    assert output_layout(output, PLAIN, {"A": view(0, 8, 16), "B": view(0, 16, 32)})[0] == (32, 8)
 
 
 @pytest.mark.parametrize("shape", [(), (8,), (8, 16, 1)])
@@ -237,11 +237,19 @@ def test_an_absent_output_needs_matrices_to_follow_from(shape: tuple[int, ...]) 
     views = {"A": View(0, shape, tuple(1 for _ in shape)), "B": view(4096, 16, 32)}
     c = next(p for p in PLAIN.params if p.name == "C")
     with pytest.raises(CallError, match=r"A has shape .*; the kernel takes A\[m, k\], of 2"):
-        output_shape(c, PLAIN, views)
+        output_layout(c, PLAIN, views)
 
 
 def test_an_absent_output_of_more_rows_than_an_int_holds_is_not_made() -> None:
     views = {"A": view(0, 2**31, 16, strides=(16, 1)), "B": view(4096, 16, 32)}
     c = next(p for p in PLAIN.params if p.name == "C")
     with pytest.raises(CallError, match="M = 2147483648 is more than an int holds"):
-        output_shape(c, PLAIN, views)
+        output_layout(c, PLAIN, views)
+
+
+def test_an_absent_output_has_rows_that_wide_accesses_can_take() -> None:
+    output = next(p for p in PLAIN.params if p.name == "C")
+    wide = dataclasses.replace(PLAIN, requirements=(MultipleOf("ldc", 4), MultipleOf("ldc", 2)))
+    views = {"A": view(0, 8, 16), "B": view(0, 16, 45)}
+    assert output_layout(output, PLAIN, views) == ((8, 45), (45, 1))
+    assert output_layout(output, wide, views) == ((8, 45), (48, 1))

@@ -1,0 +1,126 @@
+"""A loaded kernel, and how it is started: ``cuLaunchKernel`` with packed arguments.
+
+The arguments lie in one piece of memory in the order tensors, scratch, scalars, integers; the
+driver finds them by a pointer to each, in the order of the kernel's parameters, and copies them
+before it returns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import partial
+from struct import Struct, calcsize
+
+from gemmgen.gpu.binding import Binding
+from gemmgen.gpu.device import LoadedFunction, cupy
+from gemmgen.interface import Interface, Param
+
+_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+
+
+class Loaded:
+    """A kernel on a GPU, and the layout of its arguments."""
+
+    def __init__(self, function: LoadedFunction, interface: Interface, binding: Binding, gpu: int):
+        self.function, self.gpu = function, gpu
+        self.shape = (1, 1, *interface.block, 1, interface.dynamic_shared)
+        self.integers = tuple(p for p in interface.params if p.kind in ("extent", "ld", "stride"))
+        first = (*binding.tensors, *interface.scratch, *binding.scalars)
+        codes = [_code(param) for param in (*first, *self.integers)]
+        ends = [calcsize("@" + "".join(codes[: at + 1])) for at in range(len(codes))]
+        offsets = {
+            param.name: end - calcsize("@" + code)
+            for param, code, end in zip((*first, *self.integers), codes, ends, strict=True)
+        }
+        self.offsets = tuple(offsets[param.name] for param in interface.params)
+        self.table = ctypes.c_void_p * len(self.offsets)
+        self.whole = Struct("@" + "".join(codes))
+        self.changing = Struct("@" + "".join(codes[: len(first)]))
+
+    def starter(self, blocks: int, extents: Mapping[str, int]) -> Starter:
+        """Launches of ``blocks`` blocks with these extents, leading dimensions and strides."""
+        return Starter(self, blocks, tuple(extents[param.name] for param in self.integers))
+
+    def adopt_context(self, failure: RuntimeError) -> None:
+        """Makes the GPU's context this thread's, where it has none yet."""
+        if getattr(failure, "status", None) != _INVALID_CONTEXT:
+            raise failure
+        cupy().cuda.runtime.setDevice(self.gpu)
+
+
+class Packed:
+    """Memory for the arguments of a launch, and the pointers by which the driver finds them."""
+
+    __slots__ = ("_table", "memory", "pointers")
+
+    def __init__(self, loaded: Loaded, integers: tuple[int, ...]) -> None:
+        self.memory = bytearray(loaded.whole.size)
+        count = len(loaded.offsets) - len(integers)
+        loaded.whole.pack_into(self.memory, 0, *(0,) * count, *integers)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self._table = loaded.table(*(start + offset for offset in loaded.offsets))
+        self.pointers = ctypes.addressof(self._table)
+
+
+class Starter:
+    """Starts a kernel whose blocks and integers are fixed.  Several threads may use it at once."""
+
+    __slots__ = ("_fill", "_free", "_integers", "_launch", "_loaded")
+
+    def __init__(self, loaded: Loaded, blocks: int, integers: tuple[int, ...]) -> None:
+        self._loaded, self._integers = loaded, integers
+        self._fill = loaded.changing.pack_into
+        launch = cupy().cuda.driver.launchKernel
+        self._launch = partial(launch, loaded.function.ptr, blocks, *loaded.shape)
+        self._free: list[Packed] = []  # pop and append are atomic
+
+    def start(self, stream: int, values: Sequence[float]) -> None:
+        """On ``stream``, a raw handle.  ``values``: addresses of tensors and scratch, scalars."""
+        try:
+            packed = self._free.pop()
+        except IndexError:
+            packed = Packed(self._loaded, self._integers)
+        self._fill(packed.memory, 0, *values)
+        try:
+            self._launch(stream, packed.pointers, 0)
+        except RuntimeError as failure:
+            self._loaded.adopt_context(failure)
+            self._launch(stream, packed.pointers, 0)
+        self._free.append(packed)
+
+    def prepared(self, values: Sequence[float], keep: object) -> Prepared:
+        """The launch with ``values``, packed for good; ``keep`` lives as long."""
+        packed = Packed(self._loaded, self._integers)
+        self._fill(packed.memory, 0, *values)
+        return Prepared(self._loaded, self._launch, packed, keep)
+
+
+class Prepared:
+    """A launch all of whose arguments are packed."""
+
+    __slots__ = ("_keep", "_launch", "_loaded", "_packed")
+
+    def __init__(self, loaded: Loaded, launch: partial[None], packed: Packed, keep: object) -> None:
+        self._loaded, self._launch, self._packed, self._keep = loaded, launch, packed, keep
+
+    def start(self, stream: int) -> None:
+        """On ``stream``, a raw handle."""
+        try:
+            self._launch(stream, self._packed.pointers, 0)
+        except RuntimeError as failure:
+            self._loaded.adopt_context(failure)
+            self._launch(stream, self._packed.pointers, 0)
+
+
+def _code(param: Param) -> str:
+    """The parameter's type, as ``struct`` writes it."""
+    match param.kind:
+        case "extent" | "ld":
+            return "i"
+        case "stride":
+            return "q"
+        case "scalar":
+            return "d" if param.dtype == "f64" else "f"
+        case _:
+            return "Q"
