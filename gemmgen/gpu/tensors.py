@@ -139,10 +139,12 @@ class TorchPlans:
 
 
 class TorchArrays:
+    """Of ``kind``, the type of device whose memory kernels can read."""
+
     name = "PyTorch"
 
-    def __init__(self, torch: Torch) -> None:
-        self._torch = torch
+    def __init__(self, torch: Torch, kind: str = "cuda") -> None:
+        self._torch, self._kind = torch, kind
         self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
         self._wants_gradients = torch.is_grad_enabled
         self._forward = torch.autograd.forward_ad
@@ -167,7 +169,7 @@ class TorchArrays:
                 f"{name} is a {kind.__module__}.{kind.__qualname__}, whose numbers are not in "
                 "memory of its own; the kernel takes a plain tensor"
             )
-        if tensor.device.type != "cuda":
+        if tensor.device.type != self._kind:
             raise CallError(f"{name} is a PyTorch tensor on {tensor.device}; move it with .cuda()")
         if tensor.is_neg():
             raise CallError(
@@ -185,7 +187,7 @@ class TorchArrays:
         tensor = cast(_Tensor, value)
         dtype = str(tensor.dtype).removeprefix("torch.")
         shape = tuple(tensor.shape)
-        return View(tensor.data_ptr(), shape, tensor.stride(), dtype, tensor.device.index)
+        return View(tensor.data_ptr(), shape, tensor.stride(), dtype, tensor.device.index or 0)
 
     def allocator(
         self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
@@ -221,7 +223,7 @@ class TorchArrays:
     def _device(self, gpu: int) -> object:
         found = self._devices.get(gpu)
         if found is None:
-            found = self._devices[gpu] = self._torch.device("cuda", gpu)
+            found = self._devices[gpu] = self._torch.device(self._kind, gpu)
         return found
 
 

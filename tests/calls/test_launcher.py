@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gemmgen.api import compile_any
 from gemmgen.errors import CallError
-from gemmgen.gpu import arrays, device
-from gemmgen.gpu.launch import Kernel
-from gemmgen.gpu.store import Stored
 
-from .stub import Stub, ndarray
-
-TILED = "tile m=16 n=16 k=8\ncache_shared A B\n"
-WIDE = "tile m=64 n=64 k=16\ncache_shared A[k, m] B\nregister_block m=4 n=4\nvectorize C width=4\n"
-SPLIT = TILED + "split_k parts=2\n"
-
-
-class Bench:
-    """A kernel loaded by the stand-in."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-        emitted = compile_any(text)
-        self.stub = Stub(emitted.interface)
-        monkeypatch.setitem(sys.modules, "cupy", self.stub)
-        monkeypatch.setattr(arrays, "_LIBRARIES", {})
-        monkeypatch.setattr(arrays, "_OF_TYPE", {})
-        device.cupy.cache_clear()
-        device.capability.cache_clear()
-        files = Stored(Path("none.cubin"), Path("none.cu"))
-        self.kernel = Kernel(emitted.text, emitted.interface, emitted.target, files=files)
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest):
-    yield Bench(monkeypatch, getattr(request, "param", TILED))
-    device.cupy.cache_clear()
-    device.capability.cache_clear()
+from .bench import SPLIT, WIDE, Bench
+from .stub import ndarray
 
 
 def integers(*shape: int) -> ndarray:
@@ -180,11 +149,6 @@ def test_a_thread_without_a_context_gets_the_gpus(bench: Bench) -> None:
     thread.start()
     thread.join()
     same(c, a.host @ b.host)
-    bench.stub._launch = None
-    bench.stub.has_context = threading.local()
-    with pytest.raises(TypeError):
-        Kernel.of  # noqa: B018
-        bench.kernel._loaded.adopt_context(3)
 
 
 def test_threads_share_a_kernel(bench: Bench) -> None:

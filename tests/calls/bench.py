@@ -1,0 +1,43 @@
+"""A kernel loaded by the stand-in for CuPy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gemmgen.api import compile_any
+from gemmgen.gpu import arrays, device
+from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.store import Stored
+
+from .stub import Stub
+
+TILED = "tile m=16 n=16 k=8\ncache_shared A B\n"
+WIDE = "tile m=64 n=64 k=16\ncache_shared A[k, m] B\nregister_block m=4 n=4\nvectorize C width=4\n"
+SPLIT = TILED + "split_k parts=2\n"
+
+
+class Bench:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        emitted = compile_any(text)
+        self.stub = Stub(emitted.interface)
+        monkeypatch.setitem(sys.modules, "cupy", self.stub)
+        monkeypatch.setattr(arrays, "_LIBRARIES", {})
+        monkeypatch.setattr(arrays, "_OF_TYPE", {})
+        forget()
+        files = Stored(Path("none.cubin"), Path("none.cu"))
+        self.kernel = Kernel(emitted.text, emitted.interface, emitted.target, files=files)
+
+
+def forget() -> None:
+    """What is kept of the module ``cupy``."""
+    for kept in (device.cupy, device.capability):
+        kept.cache_clear()
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest):
+    yield Bench(monkeypatch, getattr(request, "param", TILED))
+    forget()

@@ -1,0 +1,3 @@
+from .bench import bench
+
+__all__ = ["bench"]
