@@ -3,14 +3,12 @@
 PyTorch is never imported here: a caller who passes its tensors has done so.
 """
 
-# pyright: reportPrivateUsage=false
-
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from gemmgen.errors import CallError
 from gemmgen.formats import STORAGE
@@ -73,35 +71,33 @@ class Library(Protocol):
         ...
 
 
-class _CupyArray(Array, Protocol):
-    """CuPy has had this attribute for long, and it is quicker than ``flags`` or ``strides``."""
-
-    _c_contiguous: bool
-
-
 class CupyPlans:
+    """Arrays are ``Any`` here: a ``cast`` costs as much as a look at a shape.
+
+    ``_c_contiguous`` is an attribute of old, and quicker than ``flags`` or ``strides``.
+    """
+
     def __init__(self, most: int, *, several_gpus: bool) -> None:
         self._plans: Memo[Hashable, Plan] = Memo(most)
         self._several = several_gpus
 
     def find(
-        self, tensors: Sequence[object], *, checked: bool = False
+        self, tensors: Sequence[Any], *, checked: bool = False
     ) -> tuple[Plan, list[int]] | None:
         try:
-            plan = self._plans.get(self._key(tensors))
-            if plan is None:
-                return None
-            return plan, [array.data.ptr for array in cast(Sequence[Array], tensors)]
+            key = tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in tensors])
+            plan = self._plans.get((key, _gpus(tensors)) if self._several else key)
+            return None if plan is None else (plan, [array.data.ptr for array in tensors])
         except AttributeError:  # an array of another library
             return None
 
-    def remember(self, tensors: Sequence[object], plan: Plan) -> None:
-        self._plans.put(self._key(tensors), plan)
+    def remember(self, tensors: Sequence[Any], plan: Plan) -> None:
+        key = tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in tensors])
+        self._plans.put((key, _gpus(tensors)) if self._several else key, plan)
 
-    def _key(self, tensors: Sequence[object]) -> Hashable:
-        arrays = cast(Sequence[_CupyArray], tensors)
-        key = tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in arrays])
-        return (*key, *[a.data.device_id for a in arrays]) if self._several else key
+
+def _gpus(tensors: Sequence[Any]) -> Hashable:
+    return tuple([array.data.device_id for array in tensors])
 
 
 class CupyArrays:

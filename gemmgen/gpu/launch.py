@@ -14,26 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from gemmgen.errors import CallError, CannotCheck
-from gemmgen.formats import NAMES
 from gemmgen.gpu import arrays, device, store
-from gemmgen.gpu.arguments import (
-    View,
-    check_addresses,
-    check_memory,
-    geometry,
-    may_be_absent,
-    output_layout,
-)
+from gemmgen.gpu.arguments import View
 from gemmgen.gpu.binding import Binding
 from gemmgen.gpu.driver import Loaded, Starter
 from gemmgen.gpu.dynamo import leave_untraced, opaque
 from gemmgen.gpu.numbers import DEFAULTS, number
-from gemmgen.gpu.plan import Plan, clearance, limits_of
+from gemmgen.gpu.plan import Plan
+from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.interface import Interface
-
-_PLANS = 4096
-"""Kinds of calls that a kernel remembers, the oldest first to go."""
 
 
 class EmittedKernel(Protocol):
@@ -94,17 +84,17 @@ class Kernel:
         self._function = cp.RawModule(path=str(self.files.cubin)).get_function(interface.name)
         self._reserve_shared()
         self._binding = binding = Binding(interface, lend=True)
-        self._loaded = Loaded(self._function.kernel, interface, binding, self.device)
-        self._current_device = cp.cuda.runtime.getDevice
+        loaded = Loaded(self._function.kernel, interface, binding, self.device)
+        self._planner = Planner(interface, binding, loaded, self.device)
         self._pool = Pool(interface, self.device)
         self._count, self._output = len(binding.tensors), binding.output
-        self._plans: dict[tuple[arrays.Library, bool], arrays.Plans] = {}
         names = [param.name for param in binding.scalars]
         defaults = [DEFAULTS.get(name) for name in names]
         self._defaults = tuple(value for value in defaults if value is not None)
         self._needs_numbers, self._scalar_names = None in defaults, frozenset(names)
         self._alpha = names.index(interface.product[0]) if interface.product else None
         self._beta = names.index("beta") if "beta" in names else None
+        self._quick = self._quick_counts()
 
     @classmethod
     def of(cls, emitted: EmittedKernel) -> Kernel:
@@ -123,9 +113,9 @@ class Kernel:
         """
         known = None if arguments else self._known(tensors)
         if known is not None:
-            library, plan, addresses = known
+            library, plan, addresses, output = known
             self._launch(library, plan.starter, plan, addresses, self._defaults)
-            return tensors[self._output]
+            return output
         bound = self._binding.bind(tensors, arguments)
         values, numbers = bound[: self._count], self._numbers(bound, arguments)
         library, plan, addresses = self._planned(values, numbers)
@@ -155,6 +145,14 @@ class Kernel:
 
         return Launch(named, plan.geometry.values, values[self._output], start)
 
+    def _quick_counts(self) -> tuple[int, int]:
+        """How many tensors are all that a call needs: with C, and without; -1 for never."""
+        count, output = self._count, self._binding.tensors[self._output]
+        if self._needs_numbers:
+            return -1, -1
+        is_last, is_hidden = self._output == count - 1, self._hides_output(self._defaults)
+        return count, count - 1 if is_last and (not output.read or is_hidden) else -1
+
     def _launch(
         self,
         library: arrays.Library,
@@ -173,17 +171,24 @@ class Kernel:
         with self._pool.lent(library, stream, plan.scratch) as scratch:
             starter.start(stream, (*addresses, *scratch, *numbers))
 
-    def _known(self, tensors: tuple[object, ...]) -> tuple[arrays.Library, Plan, list[int]] | None:
-        """The plan of a call like an earlier one, all tensors of which go by position."""
-        if len(tensors) != self._count or self._needs_numbers:
+    def _known(
+        self, tensors: tuple[object, ...]
+    ) -> tuple[arrays.Library, Plan, list[int], object] | None:
+        """The plan of a call like an earlier one, all tensors of which go by position, and C."""
+        is_absent = len(tensors) < self._count
+        if len(tensors) != self._quick[is_absent]:
             return None
-        library = arrays.library(tensors[0])
-        plans = self._plans.get((library, False)) if library is not None else None
-        found = plans.find(tensors) if plans is not None else None
-        if library is None or found is None:
+        found = self._planner.find(tensors, is_absent)
+        if found is None:
             return None
-        self._admit(*found)
-        return library, *found
+        library, plan, addresses = found
+        if plan.allocate is not None:
+            output, address = plan.allocate()
+            addresses.append(address)
+        else:
+            output = tensors[self._output]
+        self._planner.admit(plan, addresses)
+        return library, plan, addresses, output
 
     def _numbers(self, bound: list[object], named: Mapping[str, object]) -> tuple[float, ...]:
         if not self._needs_numbers and self._scalar_names.isdisjoint(named):
@@ -203,99 +208,20 @@ class Kernel:
         """The call's plan, its tensors checked; an absent output is allocated, into ``values``."""
         at = self._output
         is_absent = values[at] is None
-        library = arrays.library(values[0])
-        plans = None if library is None else self._plans.get((library, is_absent))
         present = [*values[:at], *values[at + 1 :]] if is_absent else values
-        found = None if plans is None else plans.find(present)
-        if library is None or found is None:
-            library, found = self._looked_at(values, is_absent)
-        plan, addresses = found
+        found = self._planner.find(present, is_absent)
+        library, plan, addresses = found or self._planner.look_at(values)
         if plan.allocate is not None:
             if self._binding.tensors[at].read and not self._hides_output(numbers):
                 raise CallError(self._binding.missing(self._binding.tensors[at]))
             values[at], address = plan.allocate()
             addresses.insert(at, address)
-        self._admit(plan, addresses)
+        self._planner.admit(plan, addresses)
         return library, plan, addresses
-
-    def _admit(self, plan: Plan, addresses: list[int]) -> None:
-        """Refuses what depends on addresses, and on the GPU that is current."""
-        if not plan.is_clear(addresses):
-            names = [param.name for param in self._binding.tensors]
-            exact = dict(zip(names, addresses, strict=True))
-            check_memory(plan.geometry, exact)
-            check_addresses(plan.geometry, self.interface, exact)
-        if self._current_device() != self.device:
-            raise CallError(f"the kernel was loaded on GPU {self.device}, which isn't current")
 
     def _hides_output(self, numbers: tuple[float, ...]) -> bool:
         """Does beta = 0 keep the kernel from reading C?"""
         return self._beta is not None and numbers[self._beta] == 0.0
-
-    def _looked_at(
-        self, values: list[object], is_absent: bool
-    ) -> tuple[arrays.Library, tuple[Plan, list[int]]]:
-        """The plan of tensors that are looked at one by one, as the first of their kind are.
-
-        In ``values``, those of other libraries become CuPy arrays.
-        """
-        library = self._checked(values)
-        plans = self._plans.setdefault((library, is_absent), library.plans(_PLANS))
-        present = [value for value in values if value is not None]
-        found = plans.find(present, checked=True)
-        if found is None:
-            views = {
-                param.name: library.view(value)
-                for param, value in zip(self._binding.tensors, values, strict=True)
-                if value is not None
-            }
-            found = self._plan(library, views), [view.pointer for view in views.values()]
-            plans.remember(present, found[0])
-        return library, found
-
-    def _checked(self, values: list[object]) -> arrays.Library:
-        library: arrays.Library | None = None
-        for at, param in enumerate(self._binding.tensors):
-            if values[at] is None:
-                if not may_be_absent(param, 0.0):
-                    raise CallError(self._binding.missing(param))
-                continue
-            owner, value = arrays.adopt(param.name, values[at])
-            if library is not None and owner is not library:
-                raise CallError(
-                    f"{param.name} is of another library than the tensors before it: pass CuPy "
-                    "arrays or PyTorch tensors, not both"
-                )
-            owner.check(param.name, value)
-            library, values[at] = owner, value
-        assert library is not None, "a kernel has inputs"
-        return library
-
-    def _plan(self, library: arrays.Library, views: dict[str, View]) -> Plan:
-        """The plan of a call that is new; without a view of C, C is to be allocated."""
-        binding, interface, allocate = self._binding, self.interface, None
-        for name, view in views.items():
-            if view.device != self.device:
-                raise CallError(
-                    f"{name} is on GPU {view.device}, and the kernel was loaded on {self.device}"
-                )
-        output = binding.tensors[binding.output]
-        if output.name not in views:
-            layout = output_layout(output, interface, views)
-            allocate = library.allocator(*layout, output.dtype, self.device)
-            views = {**views, output.name: View(0, *layout, NAMES[output.dtype], self.device)}
-        found = geometry(interface, views)
-        values = found.values
-        terms = {interface.product[1]: 0} if interface.product else {}
-        return Plan(
-            found,
-            found.grid,
-            self._loaded.starter(found.grid, values),
-            self._loaded.starter(found.grid, {**values, **terms}),
-            tuple(interface.scratch_elements(param, values) for param in interface.scratch),
-            allocate,
-            clearance(limits_of(found, interface, binding), binding.output),
-        )
 
     def _lent(self, plan: Plan, bound: list[object]) -> Addresses:
         """The addresses of the memory that the caller passes for the launch's own use; () for

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from gemmgen.errors import CallError
 from gemmgen.formats import NAMES
@@ -96,7 +96,10 @@ _ALIKE = 8
 
 
 class TorchPlans:
-    """The last plan is tried first, then those of the same shapes."""
+    """The last plan is tried first, then those of the same shapes.
+
+    Tensors are ``Any`` where it is quick: a ``cast`` costs as much as a look at a shape.
+    """
 
     def __init__(self, most: int, torch: Torch) -> None:
         self._entries: Memo[tuple[object, ...], tuple[_Entry, ...]] = Memo(most)
@@ -106,7 +109,7 @@ class TorchPlans:
         self._check = _checks(torch)
 
     def find(
-        self, tensors: Sequence[object], *, checked: bool = False
+        self, tensors: Sequence[Any], *, checked: bool = False
     ) -> tuple[Plan, list[int]] | None:
         if self._forward._current_level >= 0 and not checked:  # pyright: ignore[reportPrivateUsage]
             return None
@@ -119,7 +122,7 @@ class TorchPlans:
                 self._last = entry
             if entry.has_gradients and self._wants_gradients():
                 return None
-            return entry.plan, [tensor.data_ptr() for tensor in cast(Sequence[_Tensor], tensors)]
+            return entry.plan, [tensor.data_ptr() for tensor in tensors]
         except (AttributeError, TypeError, RuntimeError):  # of another library, or without memory
             return None
 
@@ -130,8 +133,8 @@ class TorchPlans:
         entry = _Entry(self._check(several), has_gradients, plan)
         self._entries.put(key, (entry, *(self._entries.get(key) or ())[: _ALIKE - 1]))
 
-    def _searched(self, tensors: Sequence[object]) -> _Entry | None:
-        key = tuple([tensor.shape for tensor in cast(Sequence[_Tensor], tensors)])
+    def _searched(self, tensors: Sequence[Any]) -> _Entry | None:
+        key = tuple([tensor.shape for tensor in tensors])
         for entry in self._entries.get(key) or ():
             if entry.matches(*tensors):
                 return entry

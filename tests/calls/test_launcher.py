@@ -54,6 +54,8 @@ def test_a_known_call_is_told_from_others_by_all_that_matters(bench: Bench) -> N
             kernel(ndarray(of=a.host.astype(float)), b, c)
         with pytest.raises(CallError, match=r"B has shape .*, so K = 16"):
             kernel(a[:, :15], b, c)
+        with pytest.raises(CallError, match="C overlaps B"):
+            kernel(a, b, b)
         with pytest.raises(CallError, match="C overlaps A"):
             kernel(a, b, a)
         with pytest.raises(CallError, match="C is missing: the kernel reads it"):
@@ -94,9 +96,10 @@ def test_a_kernel_takes_the_output_that_it_allocates(bench: Bench) -> None:
 
 
 def test_the_oldest_of_many_plans_goes_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gemmgen.gpu.launch._PLANS", 3)
+    monkeypatch.setattr("gemmgen.gpu.planner._PLANS", 3)
     b, made = integers(5, 6), []
-    monkeypatch.setattr(bench.kernel, "_plan", _counted(bench.kernel._plan, made))
+    planner = bench.kernel._planner
+    monkeypatch.setattr(planner, "_plan", _counted(planner._plan, made))
     for m in (1, 2, 3, 4, 3, 2, 1):
         a = integers(m, 5)
         same(bench.kernel(a, b), a.host @ b.host)

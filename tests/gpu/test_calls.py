@@ -10,9 +10,6 @@ import pytest
 
 import gemmgen
 from gemmgen.errors import CallError
-from gemmgen.gpu.launch import Kernel
-
-from . import kernels
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TILED = "tile m=16 n=16 k=8\ncache_shared A B\n"
@@ -57,18 +54,6 @@ def test_a_wide_kernel_takes_the_output_that_it_allocates() -> None:
     batched = gemmgen.compile("gemm C[b, m, n] = A[b, m, k] * B[k, n]\n" + WIDE)
     a = integers(3, 33, 20)
     same(batched(a, b), a.get() @ b.get())
-
-
-def test_300_signatures_are_remembered_and_the_oldest_goes_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("gemmgen.gpu.launch._PLANS", 3)
-    kernel = Kernel(kernels.text("naive"), kernels.interface(*kernels.PLAIN["naive"]))
-    b = integers(5, 6)
-    for m in (1, 2, 3, 4, 5):
-        a = integers(m, 5)
-        same(kernel(a, b), a.get() @ b.get())
-    assert len(kernel._plans) == 3
 
 
 @pytest.mark.parametrize("text", [TILED, SPLIT])

@@ -1,0 +1,118 @@
+"""From the tensors of a call to its plan: found among those of earlier calls, or made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gemmgen.errors import CallError
+from gemmgen.formats import NAMES
+from gemmgen.gpu import arrays
+from gemmgen.gpu.arguments import (
+    View,
+    check_addresses,
+    check_memory,
+    geometry,
+    may_be_absent,
+    output_layout,
+)
+from gemmgen.gpu.binding import Binding
+from gemmgen.gpu.device import cupy
+from gemmgen.gpu.driver import Loaded
+from gemmgen.gpu.plan import Plan, clearance, limits_of
+from gemmgen.interface import Interface
+
+_PLANS = 4096
+"""Kinds of calls that a kernel remembers, the oldest first to go."""
+
+Planned = tuple[arrays.Library, Plan, list[int]]
+"""Whose arrays they are, the plan, and their addresses."""
+
+
+class Planner:
+    """The plans of one kernel."""
+
+    def __init__(self, interface: Interface, binding: Binding, loaded: Loaded, gpu: int) -> None:
+        self._interface, self._binding, self._loaded, self._gpu = interface, binding, loaded, gpu
+        self._plans: dict[tuple[arrays.Library, bool], arrays.Plans] = {}
+        self._current_device = cupy().cuda.runtime.getDevice
+
+    def find(self, tensors: Sequence[object], is_absent: bool) -> Planned | None:
+        """The plan of a call like an earlier one; ``is_absent``: C is not among ``tensors``."""
+        library = arrays.library(tensors[0])
+        plans = self._plans.get((library, is_absent)) if library is not None else None
+        found = plans.find(tensors) if plans is not None else None
+        return None if library is None or found is None else (library, *found)
+
+    def look_at(self, values: list[object]) -> Planned:
+        """The plan of tensors that are looked at one by one, as the first of their kind are.
+
+        In ``values``, those of other libraries become CuPy arrays.
+        """
+        library = self._checked(values)
+        present = [value for value in values if value is not None]
+        known = library, len(present) < len(values)
+        plans = self._plans.setdefault(known, library.plans(_PLANS))
+        found = plans.find(present, checked=True)
+        if found is None:
+            views = {
+                param.name: library.view(value)
+                for param, value in zip(self._binding.tensors, values, strict=True)
+                if value is not None
+            }
+            found = self._plan(library, views), [view.pointer for view in views.values()]
+            plans.remember(present, found[0])
+        return library, *found
+
+    def admit(self, plan: Plan, addresses: list[int]) -> None:
+        """Refuses what depends on addresses, and on the GPU that is current."""
+        if not plan.is_clear(addresses):
+            names = [param.name for param in self._binding.tensors]
+            exact = dict(zip(names, addresses, strict=True))
+            check_memory(plan.geometry, exact)
+            check_addresses(plan.geometry, self._interface, exact)
+        if self._current_device() != self._gpu:
+            raise CallError(f"the kernel was loaded on GPU {self._gpu}, which isn't current")
+
+    def _checked(self, values: list[object]) -> arrays.Library:
+        library: arrays.Library | None = None
+        for at, param in enumerate(self._binding.tensors):
+            if values[at] is None:
+                if not may_be_absent(param, 0.0):
+                    raise CallError(self._binding.missing(param))
+                continue
+            owner, value = arrays.adopt(param.name, values[at])
+            if library is not None and owner is not library:
+                raise CallError(
+                    f"{param.name} is of another library than the tensors before it: pass CuPy "
+                    "arrays or PyTorch tensors, not both"
+                )
+            owner.check(param.name, value)
+            library, values[at] = owner, value
+        assert library is not None, "a kernel has inputs"
+        return library
+
+    def _plan(self, library: arrays.Library, views: dict[str, View]) -> Plan:
+        """The plan of a call that is new; without a view of C, C is to be allocated."""
+        binding, interface, allocate = self._binding, self._interface, None
+        for name, view in views.items():
+            if view.device != self._gpu:
+                raise CallError(
+                    f"{name} is on GPU {view.device}, and the kernel was loaded on {self._gpu}"
+                )
+        output = binding.tensors[binding.output]
+        if output.name not in views:
+            layout = output_layout(output, interface, views)
+            allocate = library.allocator(*layout, output.dtype, self._gpu)
+            views = {**views, output.name: View(0, *layout, NAMES[output.dtype], self._gpu)}
+        found = geometry(interface, views)
+        values = found.values
+        terms = {interface.product[1]: 0} if interface.product else {}
+        return Plan(
+            found,
+            found.grid,
+            self._loaded.starter(found.grid, values),
+            self._loaded.starter(found.grid, {**values, **terms}),
+            tuple(interface.scratch_elements(param, values) for param in interface.scratch),
+            allocate,
+            clearance(limits_of(found, interface, binding), binding.output),
+        )
