@@ -10,7 +10,7 @@ from gemmgen.errors import Mistake, ScheduleError
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.nodes import Buffer, Program, Space, Spread
+from gemmgen.ir.nodes import Buffer, Program, Space
 from gemmgen.residency import check_residency
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.schedule.roles import roles
@@ -75,21 +75,49 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
         notes.insert(0, f"there is no tile line, which means tile {sizes}")
     place = _place(schedule, "register_block", "tile")
     hint = _nearest_tile(schedule, program)
-    share = _share(spread) if kernel.threads > MAX_THREADS else None
+    share = _share(program) if kernel.threads > MAX_THREADS else None
     if share and _place(schedule, "warp_tile") is None:
         hint = f"{share} gives each {'warp' if spread.terms else 'thread'} more to do"
     yield Mistake(message, place, hint, tuple(notes))
 
 
-def _share(spread: Spread) -> str | None:
-    """A ``register_block`` whose threads fill whole warps of one block, if there is one."""
-    for sizes in product((8, 4, 16), repeat=2):
-        pairs = tuple(zip(spread.axes, sizes, strict=True))
-        threads = prod(a.extent // size for a, size in pairs) * spread.sharers
-        divides = not any(a.extent % size for a, size in pairs)
-        if divides and threads <= MAX_THREADS and threads % WARP == 0:
-            return "register_block " + " ".join(f"{a.letter}={size}" for a, size in pairs)
+def _share(program: Program) -> str | None:
+    """A ``register_block`` whose threads fill whole warps of one block and whose arrays fit in
+    registers, if there is one."""
+    axes = program.main.spread.axes
+    sizes = _micro_tile(program, tuple(a.extent for a in axes))
+    if sizes is None:
+        return None
+    return "register_block " + " ".join(f"{a.letter}={n}" for a, n in zip(axes, sizes, strict=True))
+
+
+def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The micro-tile of such a ``register_block`` for a tile of these extents."""
+    main = program.main
+    words = BYTES[main.buffer("acc").dtype] // REGISTER_BYTES
+    ahead = max((b.layout.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
+    for sizes in product((8, 4, 16, 2, 1), repeat=2):
+        threads = prod(n // size for n, size in zip(tile, sizes, strict=True)) * main.spread.sharers
+        divides = not any(n % size for n, size in zip(tile, sizes, strict=True))
+        registers = words * (prod(sizes) + ahead * sum(sizes)) + OVERHEAD
+        fills = divides and 0 < threads <= MAX_THREADS and threads % WARP == 0
+        if fills and registers <= MAX_REGISTERS:
+            return sizes
     return None
+
+
+def _smaller_tile(program: Program) -> str:
+    """The ``tile`` with the longer side halved until a ``register_block`` fits, and that."""
+    axes, pipeline = program.main.spread.axes, pipeline_of(program.main)
+    sizes = [a.extent for a in axes]
+    while (found := _micro_tile(program, tuple(sizes))) is None and max(sizes) > 1:
+        sizes[sizes.index(max(sizes))] //= 2
+    if found is None:
+        return "a smaller register_block, such as 8 x 8"
+    step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
+    tile = " ".join(f"{a.letter}={n}" for a, n in zip(axes, sizes, strict=True))
+    share = " ".join(f"{a.letter}={n}" for a, n in zip(axes, found, strict=True))
+    return f"tile {tile}{step} and register_block {share}"
 
 
 def _nearest_tile(schedule: Schedule, program: Program) -> str:
@@ -170,8 +198,7 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
     by_fragments = program.main.spread.group > 1
-    share = _share(program.main.spread) or "a smaller register_block, such as 8 x 8"
-    share = _shorter_step(program, tiles) or share
+    share = _shorter_step(program, tiles) or _share(program) or _smaller_tile(program)
     if total + OVERHEAD > MAX_REGISTERS:
         yield Mistake(
             f"a thread's {'fragments do' if by_fragments else 'micro-tile does'} not fit in its "

@@ -81,6 +81,12 @@ class SplitK:
 
     def _check_forms(self) -> None:
         """Either form, and not both."""
+        if self.parts is None and self.lanes is None and self.groups > 1:
+            raise Refusal(
+                f"split_k groups={self.groups} groups the parts of a sum, and there is no parts=",
+                at=self.said.span,
+                hint=f"split_k parts={2 * self.groups} groups={self.groups}",
+            )
         if self.parts is None and self.lanes is None:
             raise Refusal(
                 "split_k says neither how many blocks share a tile nor that lanes share sums",

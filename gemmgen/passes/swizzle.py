@@ -93,7 +93,7 @@ class Swizzle:
                 f"swizzle {tensor}: tensor_core loads lines that lie a fixed distance apart",
                 at=wish.operand.span,
                 notes=("a swizzle moves the chunks of some lines, and no address names them",),
-                hint=f"pad {tensor} by={wide_access(kernel, tile)} spreads the lines over banks",
+                hint=f"pad {tensor} by={wide_access(kernel, tile)} in place of swizzle {tensor}",
             )
         if tile.layout.pad:
             raise Refusal(

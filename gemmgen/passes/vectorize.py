@@ -22,6 +22,7 @@ aligned; ragged edges stay guarded.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -130,8 +131,9 @@ def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: Fact) -> Refusal:
         return Refusal(
             f"{tensor} has no hop from shared memory to registers",
             at=fact.operand.span,
-            hint=f"needs cache_shared {tensor} and a register_block; "
-            f"or vectorize {tensor}.global width={fact.value}",
+            hint=f"needs cache_shared {tensor} and register_block "
+            + " ".join(f"{a.letter}={gcd(a.extent, 8)}" for a in kernel.spread.axes)
+            + f"; or vectorize {tensor}.global width={fact.value}",
         )
     sizes = " ".join(f"{a.letter}={a.extent}" for a in kernel.spread.axes)
     tile = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=8 and "

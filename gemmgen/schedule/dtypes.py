@@ -32,7 +32,7 @@ def check_dtypes(
     checker = _Checker(scope, uses, source)
     for raw in raws:
         with mistakes.caught():
-            _check_form(raw)
+            checker.add_common(raw)
         for argument in raw.arguments:
             with mistakes.caught():
                 checker.add(argument)
@@ -53,6 +53,34 @@ class _Checker:
         self.sure = scope.sure and uses is not None
         self.stated: dict[str, tuple[DType, Span]] = {}
         self.seen: dict[str, Span] = {}
+        self.common: tuple[DType, Span] | None = None
+        """``dtype f16``: the type of a, b and c where none of their own is stated."""
+
+    def add_common(self, raw: RawDirective) -> None:
+        """What a ``dtype`` line says without a name: ``dtype f16`` is the type of a, b and c."""
+        if not raw.operands and not raw.arguments:
+            raise Refusal(
+                "dtype names no tensor", at=raw.span, hint="dtype A=f16 B=f16 C=f32 acc=f32"
+            )
+        for operand in raw.operands:
+            name, span = operand.text, operand.span
+            if name in self.names or self.own.get(name):
+                raise Refusal(
+                    f"dtype: {shown(name)} has no type beside it",
+                    at=span,
+                    hint=f"a type is given by name: dtype {shown(name)}=f32",
+                )
+            dtype = _known(name)
+            if dtype is None or operand.indices is not None:
+                raise _unknown(name, span)
+            if self.common is not None:
+                raise Refusal(
+                    "dtype gives a type for all tensors twice",
+                    at=span,
+                    notes=first_given(self.source, self.common[1]),
+                    hint="keep one of them",
+                )
+            self.common = dtype, span
 
     def add(self, argument: RawArgument) -> None:
         name, value = argument.name.text, argument.value
@@ -97,6 +125,8 @@ class _Checker:
         """The stated type of a name, or the one it has without a statement."""
         if name in self.stated:
             return self.stated[name][0]
+        if self.common is not None and name in self.names:
+            return self.common[0] if name != ACC or self.common[0] == "f64" else "f32"
         return "f32" if name in self.names else self.dtype(self.scope.gemm.c.tensor)
 
     def check_double(self) -> None:
@@ -108,7 +138,10 @@ class _Checker:
         others = [name for name in names if self.dtype(name) != "f64"]
         if not double or not others:
             return
-        first = min((self.stated[n][1] for n in double if n in self.stated), key=lambda s: s.start)
+        places = [self.stated[n][1] for n in double if n in self.stated]
+        if self.common is not None:
+            places.append(self.common[1])
+        first = min(places, key=lambda s: s.start)
         said = " and ".join(f"{name}={self.dtype(name)}" for name in others)
         raise Refusal(
             f"f64 is all or nothing, and {', '.join(double)} would meet {said}",
@@ -121,18 +154,6 @@ class _Checker:
         usual = self.dtype(self.scope.gemm.c.tensor)
         own = [name for name in self.own if name in self.stated and self.dtype(name) != usual]
         return tuple([(name, self.dtype(name)) for name in (*self.names, *own)])
-
-
-def _check_form(raw: RawDirective) -> None:
-    if raw.operands:
-        name = shown(raw.operands[0].text)
-        raise Refusal(
-            f"dtype: {name} has no type beside it",
-            at=raw.operands[0].span,
-            hint=f"a type is given by name: dtype {name}=f32",
-        )
-    if not raw.arguments:
-        raise Refusal("dtype names no tensor", at=raw.span, hint="dtype A=f16 B=f16 C=f32 acc=f32")
 
 
 def _known(text: str) -> DType | None:

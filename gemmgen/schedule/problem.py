@@ -169,6 +169,8 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
     kinds = list(found.values())
     missing = [f"no {kind} letter" for kind in ("row", "column", "contracted") if kind not in kinds]
     if missing:
+        if "contracted" in kinds:
+            raise _vector(accesses, found, missing, span)
         raise Refusal(
             f"the gemm line has {listed(missing)}: it takes one of each at least",
             at=span,
@@ -184,6 +186,34 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
             notes=notes,
             hint=f"make one letter of {listed(summed)} where they are neighbours in {a} and in {b}",
         )
+
+
+def _vector(
+    accesses: tuple[RawOperand, ...], found: dict[str, str], missing: list[str], span: Span
+) -> Refusal:
+    """The refusal of a product with a vector, which is a matrix of one row (or column)."""
+    texts = [[letter.text for letter in access.indices or ()] for access in accesses]
+    sides = {"no row letter": ("m", "i", (0, 1), 0), "no column letter": ("n", "j", (0, 2), 1)}
+    counts: list[str] = []
+    for side in missing:
+        usual, other, places, at = sides[side]
+        letter = next(x for x in (usual, other, f"{usual}1") if x not in found)
+        for place in places:
+            texts[place].insert(0 if at == 0 else len(texts[place]), letter)
+        counts.append(f"{letter.upper()} = 1")
+    c, a, b = (
+        f"{access.tensor.text}[{', '.join(text)}]"
+        for access, text in zip(accesses, texts, strict=True)
+    )
+    return Refusal(
+        f"the gemm line has {listed(missing)}: it takes one of each at least",
+        at=span,
+        notes=(
+            f"a vector is a matrix with {listed(counts)}: pass arrays of two dimensions",
+            "split_k within=warp is made for such shapes: `gemmgen example matvec`",
+        ),
+        hint=f"did you mean `gemm {c} = {a} * {b}`?",
+    )
 
 
 def check_storage(access: RawOperand, gemm: Gemm) -> None:

@@ -26,6 +26,47 @@ _CHOSEN = re.compile(r", or write (\w+) in place of the set$")
 _CLOSED = re.compile(r"^close it with `(.)`$")
 
 
+_DIRECTIVE = re.compile(
+    r"^(add )?((?:double_buffer|async_copy|vectorize|residue|split_k|pad|dtype|target|assume|"
+    r"unroll) "
+    r"[^,:;(]*?)(?=,|;|:| or | \(| for | in place of|$)"
+)
+_LEFT_OUT = re.compile(r"^leave ([a-z_]+)(?: or [a-z_]+)? out")
+_WORD = re.compile(r"^([a-z_]+)=([a-z]\w*)\b")
+_ONE_OF = re.compile(r"^one of (\w+)")
+
+
+def _directed(text: str, hint: str) -> str | None:
+    """``text`` with the directive that a hint begins with, in place of the same one's lines."""
+    found = _DIRECTIVE.search(hint)
+    if found is None:
+        return None
+    added, line = found.groups()
+    word, *parts = line.split(" ")
+    tensors = [part.split(".")[0] for part in parts if "=" not in part]
+    kept: list[str] = []
+    for old in text.splitlines():
+        if added or old.split(" ", maxsplit=1)[0] != word:
+            kept.append(old)
+            continue
+        left = [x for x in old.split(" ")[1:] if x.split(".")[0] not in tensors]
+        if word != "target" and any("=" not in x for x in left):
+            kept.append(" ".join([word, *left]))
+    if found := re.search(r" in place of (\w+) (\w+)", hint):
+        kept = [old for old in kept if not old.startswith(f"{found.group(1)} {found.group(2)}")]
+    return "\n".join([*kept, line]) + "\n"
+
+
+def _without(text: str, hint: str) -> str | None:
+    """``text`` without the lines of a directive, or its argument, that a hint leaves out."""
+    found = _LEFT_OUT.search(hint)
+    if found is None:
+        return None
+    word = found.group(1)
+    kept = [x for x in text.splitlines() if x.split(" ", maxsplit=1)[0] != word]
+    return "\n".join(re.sub(rf" {word}=\w+", "", x) for x in kept) + "\n"
+
+
 def followed(text: str, mistake: Mistake) -> str | None:
     """``text`` with the hint of ``mistake`` taken; None where that takes judgement."""
     hint, span = mistake.hint, mistake.span
@@ -63,6 +104,17 @@ def followed(text: str, mistake: Mistake) -> str | None:
         start, end = _bounds(text, span.start)
         line = re.sub(rf"\b{name}={_NUMBER}", f"{name}={value}", text[start:end])
         return text[:start] + line + text[end:]
+    for rule in (_directed, _without):
+        if (changed := rule(text, hint)) is not None:
+            return changed
+    if found := _WORD.search(hint):
+        name, value = found.groups()
+        start, end = _bounds(text, span.start)
+        return (
+            text[:start] + re.sub(rf"\b{name}=\w+", f"{name}={value}", text[start:end]) + text[end:]
+        )
+    if found := _ONE_OF.search(hint):
+        return before + found.group(1) + after
     if hint.startswith("write it like"):
         return None
     statements = _STATEMENT.findall(hint.replace("register_block with ", "register_block "))

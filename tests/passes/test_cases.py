@@ -24,6 +24,7 @@ import functools
 from pathlib import Path
 
 import pytest
+from hostile.hints import followed
 
 from gemmgen.errors import ScheduleError
 from gemmgen.ir.text import print_program
@@ -102,6 +103,40 @@ def test_refuses(path: Path) -> None:
 @pytest.mark.parametrize("path", [p for p in REFUSALS if "fixed" in read(p)], ids=named)
 def test_the_hint_is_a_way_out(path: Path) -> None:
     compile_source(source(fixed(read(path))))
+
+
+TO_JUDGE = {
+    "cache_shared/refuses_a_letter_that_numbers_matrices",
+    "fuse_epilogue/refuses_to_gather_from_other_matrices",
+    "fuse_epilogue/refuses_to_leave_out_the_sum",
+    "limits/refuses_a_requirement_on_shared_memory",
+    "limits/refuses_a_requirement_on_threads",
+    "split_k/refuses_lanes_of_reads_across_terms",
+    "tensor_core/refuses_micro_tiles",
+    "tile/refuses_a_letter_that_numbers_matrices",
+    "warp_tile/refuses_what_no_micro_tile_fills",
+}
+"""Refusals whose hints state a choice, and no directive."""
+
+
+@pytest.mark.parametrize("path", REFUSALS, ids=named)
+def test_hints_are_followed_to_a_kernel(path: Path) -> None:
+    """Whoever writes what each hint says, word by word, arrives."""
+    case = read(path)
+    text, said = source([*case.get("given", []), *case["apply"]]).text, list[str]()
+    for _ in range(10):
+        try:
+            compile_source(Source(text))
+            assert named(path) not in TO_JUDGE
+            return
+        except ScheduleError as error:
+            first = error.mistakes[0]
+            said.append(f"{first.message}; {first.hint}")
+            changed = followed(error.source.text, first)
+        if changed is None or changed == text:
+            break
+        text = changed
+    assert named(path) in TO_JUDGE, said
 
 
 @pytest.mark.parametrize(
