@@ -166,4 +166,4 @@ def test_a_call_costs_little_of_pythons_time() -> None:
     each = (time.perf_counter() - start) / 2000 * 1e6
     cp.cuda.Device().synchronize()
     print(f"\na call takes {each:.1f} us of Python")
-    assert each < 100
+    assert each < 25  # 9 on an H200's host; a busy machine needs more
