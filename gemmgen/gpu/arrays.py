@@ -92,6 +92,8 @@ class CupyPlans:
             return None
 
     def remember(self, tensors: Sequence[Any], plan: Plan) -> None:
+        if not hasattr(tensors[0], "_c_contiguous"):
+            return  # CuPy without this name: each call is like a first one
         key = tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in tensors])
         self._plans.put((key, _gpus(tensors)) if self._several else key, plan)
 

@@ -201,3 +201,12 @@ def test_an_input_of_other_dimensions_is_refused_without_an_output_too(bench: Be
         huge = np.broadcast_to(np.float32(1), (m, 5))
         with pytest.raises(CallError, match=r"overlap|more than an int holds"):
             bench.kernel(ndarray(of=huge), integers(5, 6))
+
+
+def test_without_cupys_private_name_each_call_is_like_a_first_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(ndarray, "_c_contiguous")
+    a, b = integers(9, 8), integers(8, 7)
+    for _ in range(2):
+        same(bench.kernel(a, b), a.host @ b.host)
