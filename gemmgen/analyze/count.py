@@ -22,11 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from hashlib import blake2b
 from math import gcd, lcm
 
 import numpy as np
 
 from gemmgen.analyze import measure
+from gemmgen.analyze.joined import Joiner, as_written, widest_of
 from gemmgen.analyze.origins import origins_of
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.trips import every_trip
@@ -82,18 +84,26 @@ class Counts:
 
 
 Launch = dict[Site, Counts]
+"""Of each site of the text; sites that are ``joined`` are in addition to them."""
+
+
+def count_compiled(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
+    """The counts of each site, over all blocks, and those of reads that the compiler may join
+    (``joined.Joiner``)."""
+    return _total(kernel, values, classes_of(kernel, values), abridged=True)
 
 
 def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
     """The counts of each site, over all blocks.  ``values`` are the kernel's integers and scalars;
     tensors begin at addresses that are multiples of 128 bytes, as allocations do."""
-    return _total(kernel, values, classes_of(kernel, values), abridged=True)
+    return as_written(count_compiled(kernel, values))
 
 
 def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
     """The same with every block and every trip walked: what ``count_launch`` is tested against."""
     grid = kernel.interface.grid({n: int(values[n]) for n in kernel.interface.shaping()})
-    return _total(kernel, values, (np.arange(grid), np.ones(grid, np.int64)), abridged=False)
+    every = np.arange(grid), np.ones(grid, np.int64)
+    return as_written(_total(kernel, values, every, abridged=False))
 
 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
@@ -155,8 +165,10 @@ def _total(
     launch: Launch = {}
     for blocks, weights in _chunks(kernel, values, *classes):
         x, y = kernel.interface.block
-        tally = Tally(Lanes(0, len(blocks), x, y), period_of(kernel))
-        Walk(kernel, blocks, values, tally.see, tally.trips if abridged else every_trip).run()
+        lanes = Lanes(0, len(blocks), x, y)
+        tally = Tally(lanes, period_of(kernel), widest_of(kernel))
+        trips = tally.trips if abridged else every_trip
+        Walk(kernel, blocks, values, tally.see, trips, tally.barrier).run()
         for site, counts in tally.weighted(weights):
             launch[site] = launch.get(site, Counts()) + counts
     return launch
@@ -176,31 +188,69 @@ def _chunks(
 
 
 class Tally:
-    """Adds up accesses, block by block; ``period`` as of ``period_of``."""
+    """Adds up accesses, block by block; ``period`` as of ``period_of``, ``widest`` as of
+    ``widest_of``."""
 
-    def __init__(self, lanes: Lanes, period: int = measure.LINE // measure.WORD):
+    def __init__(
+        self,
+        lanes: Lanes,
+        period: int = measure.LINE // measure.WORD,
+        widest: Mapping[str, int] | None = None,
+    ):
         self.lanes, self.period = lanes, period
+        self.joiner = Joiner(self.count, widest or {})
         self.totals: dict[Site, Ints] = {}
         """Per site: the fields of ``Counts``, by the blocks that are walked."""
         self.ways: dict[Site, int] = {}
+        self._known: dict[tuple[bytes, int, int], tuple[Ints, int]] = {}
 
     def see(self, site: Site, index: Index, mask: Mask) -> None:
         first = first_elements(self.lanes, index, mask)
-        found = [measure.elements(first, site.width), measure.requests(first)]
-        nothing = np.zeros(len(first), np.int64)
+        self.count(site, first)
+        if site.space == "shared" and not (site.write or site.fragment):
+            self.joiner.add(site, first)
+
+    def barrier(self) -> None:
+        """Ends what reads may be joined with."""
+        self.joiner.flush()
+
+    def count(self, site: Site, first: Ints) -> None:
+        """Adds an access of threads that begin at ``first``, by (warps, 32)."""
         if site.space == "global":
             sizes = (measure.SECTOR, measure.LINE)
-            found += [measure.units(first, site.width, unit, site.size) for unit in sizes]
-            found += [nothing, nothing, nothing]
+            units = [measure.units(first, site.width, unit, site.size) for unit in sizes]
+            by_block, ways = self._by_block(first, site.width, global_units=units), 0
         else:
-            seen = measure.shared(first, site.width, site.size)
-            found += [nothing, nothing, seen.phases, seen.wavefronts, seen.clocks]
-            self.ways[site] = max(self.ways.get(site, 0), int(seen.ways.max(initial=0)))
-        by_block = np.stack(found).reshape(FIELDS, self.lanes.blocks, -1).sum(axis=2)
+            by_block, ways = self._shared(first, site.width, site.size)
+            self.ways[site] = max(self.ways.get(site, 0), ways)
         if site in self.totals:
             self.totals[site] += by_block
         else:
-            self.totals[site] = by_block
+            self.totals[site] = by_block.copy()
+
+    def _shared(self, first: Ints, width: int, size: int) -> tuple[Ints, int]:
+        """Measured once: a loop's trips come back to the same places."""
+        key = blake2b(first.tobytes(), digest_size=16).digest(), width, size
+        if key not in self._known:
+            seen = measure.shared(first, width, size)
+            parts = [seen.phases, seen.wavefronts, seen.clocks]
+            by_block = self._by_block(first, width, shared_parts=parts)
+            self._known[key] = by_block, int(seen.ways.max(initial=0))
+        return self._known[key]
+
+    def _by_block(
+        self,
+        first: Ints,
+        width: int,
+        *,
+        global_units: Sequence[Ints] = (),
+        shared_parts: Sequence[Ints] = (),
+    ) -> Ints:
+        """The fields of ``Counts``, by the blocks that are walked."""
+        nothing = np.zeros(len(first), np.int64)
+        units, parts = global_units or [nothing] * 2, shared_parts or [nothing] * 3
+        found = [measure.elements(first, width), measure.requests(first), *units, *parts]
+        return np.stack(found).reshape(FIELDS, self.lanes.blocks, -1).sum(axis=2)
 
     def trips(self, run: Callable[[int], None], count: int, step: int, stages: int) -> None:
         """Some trips of a loop, counted for all: see the module's argument."""
@@ -210,24 +260,28 @@ class Tally:
         if skipped < 1:
             every_trip(run, count, step, stages)
             return
-        _make(run, 0, ends)
-        early = self._change(lambda: _make(run, ends, ends + period))
+        self._make(run, 0, ends)
+        early = self._change(lambda: self._make(run, ends, ends + period))
         late = count - ends - (count - 2 * ends) % period - period
         assert (late - ends - period) == skipped * period
         before = self._copy()
-        _make(run, late, late + period)
+        self._make(run, late, late + period)
         if _same(early, self._since(before)):
             for site, change in early.items():
                 self.totals[site] += skipped * change
         else:
-            _make(run, ends + period, late)
-        _make(run, late + period, count)
+            self._make(run, ends + period, late)
+        self._make(run, late + period, count)
 
     def weighted(self, weights: Ints) -> Iterator[tuple[Site, Counts]]:
         """The counts of each site, each block's taken as often as its weight says."""
         for site, total in self.totals.items():
             sums = [int(number) for number in total @ weights]
             yield site, Counts(*sums, ways=self.ways.get(site, 0))
+
+    def _make(self, run: Callable[[int], None], first: int, stop: int) -> None:
+        every_trip(lambda i: run(first + i), stop - first, 1, 1)
+        self.barrier()
 
     def _change(self, action: Callable[[], None]) -> dict[Site, Ints]:
         before = self._copy()
@@ -246,11 +300,6 @@ def first_elements(lanes: Lanes, index: Index, mask: Mask) -> Ints:
     every = np.broadcast_to(np.asarray(index, np.int64), lanes.count)
     active = every if mask is None else np.where(mask, every, -1)
     return active.reshape(-1, measure.WARP)
-
-
-def _make(run: Callable[[int], None], first: int, stop: int) -> None:
-    for i in range(first, stop):
-        run(i)
 
 
 def _same(one: dict[Site, Ints], other: dict[Site, Ints]) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from gemmgen.analyze.arguments import Shape, arguments_of
-from gemmgen.analyze.count import Counts, Launch, count_launch
+from gemmgen.analyze.count import Counts, Launch, count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.gpus import Gpu
+from gemmgen.analyze.joined import as_compiled, as_written
 from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice, pad_choices
 from gemmgen.analyze.resources import (
@@ -22,18 +23,14 @@ from gemmgen.analyze.resources import (
 )
 from gemmgen.analyze.roofline import Roofline, Work, matrix_bytes, roofline_of
 from gemmgen.errors import UsageError
-from gemmgen.ir.dtypes import ACCESS, HALVES
+from gemmgen.ir.dtypes import HALVES
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.schedule.model import Schedule
-from gemmgen.target import WARP
 
 Values = Mapping[str, int | float]
-MOST_A_CLOCK = 256
-"""Bytes for a warp's threads that an SM's shared memory delivers at the most: 16 bytes each from
-few places take 2 clocks."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +60,8 @@ class Traffic:
 class Explanation:
     """``launch`` has the counts site by site, ``traffic`` buffer by buffer.
 
-    ``joined``: the compiler made wide reads of shared memory out of the text's narrow ones, which
-    are what is counted; the roofline then takes the least that the wide ones can take.
+    ``joined`` has the reads of shared memory that the compiler joins into wider ones, as it does:
+    by the counts of these, in place of the text's, the roofline goes (``hardware``).
     """
 
     kernel: Kernel
@@ -80,12 +77,25 @@ class Explanation:
     waves: Waves
     roofline: Roofline
     fmas: int
-    joined: bool
+    joined: tuple[Traffic, ...]
+    uniform: bool
+
+    @property
+    def hardware(self) -> tuple[Traffic, ...]:
+        """``traffic`` as compiled."""
+        instead = {t.name: t for t in self.joined}
+        return tuple(instead.get(t.name, t) for t in self.traffic)
 
     @property
     def attainable(self) -> float:
-        """Operations a second below the roofline, with the idle places of the last wave."""
-        return self.roofline.attainable * self.waves.efficiency
+        """Operations a second below the roofline, as evenly as whole blocks share out."""
+        return self.roofline.attainable_with(self.balance)
+
+    @property
+    def balance(self) -> float:
+        """The share of the SMs' time that has a block where one SM gets the most blocks that it
+        must.  1 where blocks are of unequal size."""
+        return self.waves.balance if self.uniform else 1.0
 
 
 def compile_kernel(schedule: Schedule) -> Kernel:
@@ -102,14 +112,15 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
     """
     kernel = compile_kernel(schedule)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
-    launch = count_launch(kernel.lowered, values)
-    resources = resources_of(kernel.emitted, gpu)
+    counted = count_compiled(kernel.lowered, values)
+    launch = as_written(counted)
+    resources = resources_of(kernel.emitted, kernel.lowered, gpu)
     occupancy = occupancy_of(resources, gpu)
     if not occupancy.blocks:
         raise UsageError(f"a block does not fit on an SM of {gpu.name}: {occupancy.limiter}")
     blocks = kernel.lowered.interface.grid(_extents(kernel, values))
     fmas = _multiply_adds(kernel, values, blocks)
-    joined = _joins(launch, resources)
+    compiled = as_compiled(counted, resources.read_widths)
     return Explanation(
         kernel,
         shape,
@@ -122,9 +133,10 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         resources,
         occupancy,
         waves_of(blocks, occupancy, gpu),
-        roofline_of(_work(kernel, values, launch, fmas, shape, joined), gpu),
+        roofline_of(_work(kernel, values, compiled, fmas, shape), gpu),
         fmas,
-        joined,
+        _joined(launch, compiled),
+        _is_uniform(kernel, values),
     )
 
 
@@ -165,27 +177,24 @@ def _all(body: tuple[Node, ...]) -> Iterator[Node]:
             yield from _all(node.body)
 
 
-def _joins(launch: Launch, resources: Resources) -> bool:
-    """Does the compiled code read shared memory wider than any statement of the text?"""
-    widths = [s.width for s in launch if s.space == "shared" and not s.write]
-    wide = any(name.startswith("ld.shared.v") for name, _ in resources.instructions)
-    return wide and max(widths, default=1) == 1
+def _joined(launch: Launch, compiled: Launch) -> tuple[Traffic, ...]:
+    """The traffic that the compiler changes, as it is then."""
+    written = {t.name: t for t in traffic_of(launch)}
+    return tuple(t for t in traffic_of(compiled) if t != written.get(t.name))
 
 
-def _joined(counts: Counts, size: int) -> Counts:
-    """The least that reads of 16 bytes can take for as many elements."""
-    taken = counts.elements * size
-    return Counts(counts.elements, taken // (ACCESS * WARP), clocks=taken // MOST_A_CLOCK)
+def _is_uniform(kernel: Kernel, values: Values) -> bool:
+    """Whether all blocks do the same: none has fewer threads at an edge, or a shorter sum."""
+    interface, pipeline = kernel.lowered.interface, pipeline_of(kernel.program.main)
+    if any(isinstance(node, Leave) for node in _all(kernel.lowered.body)):
+        return all(int(values[name]) % size == 0 for name, size in interface.tiles)
+    step = pipeline.step if pipeline else 1
+    steps = -(-int(values[interface.extent(kernel.program.problem.k)]) // step)
+    return steps % interface.parts == 0
 
 
-def _work(
-    kernel: Kernel, values: Values, launch: Launch, fmas: int, shape: Shape, joined: bool
-) -> Work:
-    shared = Counts()
-    for site, counts in launch.items():
-        if site.space == "shared":
-            wide = joined and not site.write
-            shared += _joined(counts, site.size) if wide else counts
+def _work(kernel: Kernel, values: Values, launch: Launch, fmas: int, shape: Shape) -> Work:
+    shared = sum((c for s, c in launch.items() if s.space == "shared"), Counts())
     return Work(
         2 * prod(shape),
         fmas,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from gemmgen.analyze.count import Counts
-from gemmgen.analyze.explain import Explanation
+from gemmgen.analyze.explain import Explanation, Traffic
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -23,15 +23,12 @@ def as_json(e: Explanation) -> dict[str, Json]:
         "beta": e.beta,
         "flops": e.roofline.flops,
         "multiply_adds": e.fmas,
-        "joined_shared_reads": e.joined,
         "formulas": [
             {"name": f.name, "counted": f.counted, "formula": f.text, "value": f.value}
             for f in e.formulas
         ],
-        "traffic": [
-            {"buffer": t.buffer, "write": t.write, "widths": list(t.widths), **_counts(t.counts)}
-            for t in e.traffic
-        ],
+        "traffic": _traffic(e.traffic),
+        "joined_reads": _traffic(e.joined),
         "sites": [
             {
                 "buffer": s.buffer,
@@ -58,13 +55,24 @@ def as_json(e: Explanation) -> dict[str, Json]:
     }
 
 
+def _traffic(traffic: tuple[Traffic, ...]) -> list[Json]:
+    return [
+        {"buffer": t.buffer, "write": t.write, "widths": list(t.widths), **_counts(t.counts)}
+        for t in traffic
+    ]
+
+
 def _bounds(e: Explanation) -> dict[str, Json]:
     return {
         "resources": {
             "threads": e.resources.threads,
             "shared": e.resources.shared,
             "registers": e.resources.registers,
+            "registers_are_estimated": e.resources.estimated,
             "spills": e.resources.spills,
+            "spill_stores": e.resources.spill_stores,
+            "spill_loads": e.resources.spill_loads,
+            "compiler": e.resources.compiler,
             "unknown": e.resources.unknown,
             "instructions": dict(e.resources.instructions),
             "main_loop": asdict(e.resources.loop) if e.resources.loop else None,
@@ -83,6 +91,7 @@ def _bounds(e: Explanation) -> dict[str, Json]:
             "count": e.waves.count,
             "last_fill": e.waves.last_fill,
             "efficiency": e.waves.efficiency,
+            "balance": e.balance,
         },
         "roofline": {
             "intensity": e.roofline.intensity,
@@ -91,7 +100,7 @@ def _bounds(e: Explanation) -> dict[str, Json]:
             "bounds": [asdict(bound) for bound in e.roofline.bounds],
             "binding": e.roofline.binding.name,
             "attainable_flops": e.roofline.attainable,
-            "attainable_flops_with_waves": e.attainable,
+            "attainable_flops_with_balance": e.attainable,
         },
     }
 
@@ -104,7 +113,9 @@ def as_figures(e: Explanation) -> dict[str, str]:
     """What two schedules are compared by: a name and a readable figure, in the report's order."""
     found = {"threads a block": f"{e.resources.threads:,}"}
     found["shared bytes a block"] = f"{e.resources.shared:,}"
-    if e.resources.registers is not None:
+    if e.resources.estimated:
+        found["registers a thread (estimated)"] = f"{e.resources.registers}"
+    else:
         found["registers a thread"] = f"{e.resources.registers}"
         found["bytes of spills"] = f"{e.resources.spills:,}"
     loop = e.resources.loop
@@ -119,7 +130,7 @@ def as_figures(e: Explanation) -> dict[str, str]:
     found["waves"] = f"{e.waves.count} (last {e.waves.last_fill:.0%} full)"
     for f in e.formulas:
         found[f.name] = f"{f.counted:,}"
-    for t in e.traffic:
+    for t in e.hardware:
         c = t.counts
         if c.phases:
             found[f"{t.name}: wavefronts"] = f"{c.wavefronts:,}"
@@ -132,5 +143,5 @@ def as_figures(e: Explanation) -> dict[str, str]:
         found[f"least time for {bound.name}"] = f"{bound.seconds * 1e6:,.1f} us"
     found["bound by"] = roofline.binding.name
     found["attainable"] = f"{roofline.attainable / 1e12:.1f} TFLOP/s"
-    found["attainable, whole waves"] = f"{e.attainable / 1e12:.1f} TFLOP/s"
+    found["attainable, whole blocks"] = f"{e.attainable / 1e12:.1f} TFLOP/s"
     return found

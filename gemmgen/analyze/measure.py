@@ -57,18 +57,28 @@ def shared(first: Ints, width: int, size: int = WORD) -> Phases:
 
     An access of up to 4 bytes a thread is one phase of 32 threads, of 8 bytes two of 16, of 16
     bytes four of 8.  Threads that touch parts of one word touch one word.  In a phase each bank
-    delivers one word a wavefront, to all threads that ask for it.  An NVIDIA H200 serves the two
-    phases of a half warp together where that takes no longer: reads of 16 bytes from 32 different
-    places take 4 clocks, from 4 or 8 different places 2 (measured).
+    delivers one word a wavefront, to all threads that ask for it.  An NVIDIA H200 serves two
+    neighbouring phases together (``clocks``) where threads share their places in pairs: each with
+    the next one, or each with the second next.  Reads of 16 bytes of the places 0 0 0 0 1 1 1 1 ..
+    take 2 clocks, of 0 1 2 3 0 1 2 3 .. 4 (measured).
     """
     warps, parts = len(first), words_of(width, size)
     words = np.where(first >= 0, first * size // WORD, -1)
     ways = _ways(words.reshape(warps * parts, WARP // parts), parts).reshape(warps, parts)
     together = fronts = ways.sum(axis=1)
-    if parts == 4:
-        halves = _ways(words.reshape(warps * 2, WARP // 2), parts).reshape(warps, 2)
-        together = np.minimum(ways.reshape(warps, 2, 2).sum(axis=2), halves).sum(axis=1)
+    if parts > 1:
+        merged = _ways(words.reshape(warps * parts // 2, WARP * 2 // parts), parts)
+        fewer = np.minimum(ways.reshape(-1, 2).sum(axis=1), merged).reshape(warps, -1).sum(axis=1)
+        together = cast(Ints, np.where(_in_pairs(words), fewer, fronts))
     return Phases((ways > 0).sum(axis=1), fronts, ways.max(axis=1, initial=0), together)
+
+
+def _in_pairs(words: Ints) -> Bools:
+    """Of each warp, whether each thread shares its place with the next one, or the second next."""
+    first, second = words.reshape(-1, WARP // 2, 2), words.reshape(-1, WARP // 4, 2, 2)
+    next_one = (first[:, :, 0] == first[:, :, 1]).all(axis=1)
+    second_next = (second[:, :, 0] == second[:, :, 1]).all(axis=(1, 2))
+    return cast(Bools, next_one | second_next)
 
 
 def words_of(width: int, size: int) -> int:

@@ -11,7 +11,10 @@ from gemmgen.analyze.pads import PadChoice
 from gemmgen.analyze.resources import Resources
 from gemmgen.ir.dtypes import BYTES, DType
 
-JOINED = "counted as written; the compiler joined reads of neighbours into wide ones: see code"
+JOINED = (
+    "compiled: the compiler joins reads of neighbours into wide ones, and these are what the "
+    "hardware counts"
+)
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,11 @@ def _global(traffic: list[Traffic], types: dict[str, DType]) -> Section:
     return Section("global memory", header, rows, (note,))
 
 
-def _shared(traffic: list[Traffic], joined: bool) -> Section:
+def _shared(traffic: list[Traffic], joined: tuple[Traffic, ...]) -> Section:
+    named = [(t.name, t) for t in traffic] + [(f"{t.name}, compiled", t) for t in joined]
     rows = tuple(
         (
-            t.name,
+            name,
             _widths(t),
             f"{t.counts.elements:,}",
             f"{t.counts.requests:,}",
@@ -107,7 +111,7 @@ def _shared(traffic: list[Traffic], joined: bool) -> Section:
             "none" if not t.counts.conflicts else f"{t.counts.ways}-way",
             f"{t.counts.wavefronts / t.counts.phases:.2f}",
         )
-        for t in traffic
+        for name, t in named
     )
     header = (
         "",
@@ -139,7 +143,7 @@ def _pads(pads: tuple[PadChoice, ...]) -> Section:
         for p in pads
     )
     header = ("tile", "pad now", "wavefronts/phase", "best pad", "wavefronts/phase", "")
-    return Section("pads, over the tile's stores and reads", header, rows)
+    return Section("pads, over the tile's stores and reads as written", header, rows)
 
 
 def pad_verdict(choice: PadChoice) -> str:
@@ -162,21 +166,19 @@ def pad_verdict(choice: PadChoice) -> str:
 
 def _resources(e: Explanation) -> Section:
     used, occupancy, waves = e.resources, e.occupancy, e.waves
-    if used.registers is None:
-        registers = used.unknown
-    else:
-        registers = f"{used.registers} a thread, {used.spills} bytes of spills"
     code = ", ".join(f"{count} {name}" for name, count in used.instructions)
+    estimated = " by the estimate" if used.estimated else ""
     limits = ", ".join(f"{name} {count}" for name, count in occupancy.limits)
     rows = (
         ("threads", f"{used.threads} a block"),
         ("shared memory", f"{used.shared:,} bytes a block"),
-        ("registers", registers),
+        ("registers", registers_told(used)),
         *((("code", code),) if code else ()),
         ("main loop", _loop(used)),
         (
             "occupancy",
-            f"{occupancy.blocks} blocks an SM, limited by {occupancy.limiter} ({limits}); "
+            f"{occupancy.blocks} blocks an SM{estimated}, limited by {occupancy.limiter} "
+            f"({limits}); "
             f"{occupancy.warps} of {occupancy.most_warps} warps, {occupancy.share:.0%}",
         ),
         (
@@ -186,6 +188,16 @@ def _resources(e: Explanation) -> Section:
         ),
     )
     return Section("resources", (), rows)
+
+
+def registers_told(used: Resources) -> str:
+    """Registers and spills, and where they are from."""
+    if used.estimated:
+        return f"about {used.registers} a thread, estimated from its arrays: {used.unknown}"
+    spills = "no spills"
+    if used.spills:
+        spills = f"spills {used.spill_stores} bytes of stores + {used.spill_loads} of loads"
+    return f"{used.registers} a thread, {spills} ({used.compiler})"
 
 
 def _loop(used: Resources) -> str:
@@ -201,7 +213,8 @@ def _loop(used: Resources) -> str:
 
 
 def _roofline(e: Explanation) -> Section:
-    roofline = e.roofline
+    roofline, waves = e.roofline, e.waves
+    most = -(-waves.blocks // waves.sms)
     rows = tuple(
         (
             bound.name,
@@ -217,6 +230,6 @@ def _roofline(e: Explanation) -> Section:
         f"{roofline.ridge:.1f} memory does not bound",
         f"attainable: {roofline.attainable / 1e12:.1f} TFLOP/s by {roofline.binding.name}, "
         f"{roofline.attainable / roofline.peak:.0%} of {roofline.peak / 1e12:.1f}; "
-        f"{e.attainable / 1e12:.1f} with the idle places of the last wave",
+        f"{e.attainable / 1e12:.1f} where an SM has {most} of the {waves.blocks:,} blocks",
     )
     return Section("roofline", ("least time for", "", "at most", "", ""), rows, notes)

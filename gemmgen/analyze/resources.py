@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.analyze.loop import LoopCode, loop_code
+from gemmgen.analyze.registers import allowed_registers, estimated_registers
 from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.gpu.compiler import compile_text
+from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.pipeline import Emitted
 from gemmgen.target import WARP
 
@@ -24,18 +26,24 @@ SHARED_UNIT = 128
 
 _ACCESS = re.compile(r"^\s*(?:@\S+ )?((?:ld|st)\.(?:global|shared))\S*?(\.v[24])?\.[bfu]\d+", re.M)
 _COPY = re.compile(r"^\s*cp\.async\.c[ag]\.shared\.global \[\S+\], \[\S+\], (\d+)", re.M)
+_SUFFIX = {1: "", 2: ".v2", 4: ".v4"}
 _OF_BYTES = {"4": "", "8": ".v2", "16": ".v4"}
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Per block: threads, bytes of shared memory.  Per thread: registers, bytes of spills; None
-    where ``unknown`` says why they are not known."""
+    """Per block: threads, bytes of shared memory.  Per thread: registers, and the bytes of spills
+    that the ``compiler`` reports.
+
+    Without a compiler ``registers`` are estimated, spills None, and ``unknown`` says why.
+    """
 
     threads: int
     shared: int
-    registers: int | None
-    spills: int | None
+    registers: int
+    spill_stores: int | None = None
+    spill_loads: int | None = None
+    compiler: str = ""
     unknown: str = ""
     instructions: tuple[tuple[str, int], ...] = ()
     """Memory instructions in the PTX, by name and width in elements: whether the compiler joined
@@ -43,6 +51,26 @@ class Resources:
     loop: LoopCode | None = None
     unread: str = ""
     """Why there is no ``loop``; empty where there is one."""
+
+    @property
+    def estimated(self) -> bool:
+        """Whether ``registers`` are an estimate."""
+        return bool(self.unknown)
+
+    @property
+    def spills(self) -> int | None:
+        """Bytes of spill stores and of spill loads, added."""
+        if self.spill_stores is None or self.spill_loads is None:
+            return None
+        return self.spill_stores + self.spill_loads
+
+    @property
+    def read_widths(self) -> frozenset[int] | None:
+        """Elements of the reads of shared memory in the PTX; None without a compiler."""
+        if self.unknown:
+            return None
+        names = {name for name, _ in self.instructions}
+        return frozenset(width for width in (1, 2, 4) if f"ld.shared{_SUFFIX[width]}" in names)
 
 
 @dataclass(frozen=True)
@@ -72,6 +100,13 @@ class Waves:
 
     blocks: int
     per_wave: int
+    sms: int
+
+    @property
+    def balance(self) -> float:
+        """Blocks an SM on average, by those of the SM that has most: no order of the blocks, and no
+        number of them at once, makes the launch shorter than that SM's share."""
+        return self.blocks / (-(-self.blocks // self.sms) * self.sms)
 
     @property
     def count(self) -> int:
@@ -88,8 +123,8 @@ class Waves:
         return self.blocks / (self.count * self.per_wave)
 
 
-def resources_of(emitted: Emitted, gpu: Gpu) -> Resources:
-    """Registers and spills are asked of NVRTC, compiling for ``gpu``."""
+def resources_of(emitted: Emitted, kernel: LoweredKernel, gpu: Gpu) -> Resources:
+    """Registers and spills are those of the text compiled for ``gpu``."""
     interface = emitted.interface
     threads = interface.block[0] * interface.block[1]
     shared = interface.static_shared + interface.dynamic_shared
@@ -97,16 +132,21 @@ def resources_of(emitted: Emitted, gpu: Gpu) -> Resources:
     try:
         compiled = compile_text(emitted.text, arch)
     except CannotCheck as missing:
+        wanted = estimated_registers(emitted.program.main)
+        registers = min(wanted, allowed_registers(threads, kernel.blocks))
         why = str(missing)
-        return Resources(threads, shared, None, None, f"not known here: {why}", unread=why)
+        return Resources(threads, shared, registers, unknown=why, unread=why)
+    loop, unread = _loop(compiled.cubin)
     return Resources(
         threads,
         shared,
         compiled.registers,
-        compiled.spills,
-        "",
-        _instructions(compiled.ptx),
-        *_loop(compiled.cubin),
+        compiled.spill_stores,
+        compiled.spill_loads,
+        compiled.compiler,
+        instructions=_instructions(compiled.ptx),
+        loop=loop,
+        unread=unread,
     )
 
 
@@ -141,13 +181,11 @@ def _number(arch: str) -> int:
 
 
 def occupancy_of(resources: Resources, gpu: Gpu) -> Occupancy:
-    """Without registers (``Resources.unknown``) they do not limit."""
     warps = resources.threads // WARP
     most_warps = gpu.threads // WARP
-    limits: list[tuple[str, int]] = []
-    if resources.registers is not None:
-        unit = -(-resources.registers * WARP // REGISTER_UNIT) * REGISTER_UNIT
-        limits.append(("registers", REGISTERS // SCHEDULERS // unit * SCHEDULERS // warps))
+    unit = -(-resources.registers * WARP // REGISTER_UNIT) * REGISTER_UNIT
+    of_registers = REGISTERS // SCHEDULERS // unit * SCHEDULERS // warps
+    limits = [("registers", of_registers)]
     if resources.shared:
         taken = -(-(resources.shared + gpu.reserved) // SHARED_UNIT) * SHARED_UNIT
         limits.append(("shared memory", gpu.shared // taken))
@@ -157,4 +195,4 @@ def occupancy_of(resources: Resources, gpu: Gpu) -> Occupancy:
 
 
 def waves_of(blocks: int, occupancy: Occupancy, gpu: Gpu) -> Waves:
-    return Waves(blocks, max(1, occupancy.blocks) * gpu.sms)
+    return Waves(blocks, max(1, occupancy.blocks) * gpu.sms, gpu.sms)

@@ -44,6 +44,8 @@ class Bound:
     name: str
     seconds: float
     how: str
+    by_sm: bool = True
+    """Of units that each SM has; else of the whole GPU."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,10 @@ class Roofline:
     def attainable(self) -> float:
         """Operations a second."""
         return self.flops / self.binding.seconds
+
+    def attainable_with(self, balance: float) -> float:
+        """Operations a second where the SM with the most work has 1 / ``balance`` of the mean."""
+        return self.flops / max(b.seconds / (balance if b.by_sm else 1.0) for b in self.bounds)
 
 
 def roofline_of(work: Work, gpu: Gpu) -> Roofline:
@@ -92,9 +98,9 @@ def roofline_of(work: Work, gpu: Gpu) -> Roofline:
     ]
     if gpu.l2 is not None:
         how = f"{_bytes(work.through_l2)} at {_bytes(gpu.l2)}/s"
-        bounds.append(Bound("L2", work.through_l2 / gpu.l2, how))
+        bounds.append(Bound("L2", work.through_l2 / gpu.l2, how, by_sm=False))
     how = f"{_bytes(work.compulsory)}, each matrix once, at {_bytes(gpu.memory)}/s"
-    bounds.append(Bound("device memory", work.compulsory / gpu.memory, how))
+    bounds.append(Bound("device memory", work.compulsory / gpu.memory, how, by_sm=False))
     return Roofline(
         work.flops, work.flops / work.compulsory, peak / gpu.memory, peak, tuple(bounds)
     )

@@ -31,6 +31,10 @@ class Site:
     origins: tuple[str, ...]
     size: int = 4
     """Bytes of an element."""
+    fragment: bool = False
+    """Read or written by the instructions of tensor cores."""
+    joined: int = 0
+    """Of reads as they are compiled: the elements of each in the text, at another site; else 0."""
 
 
 See = Callable[[Site, Index, Mask], None]

@@ -8,7 +8,8 @@ read both of its sides, as some threads of a warp will.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from math import lcm
 from typing import cast
 
@@ -78,7 +79,9 @@ class Walk:
     """The accesses of some blocks of ``kernel``: ``run`` shows them to ``see`` in program order.
 
     ``blocks`` are numbers of blocks, in any order; ``values`` the kernel's integers and scalars by
-    name; ``trips`` makes the trips of loops.
+    name; ``trips`` makes the trips of loops; ``barrier`` is called where the compiler keeps reads
+    before it from those after it: at barriers, asynchronous copies, and the ends of trips of loops
+    that have some, or are unrolled in part.
     """
 
     def __init__(
@@ -88,10 +91,11 @@ class Walk:
         values: Mapping[str, int | float],
         see: See,
         trips: Trips = every_trip,
+        barrier: Callable[[], None] = lambda: None,
     ):
         x, y = kernel.interface.block
         self.lanes = Lanes(0, len(blocks), x, y)
-        self.see, self.trips, self.scope = see, trips, Scope()
+        self.see, self.trips, self.barrier, self.scope = see, trips, barrier, Scope()
         self.alive: Mask = None
         self.block = Block("", (), ())
         self.stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
@@ -120,6 +124,7 @@ class Walk:
     def run(self) -> None:
         if self.body is not None:
             self.body(None)
+        self.barrier()
 
     def watch(self) -> None:
         """Reads in the expressions that follow belong to the present comment."""
@@ -200,7 +205,9 @@ class Walk:
                 return None
             case LoadFragment() | StoreFragment():
                 return self.fragment(node)
-            case Barrier() | Commit() | Wait() | MultiplyFragments() | WarpBarrier():
+            case Barrier() | Commit() | Wait():
+                return lambda _: self.barrier()
+            case MultiplyFragments() | WarpBarrier():
                 return None
 
     def commented(self, node: Block) -> Step | None:
@@ -298,7 +305,8 @@ class Walk:
         write = isinstance(node, StoreFragment)
         element = node.target if write else node.source
         places, width = places_of(node)
-        site, see = self.site(element.buffer, write=write, width=width), self.see
+        site = replace(self.site(element.buffer, write=write, width=width), fragment=True)
+        see = self.see
         _, index = compile_element(element.buffer, element.indices, self.scope)
         pitch = compile_expression(node.pitch, self.scope).run
         lane = np.arange(self.lanes.count) % WARP
@@ -351,6 +359,7 @@ class Walk:
         write = self.access(node.target, write=True, width=node.width)
 
         def step(mask: Mask) -> None:
+            self.barrier()
             some, there = where(less(0, count(mask)), mask)
             if some:
                 read(there)
@@ -367,6 +376,7 @@ class Walk:
         body = self.braces(node.body)
         self.scope.leave()
         frame, stages, trips = self.scope.frame, self.stages, self.trips
+        together = _unrolled(node)
         if body is None:
             return None
 
@@ -376,6 +386,8 @@ class Walk:
             def run(i: int) -> None:
                 frame[place] = first + i * stride
                 body(mask)
+                if together and (i + 1) % together == 0:
+                    self.barrier()
 
             alive = self.alive
             trips(run, max(0, -(-(last - first) // stride)), stride, stages)
@@ -409,6 +421,23 @@ class Walk:
             self.alive = narrowed(self.alive, stays)
 
         return step
+
+
+def _unrolled(node: For) -> int:
+    """Trips of a loop whose reads the compiler sees at once; 0 for all.  A loop without a barrier
+    that says nothing is unrolled by the compiler."""
+    if node.unroll is False:
+        return int(any(isinstance(inner, Barrier) for inner in _statements(node.body)))
+    return 0 if node.unroll is True else node.unroll
+
+
+def _statements(body: tuple[Node, ...]) -> Iterator[Node]:
+    for node in body:
+        yield node
+        if isinstance(node, Block | For):
+            yield from _statements(node.body)
+        elif isinstance(node, If):
+            yield from _statements((*node.body, *node.otherwise))
 
 
 def _alike(value: Value) -> int:

@@ -64,16 +64,15 @@ def _line(counted: Counted) -> list[str]:
     head, e = [counted.rung.name, counted.rung.reads], counted.explanation
     if e is None:
         return [*head, *("-" for _ in HEADING[2:])]
-    used = e.resources
-    known = used.registers is not None
-    ways = max((t.counts.ways for t in e.traffic if t.counts.conflicts), default=1)
+    used, about = e.resources, "~" if e.resources.estimated else ""
+    ways = max((t.counts.ways for t in e.hardware if t.counts.conflicts), default=1)
     return [
         *head,
         e.roofline.binding.name,
         f"{e.attainable / 1e12:.1f}",
-        str(used.registers) if known else "-",
-        f"{used.spills} B" if known else "-",
-        f"{e.occupancy.share:.0%}",
+        f"{about}{used.registers}",
+        "-" if used.spills is None else f"{used.spills} B",
+        f"{about}{e.occupancy.share:.0%}",
         f"{ways}-way" if ways > 1 else "none",
     ]
 
@@ -94,5 +93,12 @@ def as_json(counted: Sequence[Counted]) -> list[dict[str, Json]]:
     ]
 
 
-def title(size: int, gpu: str) -> str:
-    return f"counted at {size} x {size} x {size} for the {gpu}; nothing is timed"
+def title(size: int, gpu: str, counted: Sequence[Counted]) -> str:
+    """The heading of the table; it names the compiler, or says that registers are estimated."""
+    told = f"counted at {size} x {size} x {size} for the {gpu}; nothing is timed"
+    used = next((each.explanation.resources for each in counted if each.explanation), None)
+    if used is None:
+        return told
+    return (
+        f"{told}; ~ is estimated: {used.unknown}" if used.estimated else f"{told}; {used.compiler}"
+    )

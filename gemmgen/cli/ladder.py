@@ -117,7 +117,7 @@ def _show_counts(rungs: Sequence[Rung], size: int, gpu: str, as_json: bool) -> N
     if as_json:
         put(json.dumps(counted.as_json(found), indent=2) + "\n")
     else:
-        put(f"{counted.title(size, gpu)}\n{table.as_text(counted.cells(found))}")
+        put(f"{counted.title(size, gpu, found)}\n{table.as_text(counted.cells(found))}")
     for each in found:
         if each.note:
             click.echo(f"{each.rung.name}: {each.note}", err=True)

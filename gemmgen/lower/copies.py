@@ -75,11 +75,7 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
         return _fill_sums(context, node.copy)
     context = context.copying(node)
     dealing = dealing_of(context, node.copy)
-    scatters = tile.layout.order[-1] != dealing.column
-    # Through the registers that the loop's copies use too: straight to shared memory, ptxas ran out
-    # of registers in the loop of `vectorized` on five of six architectures.
-    waits = node.copy in context.expanded.staged
-    if node.copy.width == 1 or not (scatters or waits):
+    if node.copy.width == 1 or tile.layout.order[-1] == dealing.column:
         place = dealing.place()
 
         def straight(e: Expr) -> Element:

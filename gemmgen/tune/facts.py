@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, prod
 
+from gemmgen.analyze.registers import elements_of, estimated_registers
 from gemmgen.interface import Interface
-from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, pipeline_of
 from gemmgen.ir.nodes import Copy, Kernel, Program, Space
-from gemmgen.target import OVERHEAD, WARP
+from gemmgen.target import WARP
 
 BANK = 4
 """Bytes of a bank of shared memory, and of a register."""
@@ -40,7 +41,7 @@ class Operand:
 class Facts:
     """Of a schedule, whatever the problem's extents.
 
-    ``registers``: a thread's arrays and ``OVERHEAD``; what the compiler needs is near it.
+    ``registers`` are estimated (``estimated_registers``).
     ``stages``: copies of the shared tiles, 1 where a step waits for its own.  ``ahead``: fragments
     are read a step early.  ``reuse``: consecutive multiply-adds share operands.  ``micro``:
     multiply-adds of a thread for one k.  ``parts`` blocks share a tile, whose sums are added in
@@ -80,7 +81,7 @@ def facts_of(program: Program, interface: Interface) -> Facts:
         tile=(m, n, pipeline.step if pipeline else 1),
         threads=kernel.spread.threads,
         shared=interface.static_shared + interface.dynamic_shared,
-        registers=_registers(kernel),
+        registers=estimated_registers(kernel),
         a=_operand(program, problem.a.name, problem.m),
         b=_operand(program, problem.b.name, problem.n),
         stages=min((b.layout.stages for b in tiles), default=1),
@@ -98,30 +99,6 @@ def facts_of(program: Program, interface: Interface) -> Facts:
     )
 
 
-def _registers(kernel: Kernel) -> int:
-    """A thread's sums, fragments, and the pieces that wait between a load and a late store."""
-    arrays = [b for b in kernel.buffers if b.space is Space.REGISTER and b.spread is not None]
-    total = OVERHEAD
-    for array in arrays:
-        if array.spread is not None:
-            total += _words(array.layout.stages * array.spread.registers, array.dtype)
-    for copy in copies(kernel):
-        tile = kernel.buffer(copy.dst)
-        if tile.space is Space.SHARED and tile.layout.stages > 1 and copy.mode == "registers":
-            waiting = -(-_elements(kernel, copy.dst) // kernel.spread.threads)
-            total += _words(waiting, tile.dtype)
-    return total
-
-
-def _words(elements: int, dtype: DType) -> int:
-    return -(-elements * BYTES[dtype] // BANK)
-
-
-def _elements(kernel: Kernel, name: str) -> int:
-    rows, columns = (kernel.buffer(name).extent(letter) for letter in kernel.buffer(name).letters)
-    return rows * columns
-
-
 def _operand(program: Program, tensor: str, letter: str) -> Operand:
     kernel = program.main
     moves = copies(kernel)
@@ -132,7 +109,7 @@ def _operand(program: Program, tensor: str, letter: str) -> Operand:
     load = fill.width if fill else 1
     straight = staged and _last(kernel, tensor) == _last(kernel, f"{tensor}_shared")
     return Operand(
-        tile=_elements(kernel, f"{tensor}_shared") if staged else 0,
+        tile=elements_of(kernel, f"{tensor}_shared") if staged else 0,
         load=load,
         store=load if straight else 1,
         read=fetch.width if fetch else 1,

@@ -11,7 +11,8 @@ from math import ceil, prod
 
 from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
-from gemmgen.target import MAX_REGISTERS, WARP
+from gemmgen.analyze.registers import allowed_registers
+from gemmgen.target import WARP
 from gemmgen.tune.facts import Facts, Operand
 
 BARRIER, MEMORY, SHARED = 40.0, 700.0, 30.0
@@ -79,7 +80,7 @@ def residents(facts: Facts, gpu: Gpu) -> int:
 
 def allowance(facts: Facts) -> int:
     """Registers that a thread may have; more of them are spilled."""
-    return min(MAX_REGISTERS, REGISTERS // (facts.threads * max(1, facts.blocks)))
+    return allowed_registers(facts.threads, facts.blocks)
 
 
 def ffma_share(facts: Facts) -> float:

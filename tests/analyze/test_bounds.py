@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import compilers
 import pytest
 
-from gemmgen.analyze import resources
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.gpus import GPUS
+from gemmgen.analyze.registers import estimated_registers
+from gemmgen.analyze.report import registers_told
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
-from gemmgen.errors import CannotCheck, UsageError
+from gemmgen.errors import UsageError
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.source import Source
-from gemmgen.target import TARGETS
+from gemmgen.target import OVERHEAD, TARGETS
 
 H200 = GPUS["H200"]
 VECTORIZED = """
@@ -50,11 +52,12 @@ def test_occupancy_and_its_limiter(
 
 
 def test_waves_and_the_last_ones_fill():
-    waves = Waves(blocks=1024, per_wave=264)
+    waves = Waves(blocks=1024, per_wave=264, sms=132)
     assert waves.count == 4
     assert waves.last_fill == (1024 - 3 * 264) / 264
     assert waves.efficiency == 1024 / (4 * 264)
-    assert Waves(264, 264).last_fill == 1
+    assert waves.balance == 1024 / (8 * 132)
+    assert Waves(264, 264, 132).last_fill == 1
 
 
 def test_every_gpu_has_a_target_and_holds_its_largest_block():
@@ -77,15 +80,20 @@ def test_peaks_are_those_of_the_data_sheets():
     assert GPUS["RTX3080"].flops == pytest.approx(29.8e12, rel=0.003)
 
 
-def test_without_nvrtc_registers_are_not_known_and_do_not_limit(monkeypatch: pytest.MonkeyPatch):
-    def missing(*_: object) -> None:
-        raise CannotCheck("NVRTC is not installed")
+def test_without_a_compiler_registers_are_estimated(monkeypatch: pytest.MonkeyPatch):
+    with compilers.none_at_all(monkeypatch):
+        found = explain(parse_schedule(Source(VECTORIZED)), (512, 512, 512), H200)
+    program = found.kernel.program.main
+    assert found.resources.registers == estimated_registers(program) == 64 + 16 + 8 + OVERHEAD
+    assert found.resources.estimated and "nvcc" in found.resources.unknown
+    assert found.resources.spills is None and found.occupancy.limiter == "registers"
+    assert "estimated from its arrays" in registers_told(found.resources)
 
-    monkeypatch.setattr(resources, "compile_text", missing)
-    found = explain(parse_schedule(Source(VECTORIZED)), (512, 512, 512), H200)
-    assert found.resources.registers is None
-    assert found.resources.unknown == "not known here: NVRTC is not installed"
-    assert found.occupancy.limiter == "threads"
+
+def test_spills_are_the_compilers_own_figures():
+    used = Resources(256, 0, 128, 28, 24, "nvcc 13.0.88")
+    told = "128 a thread, spills 28 bytes of stores + 24 of loads (nvcc 13.0.88)"
+    assert registers_told(used) == told and used.spills == 52
 
 
 def test_the_bounds_of_a_kernel_worked_out_by_hand():

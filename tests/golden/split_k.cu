@@ -97,16 +97,15 @@ gemm(int M, int N, int K,
     {
         const int k = start_k + B_k, n = tile_n + B_n;
         if (k < stop_k && n + 3 < N) {
-            *reinterpret_cast<float4 *>(&B_next[0]) =
+            *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                B_next[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+                B_shared[0][B_k][B_n + e] =
+                    k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
         }
-        *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
-            *reinterpret_cast<const float4 *>(&B_next[0]);
     }
     int stage = 0;
     __syncthreads();

@@ -94,16 +94,15 @@ gemm(int M, int N, int K,
     for (int piece = 0; piece < 4; ++piece) {
         const int k = B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
         if (k < K && n + 3 < N) {
-            *reinterpret_cast<float4 *>(&B_next[piece][0]) =
+            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+                B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n + e] =
+                    k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
         }
-        *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n]) =
-            *reinterpret_cast<const float4 *>(&B_next[piece][0]);
     }
     int stage = 0;
     __syncthreads();
