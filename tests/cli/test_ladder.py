@@ -50,7 +50,7 @@ def test_without_a_gpu_the_ladder_shows_what_is_counted(monkeypatch: pytest.Monk
     result = gemmgen("ladder", *FILES, "--size", "64", "--size", "256")
     assert (result.exit_code, result.stderr) == (3, "gemmgen: there is no GPU here\n")
     title, heading, *lines = result.stdout.splitlines()
-    assert title == "counted at 256 x 256 x 256 for the H200; nothing is timed"
+    assert title.startswith("counted at 256 x 256 x 256 for the H200; nothing is timed; ")
     assert heading.split("  ")[0] == "kernel" and "limited by" in heading
     assert [line.split()[0] for line in lines] == ["naive", "tiled"]
     assert "MNK(1/32 + 1/32)" in lines[1] and "shared memory and L1" in lines[1]
