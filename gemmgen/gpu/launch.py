@@ -23,7 +23,7 @@ from gemmgen.gpu.numbers import DEFAULTS, number
 from gemmgen.gpu.plan import Plan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
-from gemmgen.interface import Interface
+from gemmgen.interface import Interface, Param
 
 
 class EmittedKernel(Protocol):
@@ -104,6 +104,15 @@ class Kernel:
     def name(self) -> str:
         return self.interface.name
 
+    @property
+    def tensors(self) -> tuple[Param, ...]:
+        """Those of the gemm line first, then those of the epilogue."""
+        return self._binding.tensors
+
+    @property
+    def scalars(self) -> tuple[Param, ...]:
+        return self._binding.scalars
+
     @opaque
     def __call__(self, *tensors: object, **arguments: object) -> object:
         """Launches the kernel and returns C, which is allocated where it isn't passed and not read.
@@ -152,6 +161,24 @@ class Kernel:
             return -1, -1
         is_last, is_hidden = self._output == count - 1, self._hides_output(self._defaults)
         return count, count - 1 if is_last and (not output.read or is_hidden) else -1
+
+    def fixed(
+        self, like: object, views: Mapping[str, View]
+    ) -> Callable[[Sequence[int], tuple[float, ...]], None]:
+        """Launches on tensors that differ from ``views`` in their addresses alone, on the current
+        stream of the library of ``like``.
+
+        It takes the addresses, in the order of ``tensors``, and the numbers, in that of
+        ``scalars``.  Its caller answers for what a call would check: that the tensors are such, as
+        aligned, and apart from C, and that this GPU is current.
+        """
+        library, _ = arrays.adopt("the tensor", like)
+        plan = self._planner.plan(library, dict(views))
+
+        def start(addresses: Sequence[int], numbers: tuple[float, ...]) -> None:
+            self._launch(library, self._starter(plan, numbers), plan, addresses, numbers)
+
+        return start
 
     def _launch(
         self,

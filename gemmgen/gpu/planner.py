@@ -59,7 +59,7 @@ class Planner:
                 for param, value in zip(self._binding.tensors, values, strict=True)
                 if value is not None
             }
-            found = self._plan(library, views), [view.pointer for view in views.values()]
+            found = self.plan(library, views), [view.pointer for view in views.values()]
             plans.remember(present, found[0])
         return library, *found
 
@@ -91,7 +91,7 @@ class Planner:
         assert library is not None, "a kernel has inputs"
         return library
 
-    def _plan(self, library: arrays.Library, views: dict[str, View]) -> Plan:
+    def plan(self, library: arrays.Library, views: dict[str, View]) -> Plan:
         """The plan of a call that is new; without a view of C, C is to be allocated."""
         binding, interface, allocate = self._binding, self._interface, None
         for name, view in views.items():

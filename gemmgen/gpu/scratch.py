@@ -52,8 +52,7 @@ class Pool:
                 "the launch needs zeroed memory of its own, which can't be had while a graph is "
                 "captured: prepare it before the capture, or call the kernel within it"
             )
-        made = [_alone(size, zeroed) for size, zeroed in self._bytes(sizes)]
-        return _Kept(tuple(sizes), tuple(a.data.ptr for a in made), tuple(made))
+        return self._apart(sizes)
 
     def check(self, sizes: Sequence[int], views: Sequence[View | None]) -> Addresses:
         """The addresses of memory that a caller passes; refuses what the kernel can't use."""
@@ -68,9 +67,13 @@ class Pool:
         key = library.name, stream
         found = self._streams.get(key)
         if found is None or any(map(int.__gt__, sizes, found.sizes)):
-            found = self._fresh(library, sizes)
+            # PyTorch's allocator may be about to give out memory of a graph's alone, as it is in
+            # the calls before a capture: what outlives the call must not be of that.
+            is_cupy = isinstance(library, CupyArrays)
+            found = self._fresh(library, sizes) if is_cupy else self._apart(sizes)
             found.keep += (library.stream_object(self._gpu),)
-            # What is dropped goes back to an allocator that hands it on in its stream's order.
+            # What is dropped goes back to an allocator that hands it on in its stream's order, or
+            # is freed when the GPU is done.
             self._streams[key] = found
             if len(self._streams) > _STREAMS:
                 self._streams.popitem(last=False)
@@ -81,6 +84,11 @@ class Pool:
         made = [library.memory(n, self._gpu, zeroed=z) for n, z in self._bytes(sizes)]
         memory, addresses = zip(*made, strict=True)
         return _Kept(tuple(sizes), addresses, memory)
+
+    def _apart(self, sizes: Sequence[int]) -> _Kept:
+        """Of no library's allocator."""
+        made = [_alone(size, zeroed) for size, zeroed in self._bytes(sizes)]
+        return _Kept(tuple(sizes), tuple(a.data.ptr for a in made), tuple(made))
 
     def _bytes(self, sizes: Sequence[int]) -> list[tuple[int, bool]]:
         """The size of each memory, and whether it is to be zeroed."""

@@ -106,7 +106,7 @@ class TorchPlans:
         self._last: _Entry | None = None
         self._forward = torch.autograd.forward_ad
         self._wants_gradients = torch.is_grad_enabled
-        self._check = _checks(torch)
+        self._check = checks(torch)
 
     def find(
         self, tensors: Sequence[Any], *, checked: bool = False
@@ -230,7 +230,7 @@ class TorchArrays:
         return found
 
 
-def _checks(torch: Torch) -> Callable[[Sequence[_Tensor]], _Check]:
+def checks(torch: Torch) -> Callable[[Sequence[_Tensor]], _Check]:
     """What makes the check for tensors like some.
 
     PyTorch's own guards compare type, layout, dtype, device, shape, strides and all else by which

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.errors import CallError
@@ -46,6 +46,8 @@ class Choice:
     emitted: Emitted
     shape: tuple[int, ...]
     orders: tuple[tuple[str, Order], ...]
+    views: Mapping[str, View] = field(repr=False)
+    """All tensors as the kernel takes them."""
 
 
 def choose(schedule: Schedule, own: bool, call: Call) -> Choice:
@@ -68,9 +70,10 @@ def choose(schedule: Schedule, own: bool, call: Call) -> Choice:
     line = replace(gemm, a=_turned(gemm.a, orders), b=_turned(gemm.b, orders))
     shape = tuple(call.extents[letter] for letter in gemm.c.indices)
     dtype = NAMES[dict(schedule.dtypes)[gemm.c.tensor]]
-    views[gemm.c.tensor] = View(0, shape, contiguous_strides(shape), dtype)
+    gpu = next(iter(views.values())).device
+    views[gemm.c.tensor] = View(0, shape, contiguous_strides(shape), dtype, gpu)
     found = _fitting(replace(schedule, gemm=line), own and line == gemm, views, call)
-    return Choice(found, shape, tuple(orders.items()))
+    return Choice(found, shape, tuple(orders.items()), views)
 
 
 def _taken(view: View, order: Order) -> View:

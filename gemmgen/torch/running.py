@@ -6,17 +6,21 @@ runs on their memory: slow, and right to try and to test an operator without a G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from gemmgen.pipeline import Emitted
-from gemmgen.torch.pytorch import Device, Tensor, pytorch, torch_dtype
+from gemmgen.torch.pytorch import Tensor, pytorch
+
+if TYPE_CHECKING:
+    from gemmgen.gpu.launch import Kernel
+    from gemmgen.sim.launch import HostKernel
 
 _KEPT = 512
-_loaded: dict[tuple[str, int | None], Callable[..., object]] = {}
-"""Kernels by text and GPU (None: the CPU)."""
+_loaded: dict[tuple[str, int], Kernel] = {}
+"""Kernels by text and GPU."""
 
 
 def launch(emitted: Emitted, tensors: Mapping[str, Tensor], numbers: Mapping[str, float]) -> None:
@@ -24,56 +28,31 @@ def launch(emitted: Emitted, tensors: Mapping[str, Tensor], numbers: Mapping[str
     device = next(iter(tensors.values())).device
     if device.type == "cpu":
         arrays = {name: _array(tensor) for name, tensor in tensors.items()}
-        _kernel(emitted, None)(**arrays, **numbers)
+        _on_cpu(emitted)(**arrays, **numbers)
         return
-    torch = pytorch()
-    with torch.no_grad(), torch.cuda.device(device.index):
-        scratch = _captured(emitted, tensors, device)
-        _kernel(emitted, device.index)(**tensors, **numbers, **scratch)
+    torch, index = pytorch(), cast(int, device.index)
+    with torch.no_grad(), torch.cuda.device(index):
+        loaded(emitted, index)(**tensors, **numbers)
 
 
-def _captured(
-    emitted: Emitted, tensors: Mapping[str, Tensor], device: Device
-) -> Mapping[str, Tensor]:
-    """Memory for a launch that a graph captures, from the graph's own pool, which frees it with
-    the graph; nothing where no graph does: the kernel has memory for each stream."""
-    torch, interface = pytorch(), emitted.interface
-    if not interface.scratch or not torch.cuda.is_current_stream_capturing():
-        return {}
-    extents: dict[str, int] = {}
-    for param in interface.params:
-        if param.kind == "tensor":
-            shape = tensors[param.name].shape
-            extents |= {interface.extent(x): n for x, n in zip(param.indices, shape, strict=True)}
-    found: dict[str, Tensor] = {}
-    for param in interface.scratch:
-        dtype = torch.int32 if param.kind == "counter" else torch_dtype(param.dtype)
-        make = torch.zeros if param.zeroed else torch.empty
-        size = max(1, interface.scratch_elements(param, extents))
-        found[param.name] = make((size,), dtype=dtype, device=device)
-    return found
-
-
-def _kernel(emitted: Emitted, index: int | None) -> Callable[..., object]:
-    key = (emitted.text, index)
-    found = _loaded.get(key)
+def loaded(emitted: Emitted, index: int) -> Kernel:
+    """The kernel on the GPU ``index``, which is the current one."""
+    found = _loaded.get((emitted.text, index))
     if found is None:
-        found = _load(emitted, index)
+        from gemmgen.gpu.launch import Kernel
+
+        found = Kernel.of(emitted)
         while len(_loaded) >= _KEPT:
             _loaded.pop(next(iter(_loaded)))
-        _loaded[key] = found
+        _loaded[emitted.text, index] = found
     return found
 
 
-def _load(emitted: Emitted, index: int | None) -> Callable[..., object]:
-    """``index``: that of the current GPU; None for the CPU."""
-    if index is None:
-        from gemmgen.sim.launch import HostKernel
+def _on_cpu(emitted: Emitted) -> HostKernel:
+    """g++'s program for the text, which the process keeps."""
+    from gemmgen.sim.launch import HostKernel
 
-        return HostKernel(emitted.text, emitted.interface)
-    from gemmgen.gpu.launch import Kernel
-
-    return Kernel.of(emitted)
+    return HostKernel(emitted.text, emitted.interface)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

@@ -99,7 +99,7 @@ def test_the_oldest_of_many_plans_goes_first(bench: Bench, monkeypatch: pytest.M
     monkeypatch.setattr("gemmgen.gpu.planner._PLANS", 3)
     b, made = integers(5, 6), []
     planner = bench.kernel._planner
-    monkeypatch.setattr(planner, "_plan", _counted(planner._plan, made))
+    monkeypatch.setattr(planner, "plan", _counted(planner.plan, made))
     for m in (1, 2, 3, 4, 3, 2, 1):
         a = integers(m, 5)
         same(bench.kernel(a, b), a.host @ b.host)

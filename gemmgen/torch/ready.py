@@ -1,0 +1,66 @@
+"""Calls like an earlier one, on a GPU: recognized by PyTorch's guards in one step, and launched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from gemmgen.gpu.arguments import View, contiguous_strides
+from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.tensors import checks
+from gemmgen.torch.pytorch import Tensor, pytorch
+from gemmgen.torch.signature import Signature
+
+_ALIGNED = 15
+"""The bits that no address has where the widest accesses may go."""
+
+
+class Ready:
+    """A kernel that was chosen for tensors, to be launched on others like them.
+
+    They have the same types, shapes, strides and places, and addresses as aligned; no C is read.
+    """
+
+    __slots__ = ("_current", "_device", "_make", "_numbers", "_place", "_start", "matches")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        signature: Signature,
+        tensors: Sequence[Tensor],
+        views: Mapping[str, View],
+    ) -> None:
+        """``tensors`` are those of ``signature``; ``views`` are the kernel's, as it takes them."""
+        torch = pytorch()
+        output = signature.output.name
+        shape = views[output].shape
+        device = tensors[0].device
+        self._current, self._device = torch.cuda.current_device, device.index
+        dtype = getattr(torch, views[output].dtype)
+        self._make: Callable[[], Tensor] = partial(
+            torch.empty_strided, shape, contiguous_strides(shape), dtype=dtype, device=device
+        )
+        self.matches: Callable[..., bool] = checks(torch)(cast(Any, tensors))
+        self._start = kernel.fixed(tensors[0], views)
+        given = [x.name for x in signature.tensors]
+        names = [param.name for param in kernel.tensors]
+        self._place = [given.index(name) if name != output else -1 for name in names]
+        known = list(signature.names)
+        self._numbers = [known.index(param.name) for param in kernel.scalars]
+
+    def __call__(self, tensors: Sequence[Tensor], given: Sequence[Any]) -> Tensor | None:
+        """The output of a call whose tensors match; None where an address is less aligned, or
+        another GPU is current."""
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        for address in addresses:
+            if address & _ALIGNED:
+                return None
+        if self._current() != self._device:
+            return None
+        output = self._make()
+        addresses.append(output.data_ptr())
+        self._start(
+            [addresses[at] for at in self._place], tuple([given[at] for at in self._numbers])
+        )
+        return output
