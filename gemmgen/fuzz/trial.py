@@ -19,16 +19,21 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.failures import KernelFault
+from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.source import Source
 from gemmgen.verify.calls import Caller, Case, Data, Order, landings_of
+from gemmgen.verify.cases import reaching, work
 from gemmgen.verify.epilogue import is_exact
+from gemmgen.verify.far import SPAN
 from gemmgen.verify.layouts import LAYOUTS
 from gemmgen.verify.outcome import Shape, spelled
 from gemmgen.verify.shapes import fit, ring_of, tile_of
 
 ARCH = "sm_80"
 """What a GPU test compiles for, whatever a random schedule's target."""
+MOST_WORK = 1 << 21
+"""Multiply-adds of one call that reaches farther, at most."""
 _FACTORS = (0.0, 1.0, -1.0, 0.7)
 _DATA: tuple[Data, ...] = ("integers", "permutation", "integers", "normal")
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
@@ -179,7 +184,7 @@ def check_compiles(emitted: Emitted) -> None:
 
 def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
     """Four ragged shapes, each in two orders of threads; in one of them asynchronous copies land
-    late, in the other early."""
+    late, in the other early.  And one call of those that reach farther."""
     found: list[Case] = []
     landings = landings_of(emitted)
     for at, shape in enumerate(shapes(emitted, dice)):
@@ -189,7 +194,18 @@ def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
         layout = dice.pick(LAYOUTS) if len(shape) > 3 else LAYOUTS[0]
         for order, landing in zip(orders, (landings[0], landings[-1]), strict=True):
             found.append(Case(shape, data, alpha, beta, pad, order, landing, layout))
-    return tuple(found)
+    return (*found, *_farther(emitted, dice))
+
+
+def _farther(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
+    """One cheap call of those of many blocks, long sums, infinities or far addresses."""
+    spans = can_span(SPAN)
+    cheap = [
+        replace(case, watched=True)
+        for case in reaching(emitted, landings_of(emitted))
+        if work(emitted, case.shape) <= MOST_WORK and (spans or not case.far)
+    ]
+    return (dice.pick(cheap),) if cheap else ()
 
 
 def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:

@@ -1,5 +1,5 @@
-"""``python -m gemmgen.mutate``: plant a mistake at every place of emitted kernels, and see whether
-the checked run finds it."""
+"""``python -m gemmgen.mutate``: plant mistakes in emitted kernels, and see whether C2, by the calls
+that a user's kernel gets, finds them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from gemmgen import examples
 from gemmgen.errors import CannotCheck, GemmgenError
 from gemmgen.mutate.allowed import Allowed, read_allowed
-from gemmgen.mutate.mutants import Mutant, mutants
-from gemmgen.mutate.trial import Trials
+from gemmgen.mutate.mutants import Mutant, mutants, sampled
+from gemmgen.mutate.tally import Tried, is_equivalent, table, tallies, write_table
+from gemmgen.mutate.trial import STILLBORN, Trials
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.read import read_source
 
-EQUIVALENT = Path("tests/mutants/equivalent.txt")
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A mutant of the kernel ``name``; ``found`` says how it was found out, None that it wasn't.
-
-    ``same``: it compiles to the same machine code, as where two constants have one value.
-    """
-
-    name: str
-    mutant: Mutant
-    found: str | None
-    same: bool
+FOLDER = Path("tests/mutants")
+EQUIVALENT = FOLDER / "equivalent.txt"
+EXAMPLES = (
+    "naive",
+    "tiled",
+    "double_buffered",
+    "vectorized",
+    "warp_tiled",
+    "async_copy",
+    "odd_extents",
+    "split_k",
+    "matvec",
+)
+"""Beside them, the schedules in the folder ``kernels``: a kernel for each mechanism."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,8 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     try:
         allowed = read_allowed(asked.allow) if asked.allow.exists() else ()
-        paths = asked.files or [str(examples.path_of(name)) for name in examples.LADDER]
-        tried = list(_tried(paths, asked.seed, asked.budget, asked.most))
+        end = time.monotonic() + asked.budget
+        tried = list(_tried(_tasks(asked), end))
+        if asked.update and time.monotonic() < end:
+            write_table(asked.update, tallies(tried, allowed))
         return _report(tried, allowed, asked.verbose)
     except CannotCheck as missing:
         print(missing, file=sys.stderr)
@@ -54,59 +56,81 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def kernels() -> list[str]:
+    """The schedules whose kernels are changed where none are named."""
+    own = sorted(str(path) for path in (FOLDER / "kernels").glob("*.sched"))
+    return [*(str(examples.path_of(name)) for name in EXAMPLES), *own]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gemmgen.mutate", description=__doc__)
-    parser.add_argument("files", nargs="*", help="schedules (default: the ladder)")
-    parser.add_argument("--seed", type=int, default=0, help="in which order mutants are tried")
+    parser.add_argument("files", nargs="*", help="schedules (default: one for each mechanism)")
+    parser.add_argument("--seed", type=int, default=0, help="which are tried, in which order")
     parser.add_argument(
         "--budget", type=float, default=float("inf"), help="seconds to try them for"
     )
+    parser.add_argument("--each", type=int, help="mutants of each kernel, of all kinds in turn")
     parser.add_argument("--most", type=int, help="mutants to try at most (default: all)")
     parser.add_argument("--allow", type=Path, default=EQUIVALENT, help="mutants known equivalent")
+    parser.add_argument(
+        "--update",
+        type=Path,
+        help="a document whose table is written anew, where the time was enough",
+    )
     parser.add_argument("--verbose", action="store_true", help="print how each was found out")
     return parser
 
 
-def _tried(paths: Sequence[str], seed: int, budget: float, most: int | None) -> Iterator[Tried]:
-    """The mutants of all kernels in a random order, until the time is over."""
-    end = time.monotonic() + budget
-    tasks: list[tuple[str, Trials, Mutant]] = []
-    for path in paths:
+Task = tuple[str, Trials, Mutant]
+
+
+def _tasks(asked: argparse.Namespace) -> list[Task]:
+    """The mutants of all kernels in a random order."""
+    tasks: list[Task] = []
+    for path in asked.files or kernels():
         emitted = compile_source(read_source(path))
         trials = Trials(emitted)
         complaint = trials.verdict(emitted.text)
         assert complaint is None, f"{path} itself fails: {complaint}"
-        tasks += [(Path(path).stem, trials, mutant) for mutant in mutants(emitted.text)]
-    random.Random(seed).shuffle(tasks)
+        every = asked.each is None
+        text = emitted.text
+        chosen = mutants(text) if every else sampled(text, asked.each, asked.seed)
+        tasks += [(Path(path).stem, trials, mutant) for mutant in chosen]
+    random.Random(asked.seed).shuffle(tasks)
+    return tasks[: asked.most]
 
-    def try_one(task: tuple[str, Trials, Mutant]) -> Tried | None:
+
+def _tried(tasks: list[Task], end: float) -> Iterator[Tried]:
+    """What became of them, until the time is over; what g++ refuses is no kernel, and is left
+    out."""
+
+    def try_one(task: Task) -> Tried | None:
         name, trials, mutant = task
         if time.monotonic() > end:
             return None
         found = trials.verdict(mutant.text)
+        if found == STILLBORN:
+            return None
         same = found is None and trials.is_same_program(mutant.text)
         return Tried(name, mutant, found, same)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield from (tried for tried in pool.map(try_one, tasks[:most]) if tried is not None)
+        yield from (tried for tried in pool.map(try_one, tasks) if tried is not None)
 
 
 def _report(tried: list[Tried], allowed: Sequence[Allowed], verbose: bool) -> int:
     survivors = [each for each in tried if each.found is None]
-    same = [each for each in survivors if each.same]
-    other = [each for each in survivors if not each.same]
-    known = [s for s in other if any(entry.covers(s.name, s.mutant) for entry in allowed)]
-    unknown = [each for each in other if each not in known]
+    unknown = [each for each in survivors if not is_equivalent(each, allowed)]
     for each in tried if verbose else ():
         print(f"{_where(each)}: {each.found or 'survives'}")
     for each in sorted(unknown, key=lambda each: (each.name, each.mutant.line)):
         old, new = each.mutant.difference()
         print(each.name, *(f"- {line}" for line in old), *(f"+ {line}" for line in new), sep="\n")
         print(f"survives in line {each.mutant.line}\n")
+    print(table(tallies(tried, allowed)))
     print(
         f"{len(tried)} mutants: {len(tried) - len(survivors)} found out, "
-        f"{len(same)} the same machine code, "
-        f"{len(known)} known to be equivalent, {len(unknown)} survive"
+        f"{len(survivors) - len(unknown)} equivalent, {len(unknown)} survive"
     )
     return 1 if unknown else 0
 
@@ -114,6 +138,8 @@ def _report(tried: list[Tried], allowed: Sequence[Allowed], verbose: bool) -> in
 def _where(tried: Tried) -> str:
     mutant = tried.mutant
     change = f"`{mutant.before}` -> `{mutant.after}`"
+    if "\n" in change:
+        change = mutant.kind
     return f"{tried.name}:{mutant.line}: {change} in `{mutant.difference()[0][0]}`"
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
+from gemmgen.mutate import planted
+from gemmgen.mutate.planted import Change
 from gemmgen.sim.toolchain import BEGIN, END
 
 _OPPOSITE = {
@@ -56,6 +60,11 @@ _PAIRS = (
     ("x", "y"),
     ("warp", "lane"),
     ("blocks_m", "blocks_n"),
+    ("height", "band_rows"),
+    ("own_part", "own_tile"),
+    ("stride_A_b", "stride_C_b"),
+    ("stride_A_h", "stride_B_h"),
+    ("bias", "residual"),
 )
 _TERM = r"[\w.]+(?: [-+*/%^] [\w.]+)*"
 _OPERATOR = re.compile(r" (<=|>=|==|!=|&&|\|\||[-+*/%^<>]) ")
@@ -74,12 +83,13 @@ _IDLE = re.compile(r"^\s*(?:static_assert|#|//|extern \"C\"|__launch_bounds__)")
 
 @dataclass(frozen=True)
 class Mutant:
-    """``text`` with ``before`` at ``start`` replaced by ``after``."""
+    """``text`` with ``before`` at ``start`` replaced by ``after``, as the rule ``kind`` says."""
 
     original: str
     start: int
     before: str
     after: str
+    kind: str = ""
 
     @property
     def text(self) -> str:
@@ -102,16 +112,35 @@ def mutants(text: str) -> tuple[Mutant, ...]:
     """All of them, in the order of the text."""
     start = text.index(BEGIN) + len(BEGIN)
     body = _blanked(text[: text.index(END)])
-    found = {
-        (place, before, after)
-        for rule in _RULES
-        for place, before, after in rule(body, start)
-        if before != after
-    }
-    return tuple(Mutant(text, *change) for change in sorted(found))
+    found: dict[Change, str] = {}
+    for kind, rule in _RULES.items():
+        for change in rule(body, start):
+            if change[1] != change[2]:
+                found.setdefault(_exactly(text, change), kind)
+    return tuple(Mutant(text, *change, kind) for change, kind in sorted(found.items()))
 
 
-Change = tuple[int, str, str]
+def sampled(text: str, count: int, seed: int) -> tuple[Mutant, ...]:
+    """``count`` of the mutants, as many of each kind as there are, in the order of the text."""
+    dice = random.Random(seed)
+    kinds: dict[str, list[Mutant]] = {}
+    for mutant in mutants(text):
+        kinds.setdefault(mutant.kind, []).append(mutant)
+    for each in kinds.values():
+        dice.shuffle(each)
+    turns = zip_longest(*kinds.values())
+    chosen = [mutant for turn in turns for mutant in turn if mutant is not None][:count]
+    return tuple(sorted(chosen, key=lambda mutant: (mutant.start, mutant.after)))
+
+
+def _exactly(text: str, change: Change) -> Change:
+    """A change of several lines keeps the comments between them."""
+    start, before, after = change
+    if "\n" not in before or text.startswith(before, start):
+        return change
+    return start, text[start : start + len(before)], after
+
+
 Rule = Callable[[str, int], Iterator[Change]]
 
 
@@ -192,7 +221,23 @@ def _casts(body: str, start: int) -> Iterator[Change]:
         yield start + found.start(), found[0], "(int)"
 
 
-_RULES: tuple[Rule, ...] = (_operators, _conditions, _numbers, _names, _sums, _statements, _casts)
+_RULES: dict[str, Rule] = {
+    "tile count": planted.counts,
+    "stale fill": planted.stale_fills,
+    "copied tail": planted.unfilled_copies,
+    "few terms": planted.few_terms,
+    "few blocks": planted.few_blocks,
+    "all casts": planted.no_casts,
+    "cast": _casts,
+    "guard": _conditions,
+    "statement": _statements,
+    "product": _sums,
+    "name": _names,
+    "operator": _operators,
+    "number": _numbers,
+}
+
+KINDS = tuple(_RULES)
 
 
 def _closing(text: str, opening: int) -> int:

@@ -24,7 +24,8 @@ def test_none_fails_and_few_are_refused(first: int) -> None:
     assert not tally.found, report.summary(tally, SEED)
     assert not tally.unlike
     assert tally.share_refused < 0.2
-    assert tally.runs == 8 * (tally.schedules - tally.refused.total())
+    legal = tally.schedules - tally.refused.total()
+    assert 8 * legal < tally.runs <= 9 * legal  # eight, and one that reaches farther
 
 
 def test_processes_share_a_campaign() -> None:

@@ -8,9 +8,12 @@ import pytest
 
 from gemmgen import examples
 from gemmgen.errors import UsageError
-from gemmgen.mutate.__main__ import main
+from gemmgen.mutate.__main__ import kernels, main
 from gemmgen.mutate.allowed import read_allowed
-from gemmgen.mutate.mutants import mutants
+from gemmgen.mutate.mutants import KINDS, mutants, sampled
+from gemmgen.mutate.tally import Tried, tallies, write_table
+from gemmgen.pipeline import compile_source
+from gemmgen.schedule.read import read_source
 
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 KERNEL = """// ---- kernel ----
@@ -71,9 +74,10 @@ def test_an_entry_without_an_argument_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_known_equivalent_is_argued_and_of_a_known_kernel() -> None:
+    known = {Path(path).stem for path in kernels()} | set(examples.LADDER)
     for entry in read_allowed(EQUIVALENT):
         assert len(entry.reason.split()) >= 5
-        assert set(entry.names) <= {"*", *examples.LADDER, "async_copy", "odd_extents"}
+        assert set(entry.names) <= {"*", *known}
 
 
 def test_a_survivor_fails_the_run(
@@ -88,9 +92,62 @@ def test_a_survivor_fails_the_run(
     assert "survives in line" in capsys.readouterr().out
 
 
-def test_a_sample_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
-    files = [str(examples.path_of(name)) for name in ("double_buffered", "vectorized")]
-    status = main([*files, "--seed", "1", "--most", "40", "--allow", str(EQUIVALENT)])
+TEXTS = {Path(path).stem: compile_source(read_source(path)).text for path in kernels()}
+
+
+def test_mistakes_of_all_kinds_are_planted() -> None:
+    kinds = {mutant.kind for text in TEXTS.values() for mutant in mutants(text)}
+    assert kinds == set(KINDS)
+
+
+@pytest.mark.parametrize("name", ("batched_small", "tensor_small"))
+def test_one_of_each_kind_is_found_out(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = next(path for path in kernels() if Path(path).stem == name)
+    kinds = len({mutant.kind for mutant in mutants(TEXTS[name])})
+    status = main([path, "--each", str(kinds), "--seed", "3"])
     told = capsys.readouterr().out
     assert status == 0, told
-    assert "40 mutants: " in told
+    assert f"| all | {kinds} |" in told
+
+
+def test_a_sample_has_kinds_in_turn() -> None:
+    chosen = sampled(TEXTS["vectorized"], 24, 1)
+    assert len(chosen) == len({(m.start, m.before, m.after) for m in chosen}) == 24
+    assert {m.kind for m in chosen} == {m.kind for m in mutants(TEXTS["vectorized"])}
+    assert sampled(TEXTS["vectorized"], 24, 1) == chosen != sampled(TEXTS["vectorized"], 24, 2)
+
+
+def test_the_table_stands_between_its_marks(tmp_path: Path) -> None:
+    document = tmp_path / "page.md"
+    document.write_text("above\n<!-- mutants -->\nold\n<!-- /mutants -->\nbelow\n")
+    mutant, other, *_ = mutants(KERNEL)
+    tried = [Tried("one", mutant, "seen", False), Tried("one", other, None, True)]
+    write_table(document, tallies(tried, ()))
+    lines = document.read_text().splitlines()
+    assert lines[0] == "above" and lines[-1] == "below" and "old" not in lines
+    assert "| one | 2 | 1 | 1 | 0 |" in lines and "| all | 2 | 1 | 1 | 0 |" in lines
+    document.write_text("no marks")
+    with pytest.raises(UsageError, match="no place for the table"):
+        write_table(document, ())
+
+
+def test_the_page_shows_enough_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "proof.md").read_text(encoding="utf-8")
+    rows = [row.strip("|").split("|") for row in page.splitlines() if row.count("|") == 6]
+    counts = {
+        name.strip(): [int(n) for n in rest] for name, *rest in rows if rest[0].strip().isdigit()
+    }
+    tried, caught, equivalent, survivors = counts.pop("all")
+    assert set(counts) == set(TEXTS)
+    assert tried >= 300 and caught >= 0.98 * (tried - equivalent)
+    assert [tried, caught, equivalent, survivors] == [
+        sum(c) for c in zip(*counts.values(), strict=True)
+    ]
+
+
+@pytest.mark.proof
+def test_every_mutant_of_the_sample_is_found_out_or_argued(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = main(["--each", "28", "--budget", "600"])
+    assert status == 0, capsys.readouterr().out

@@ -1,0 +1,60 @@
+"""Mistakes that are no slip in one token: what a person gets wrong about tiles, fills and loops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+Change = tuple[int, str, str]
+
+_COUNT = re.compile(r"\((\w+) - 1\) / (\w+) \+ 1")
+_FILL = re.compile(
+    r"(?<=[ {])([A-Za-z]\w*(?:\[[^;=?]*\])?) =(\s+)([^;?=][^;?]*?) \? ([^;:?]+?) :\s+0\.0f;"
+)
+_TERMS = re.compile(r"(?<=; )tile_k < (\w+)(?=;)")
+_GUARD_BYTES = re.compile(r"\* \(([^;]*?) \? (\([^;]*?\)|\w+) : 0\)")
+_CAST = "(long long)"
+_TYPES = ("const ", "float ", "double ", "int ")
+
+
+def counts(body: str, start: int) -> Iterator[Change]:
+    """One tile too many where a letter's extent is a multiple of the tile."""
+    for found in _COUNT.finditer(body, start):
+        yield found.start(), found[0], f"{found[1]} / {found[2]} + 1"
+
+
+def stale_fills(body: str, start: int) -> Iterator[Change]:
+    """What was there before is kept where 0 belongs."""
+    for found in _FILL.finditer(body, start):
+        target, gap, condition, value = found.groups()
+        line = body[body.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
+        if not line.endswith(_TYPES) and not line.endswith("const float"):
+            yield found.start(), found[0], f"if ({condition}){gap}{target} = {value};"
+
+
+def unfilled_copies(body: str, start: int) -> Iterator[Change]:
+    """An asynchronous copy of all bytes, where some belong to no element."""
+    for found in _GUARD_BYTES.finditer(body, start):
+        whole = "4" if found[2].startswith("(") else found[2]
+        yield found.start(), found[0], f"* {whole}"
+
+
+def few_terms(body: str, start: int) -> Iterator[Change]:
+    """No terms from the 100th on."""
+    for found in _TERMS.finditer(body, start):
+        yield found.start(), found[0], f"tile_k < min({found[1]}, 100)"
+
+
+def few_blocks(body: str, start: int) -> Iterator[Change]:
+    """Blocks from the 30th on do nothing."""
+    at = body.find("\n{\n", start) + 1
+    if at:
+        yield at, "{", "{ if (blockIdx.x >= 30) return;"
+
+
+def no_casts(body: str, start: int) -> Iterator[Change]:
+    """All offsets of 32 bits."""
+    first, last = body.find(_CAST, start), body.rfind(_CAST)
+    if start <= first < last:
+        region = body[first : last + len(_CAST)]
+        yield first, region, region.replace(_CAST, "")

@@ -1,0 +1,80 @@
+"""What became of the mutants: counted for each kernel, and as a table in a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmgen.errors import UsageError
+from gemmgen.mutate.allowed import Allowed
+from gemmgen.mutate.mutants import Mutant
+
+BEGIN, END = "<!-- mutants -->", "<!-- /mutants -->"
+_HEAD = ("kernel", "mutants", "caught", "equivalent", "survivors")
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A mutant of the kernel ``name``; ``found`` says how it was found out, None that it wasn't.
+
+    ``same``: it compiles to the same machine code, as where two constants have one value.
+    """
+
+    name: str
+    mutant: Mutant
+    found: str | None
+    same: bool
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many mutants of a kernel were tried, found out and argued to be equivalent."""
+
+    name: str
+    tried: int
+    caught: int
+    equivalent: int
+
+    @property
+    def survivors(self) -> int:
+        return self.tried - self.caught - self.equivalent
+
+
+def is_equivalent(tried: Tried, allowed: Sequence[Allowed]) -> bool:
+    """Is a mutant that was not found out the same machine code, or argued to be no mistake?"""
+    argued = any(entry.covers(tried.name, tried.mutant) for entry in allowed)
+    return tried.found is None and (tried.same or argued)
+
+
+def tallies(tried: Sequence[Tried], allowed: Sequence[Allowed]) -> tuple[Tally, ...]:
+    """One for each kernel in the order of their names, and one for all."""
+    kernels = [[each for each in tried if each.name == name] for name in sorted(_names(tried))]
+    found = tuple(_tally(each[0].name, each, allowed) for each in kernels)
+    return (*found, _tally("all", tried, allowed))
+
+
+def _names(tried: Sequence[Tried]) -> set[str]:
+    return {each.name for each in tried}
+
+
+def _tally(name: str, tried: Sequence[Tried], allowed: Sequence[Allowed]) -> Tally:
+    caught = sum(each.found is not None for each in tried)
+    return Tally(name, len(tried), caught, sum(is_equivalent(each, allowed) for each in tried))
+
+
+def table(rows: Sequence[Tally]) -> str:
+    """In Markdown."""
+    cells = [[r.name, r.tried, r.caught, r.equivalent, r.survivors] for r in rows]
+    lines = [_HEAD, ("---", *("---:" for _ in _HEAD[1:])), *cells]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
+
+
+def write_table(path: Path, rows: Sequence[Tally]) -> None:
+    """Replaces what stands between the two marks of a document."""
+    text = path.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise UsageError(f"{path} has no place for the table between {BEGIN} and {END}")
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    path.write_text(f"{before}{BEGIN}\n{table(rows)}{END}{after}", encoding="utf-8")
