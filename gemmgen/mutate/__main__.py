@@ -44,10 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         allowed = read_allowed(asked.allow) if asked.allow.exists() else ()
         end = time.monotonic() + asked.budget
-        tried = list(_tried(_tasks(asked), end))
+        tried: list[Tried] = []
+        for each in _tried(_tasks(asked), end):
+            tried.append(each)
+            if asked.verbose:
+                print(f"{_where(each)}: {each.found or 'survives'}", flush=True)
         if asked.update and time.monotonic() < end:
             write_table(asked.update, tallies(tried, allowed))
-        return _report(tried, allowed, asked.verbose)
+        return _report(tried, allowed)
     except CannotCheck as missing:
         print(missing, file=sys.stderr)
         return 3
@@ -118,11 +122,9 @@ def _tried(tasks: list[Task], end: float) -> Iterator[Tried]:
         yield from (tried for tried in pool.map(try_one, tasks) if tried is not None)
 
 
-def _report(tried: list[Tried], allowed: Sequence[Allowed], verbose: bool) -> int:
+def _report(tried: list[Tried], allowed: Sequence[Allowed]) -> int:
     survivors = [each for each in tried if each.found is None]
     unknown = [each for each in survivors if not is_equivalent(each, allowed)]
-    for each in tried if verbose else ():
-        print(f"{_where(each)}: {each.found or 'survives'}")
     for each in sorted(unknown, key=lambda each: (each.name, each.mutant.line)):
         old, new = each.mutant.difference()
         print(each.name, *(f"- {line}" for line in old), *(f"+ {line}" for line in new), sep="\n")
