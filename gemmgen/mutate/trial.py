@@ -5,6 +5,7 @@ from __future__ import annotations
 from gemmgen.pipeline import Emitted
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.toolchain import object_code
+from gemmgen.sim.widths import NARROW
 from gemmgen.verify.calls import Caller
 from gemmgen.verify.cases import cases_of
 from gemmgen.verify.cpu import first_complaint
@@ -31,5 +32,5 @@ class Trials:
         kernel."""
         try:
             return first_complaint(self._caller, text, self._cases, warn=False, seconds=SECONDS)
-        except CompileFailure:
-            return STILLBORN
+        except CompileFailure as failure:
+            return str(failure) if NARROW in str(failure) else STILLBORN

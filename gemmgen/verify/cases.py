@@ -37,7 +37,9 @@ _BLOCKS = 40
 _TERMS = 520
 """One sum has at least as many."""
 _MOST_ELEMENTS = 1 << 22
-"""Of C, beyond which a whole band of the raster is left out."""
+"""Of C, beyond which there is no second band of the raster."""
+_LIGHT = 1 << 22
+"""Multiply-adds up to which calls that show wrong values alone are watched all the same."""
 _WORTH = 1 << 20
 """Multiply-adds of all unwatched calls, below which a second program costs more than it saves."""
 
@@ -100,42 +102,55 @@ def reaching(emitted: Emitted, landings: tuple[Landing, ...] = ("late",)) -> Ite
 
 
 def _whole_tiles(emitted: Emitted) -> Iterator[Case]:
-    """Two whole tiles along each letter, where ``N / BN + 1`` counts one too many."""
+    """Several whole tiles along each letter, where ``N / BN + 1`` counts one too many; a second
+    band of the raster, where that moves a tile."""
     m, n, k, _ = tile_of(emitted.program)
-    shape = fit(emitted, with_batches(emitted, (2 * m, 3 * n, k), 2))
+    band = _band(emitted)
+    columns = 2 if band > 1 else 3
+    shape = fit(emitted, with_batches(emitted, ((band + 1) * m, columns * n, min(k, 8)), 2))
     yield Case(shape, "normal", 0.7, -1.0, 1, "descending", watched=False)
 
 
 def _many_blocks(emitted: Emitted) -> Iterator[Case]:
     """A last, shorter band of the raster, and blocks of large numbers."""
     m, n, *_ = tile_of(emitted.program)
-    parts, band = emitted.program.main.work.parts, emitted.program.main.work.raster
-    rows = 3 if parts > 1 else 5
-    if band > 1 and (band + 1) * m * (n + 1) <= _MOST_ELEMENTS:
-        rows = band + 2
+    parts, band = emitted.program.main.work.parts, _band(emitted)
+    rows = band + 2 if band > 1 else 3 if parts > 1 else 5
     columns = max(2 if band > 1 else 3, ceil(_BLOCKS / (rows * parts)))
     wanted = ((rows - 1) * m + 1, (columns - 1) * n + 1, 3)
     shape = fit(emitted, with_batches(emitted, wanted, 1))
     yield Case(shape, "normal", -1.0, 0.7, 5, "ascending", watched=False)
 
 
+def _band(emitted: Emitted) -> int:
+    """Block rows in a band of the raster; 1 where there is none, or too high a one."""
+    m, n, *_ = tile_of(emitted.program)
+    band = emitted.program.main.work.raster
+    return band if (band + 2) * m * (n + 1) <= _MOST_ELEMENTS else 1
+
+
 def _long_sums(emitted: Emitted) -> Iterator[Case]:
-    """Several times round the ring of stages."""
+    """Several times round the ring of stages; more rows than columns, both less than a tile."""
     _, _, k, stages = tile_of(emitted.program)
     ring = ring_of(emitted.program)
     terms = max(_TERMS, 3 * k * stages, ring + k * stages) + k // 2 + 1
-    shape = fit(emitted, with_batches(emitted, (5, 7, terms), 1))
+    shape = fit(emitted, with_batches(emitted, (9, 5, terms), 1))
     yield Case(shape, "normal", 0.7, 0.7, 1, "shuffled", watched=False)
 
 
 def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
     """A stage that keeps an element of an earlier tile, where 0 belongs: it meets a zero of the
-    other operand, so that only an infinity shows it."""
-    _, _, k, _ = tile_of(emitted.program)
-    wanted = (5, 9, ring_of(emitted.program) + k // 2 + 1)
-    shape = fit(emitted, with_batches(emitted, wanted, 1))
-    yield Case(shape, "infinities in A", 1.0, 0.0, 1, "ascending")
-    yield Case(shape, "infinities in B", 1.0, 0.0, 0, "descending")
+    other operand, so that only an infinity shows it.
+
+    The last part of a split sum has more tiles than there are stages, the last one ragged.
+    """
+    _, _, k, stages = tile_of(emitted.program)
+    parts, own = emitted.program.main.work.parts, stages + 2
+    whole = (own + 1) * (parts - 1) + own - 1
+    shape = fit(emitted, with_batches(emitted, (5, 9, whole * k + k // 2 + 1), 1))
+    watched = work(emitted, shape) <= _LIGHT
+    yield Case(shape, "infinities in A", 1.0, 0.0, 1, "ascending", watched=watched)
+    yield Case(shape, "infinities in B", 1.0, 0.0, 0, "descending", watched=watched)
 
 
 def _far_addresses(emitted: Emitted) -> Iterator[Case]:

@@ -15,6 +15,7 @@ from gemmgen.sim.failures import CompileFailure, KernelFailure
 from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 from gemmgen.sim.toolchain import require_gxx
+from gemmgen.sim.widths import check_widths
 from gemmgen.verify import launcher, verdicts
 from gemmgen.verify.calls import Caller, Case, landings_of
 from gemmgen.verify.cases import cases, cases_of
@@ -70,6 +71,7 @@ def first_complaint(
     (``warn``) warns, ``CannotCheck`` where this machine can't run kernels.
     """
     compiled: dict[bool, CompiledKernel] = {}
+    check_widths(text, caller.emitted.interface)
     try:
         for case in chosen:
             if case.watched not in compiled:

@@ -11,6 +11,7 @@ from gemmgen import examples
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.toolchain import BEGIN
+from gemmgen.sim.widths import check_widths
 from gemmgen.verify import cpu
 from gemmgen.verify.cases import cases_of, work
 from gemmgen.verify.far import ROW, spread
@@ -30,6 +31,7 @@ register_block  m=4 n=4
 vectorize       A B C width=4
 double_buffer   A B
 """
+PARTS = f"{WIDE}split_k parts=3\n"
 A_FILL = "A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;"
 A_STALE = "if (m < M && k + e < K) A_next[e] = A[(long long)m * lda + k + e];"
 B_FILL = "B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;"
@@ -49,6 +51,13 @@ PLANTED = {
     "a tile too many where all are whole": (SMALL, "(N - 1) / BN + 1", "N / BN + 1"),
     "no terms from the 100th on": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
     "no blocks from the 30th on": (SMALL, "if (m < M", "if (blockIdx.x < 30 && m < M"),
+    "a tile too many in a band": (RASTER, "(N - 1) / BN + 1", "N / BN + 1"),
+    "C's rows taken for its columns": (WIDE, "if (n + 3 < N)", "if (n + 3 < M)"),
+    "a stale element of A in a part": (
+        PARTS,
+        A_FILL.replace("K", "stop_k"),
+        A_STALE.replace("K", "stop_k"),
+    ),
     "a stale element of A where 0 belongs": (WIDE, A_FILL, A_STALE),
     "a stale element of B where 0 belongs": (WIDE, B_FILL, B_STALE),
 }
@@ -76,7 +85,7 @@ def _default(kernel: Subject) -> tuple[tuple[int, ...], ...]:
     return default_shapes(kernel.emitted)
 
 
-@pytest.mark.parametrize("schedule", (SMALL, RASTER, WIDE, BATCHED, FUSED), ids=range(5))
+@pytest.mark.parametrize("schedule", (SMALL, RASTER, WIDE, BATCHED, FUSED, PARTS), ids=range(6))
 def test_right_kernels_pass_them(schedule: str) -> None:
     kernel = subject(schedule)
     only = [case for case in cases_of(kernel.emitted) if case.shape not in _default(kernel)]
@@ -91,10 +100,10 @@ def test_the_shapes_reach_what_the_text_can_do(name: str) -> None:
     shapes = [case.shape[:3] for case in chosen]
     sizes = [{"M": rows, "N": columns} for rows, columns, _ in shapes]
     assert max(interface.grid(size) for size in sizes) >= 40
-    assert any(rows == 2 * m and columns == 3 * n for rows, columns, _ in shapes)
+    band = emitted.program.main.work.raster
+    assert any(rows == (band + 1) * m and columns in (2 * n, 3 * n) for rows, columns, _ in shapes)
     assert max(terms for *_, terms in shapes) >= max(520, 3 * k * stages)
     assert {"infinities in A", "infinities in B"} <= {case.data for case in chosen}
-    band = emitted.program.main.work.raster
     if band > 1:
         assert any(ceil(rows / m) == band + 2 and columns > n for rows, columns, _ in shapes)
     assert max(work(emitted, case.shape) for case in chosen) <= cpu.MOST
@@ -108,6 +117,15 @@ def test_the_third_row_of_a_far_call_is_beyond_an_int(name: str) -> None:
     leading = [values[p.name] for p in emitted.interface.params if p.kind == "ld"]
     assert min(leading) >= ROW and 2 * ROW > 2**31 and len(set(leading)) == len(leading)
     assert far.shape == fit(emitted, far.shape)
+
+
+@pytest.mark.parametrize("reduce", ("ordered", "atomic"))
+def test_an_int_in_a_workspaces_offset_is_seen(reduce: str) -> None:
+    schedule = f"{SMALL}split_k parts=3 reduce={reduce}\n"
+    outcome = cpu.check(planted(schedule, "workspace[(long long)", "workspace["))
+    assert outcome.status == "failed"
+    assert "gemm.cu:" in outcome.detail and "workspace has 64 bits" in outcome.detail
+    check_widths(subject(schedule).emitted.text, subject(schedule).emitted.interface)
 
 
 def test_without_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,57 @@
+"""The type of each index into a workspace, which no run of a CPU makes large enough to overflow.
+
+A workspace has some elements for each tile of C, so that 2^31 of them take hundreds of thousands of
+blocks.  The kernel is compiled once more, to no code, with workspaces of a type that takes indices
+of 64 bits alone.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+from gemmgen import temporary
+from gemmgen.interface import Interface
+from gemmgen.sim import toolchain
+from gemmgen.sim.failures import CompileFailure
+
+_WIDE = """\
+#include "host.h"
+template <typename T> struct GgWide {
+  T *first;
+  template <typename I> T &operator[](I index) const {
+    static_assert(sizeof(I) == 8, "an index into a workspace has 64 bits");
+    return first[index];
+  }
+  template <typename I> T *operator+(I index) const { return &(*this)[index]; }
+};
+"""
+NARROW = "an index into a workspace has 64 bits"
+_LINE = re.compile(r"^(\S+?:\d+):\d+:\s+required from here", re.MULTILINE)
+
+
+def check_widths(text: str, interface: Interface) -> None:
+    """Raises ``CompileFailure`` where a workspace is indexed by fewer than 64 bits, CannotCheck
+    where there is no g++."""
+    names = [param.name for param in interface.params if param.kind == "workspace"]
+    if not names:
+        return
+    unit = toolchain.unit_text(text, interface)
+    kernel = unit[unit.index("#line") : unit.index('#line 1 "call"')]
+    for name in names:
+        kernel, count = re.subn(rf"\b(\w+) \*{name}\b(?=[,)])", rf"GgWide<\1> {name}", kernel)
+        if count != 1:
+            raise CompileFailure(f"the text has no parameter {name}")
+    with temporary.folder() as directory:
+        source = Path(directory, "kernel.cpp")
+        source.write_text(_WIDE + kernel, encoding="utf-8")
+        flags = (*toolchain.kernel_flags(warn=False), f"-I{resources.files('gemmgen.sim')}")
+        try:
+            toolchain.gxx(*flags, "-fsyntax-only", str(source))
+        except CompileFailure as failure:
+            if NARROW not in str(failure):
+                raise
+            place = _LINE.search(str(failure))
+            where = f"{place[1]}: " if place else ""
+            raise CompileFailure(f"{where}{NARROW}: 2^31 elements are too many for fewer") from None
