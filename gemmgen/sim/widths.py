@@ -37,15 +37,16 @@ def check_widths(text: str, interface: Interface) -> None:
     names = [param.name for param in interface.params if param.kind == "workspace"]
     if not names:
         return
-    unit = toolchain.unit_text(text, interface)
-    kernel = unit[unit.index("#line") : unit.index('#line 1 "call"')]
+    functions, begin, rest = text.partition(toolchain.BEGIN)
+    kernel = begin + rest.partition(toolchain.END)[0]
     for name in names:
         kernel, count = re.subn(rf"\b(\w+) \*{name}\b(?=[,)])", rf"GgWide<\1> {name}", kernel)
         if count != 1:
             raise CompileFailure(f"the text has no parameter {name}")
     with temporary.folder() as directory:
         source = Path(directory, "kernel.cpp")
-        source.write_text(_WIDE + kernel, encoding="utf-8")
+        unit = f'{_WIDE}#line 1 "{interface.name}.cu"\n{functions}{kernel}'
+        source.write_text(unit, encoding="utf-8")
         flags = (*toolchain.kernel_flags(warn=False), f"-I{resources.files('gemmgen.sim')}")
         try:
             toolchain.gxx(*flags, "-fsyntax-only", str(source))

@@ -18,7 +18,7 @@ from gemmgen.verify.calls import Case, Data, Order, landings_of
 from gemmgen.verify.far import far_shape
 from gemmgen.verify.layouts import LAYOUTS
 from gemmgen.verify.outcome import Shape
-from gemmgen.verify.shapes import default_shapes, fit, ring_of, tile_of, with_batches
+from gemmgen.verify.shapes import default_shapes, fit, ragged_terms, ring_of, tile_of, with_batches
 
 FACTORS = (0.0, 1.0, -1.0, 0.7)
 """Values of alpha and of beta."""
@@ -144,10 +144,9 @@ def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
 
     The last part of a split sum has more tiles than there are stages, the last one ragged.
     """
-    _, _, k, stages = tile_of(emitted.program)
-    parts, own = emitted.program.main.work.parts, stages + 2
-    whole = (own + 1) * (parts - 1) + own - 1
-    shape = fit(emitted, with_batches(emitted, (5, 9, whole * k + k // 2 + 1), 1))
+    *_, stages = tile_of(emitted.program)
+    terms = ragged_terms(emitted.program, stages + 1)
+    shape = fit(emitted, with_batches(emitted, (5, 9, terms), 1))
     watched = work(emitted, shape) <= _LIGHT
     yield Case(shape, "infinities in A", 1.0, 0.0, 1, "ascending", watched=watched)
     yield Case(shape, "infinities in B", 1.0, 0.0, 0, "descending", watched=watched)

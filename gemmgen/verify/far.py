@@ -9,7 +9,7 @@ from gemmgen.ir.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.verify.layouts import divisor, lay_out
 from gemmgen.verify.outcome import Shape
-from gemmgen.verify.shapes import constraints, fit, tile_of, with_batches
+from gemmgen.verify.shapes import constraints, fit, ragged_terms, tile_of, with_batches
 
 ROW = 2**30 + 8
 """Elements from row to row, at least: the third one begins beyond 2^31."""
@@ -39,7 +39,8 @@ def far_shape(emitted: Emitted) -> Shape | None:
     if not _free(emitted) and not emitted.interface.strides:
         return None
     m, n, k, _ = tile_of(emitted.program)
-    for wanted in ((m, n + 3, 2 * k + 3), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5)):
+    terms = ragged_terms(emitted.program, 2)
+    for wanted in ((m, n + 3, terms), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5)):
         shape = fit(emitted, with_batches(emitted, wanted, 2))
         if _rows(emitted, shape) <= _MOST_ROWS:
             return shape
