@@ -130,9 +130,10 @@ class Launch:
             gemm.b.tensor: (drawn.b, (k, self.column)),
             gemm.c.tensor: (drawn.c, (self.row, self.column)),
         }
+        self.extents = {self.kernel.interface.extent(x): size for x, size in sizes.items()}
         for param in self.kernel.interface.params:
             if param.kind == "extent":
-                self.arguments[param.name] = sizes[param.name.lower()]
+                self.arguments[param.name] = self.extents[param.name]
             elif param.kind == "tensor" and param.name in held:
                 values, letters = held[param.name]
                 ordered = values if letters == param.indices else values.T
@@ -188,7 +189,7 @@ class Launch:
         interface = self.kernel.interface
         own = dict(interface.pitch)[tensor]
         if own not in {p.name for p in interface.params if p.kind == "ld"}:
-            return self.sizes[own.lower()]
+            return self.extents[own]
         by = _divisor(interface, own)
         pitch = -(-(columns + self.call.pad) // by) * by
         self.arguments[own] = pitch

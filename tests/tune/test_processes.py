@@ -49,7 +49,7 @@ def test_processes_end_whatever_they_do() -> None:
     with Workers(1) as workers:
         assert workers.result(workers.submit(double, 1)) == 2
         workers.submit(sleep, 60.0)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 55
 
 
 def test_processes_count_the_same_points() -> None:
