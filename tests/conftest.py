@@ -14,6 +14,7 @@ from one_each import BY_DEFAULT
 
 from gemmgen.verify import verdicts
 
+IDLE = pytest.StashKey[list[str]]()
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -48,7 +49,7 @@ def name_of(item: pytest.Item) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without ``--proof``, or a ``-m`` that names the mark, tests marked proof are deselected."""
-    refuse_idle_rules(config, items)
+    config.stash[IDLE] = idle_rules(config, items)
     if is_proof(config):
         return
     left_out = [item for item in items if item.get_closest_marker("proof")]
@@ -57,10 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("proof")]
 
 
-def refuse_idle_rules(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a whole collection: each test and each pattern of ``one_each`` must be there."""
+def idle_rules(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """The tests and patterns of ``one_each`` that a whole collection has not."""
     if config.args != config.getini("testpaths") or config.getoption("-k"):
-        return
+        return []
     names: dict[str, list[str]] = {}
     for item in items:
         names.setdefault(name_of(item), []).append(item.name.partition("[")[2].removesuffix("]"))
@@ -68,8 +69,13 @@ def refuse_idle_rules(config: pytest.Config, items: list[pytest.Item]) -> None:
     for name, patterns in BY_DEFAULT.items():
         found = names.get(name, [])
         idle += [f"{name}[{p}]" for p in patterns if found and not fnmatch.filter(found, p)]
-    if idle:
-        raise pytest.UsageError("tests/one_each.py names what is not there: " + ", ".join(idle))
+    return idle
+
+
+@pytest.fixture
+def idle(pytestconfig: pytest.Config) -> list[str]:
+    """What ``one_each`` names and is not there; nothing where not all was collected."""
+    return pytestconfig.stash[IDLE]
 
 
 def pytest_configure(config: pytest.Config) -> None:

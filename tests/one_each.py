@@ -196,7 +196,6 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "exp*",
     ),
     "lower/test_swizzle.py::test_columns_are_those_of_the_layout": ("the first *", "elements *"),
-    "mutants/test_mutants.py::test_a_sample_is_found_out": (),
     "uses/test_pages.py::test_a_wrong_schedule_makes_its_page_fail": ("no bias",),
     "docs/test_contents.py::test_each_program_runs_and_finds_its_result_right": (),
     # Schedules drawn at random, and bugs planted in the compiler for them.
