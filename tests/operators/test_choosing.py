@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+import gemmgen.torch
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.errors import CallError
+from gemmgen.errors import CallError, CannotCheck
 from gemmgen.formats import NAMES
 from gemmgen.gpu.arguments import View, contiguous_strides
 from gemmgen.ir.derivative import NoDerivative
@@ -174,3 +178,14 @@ def test_functions_without_a_rule_have_no_gradient(monkeypatch: pytest.MonkeyPat
     schedule = parsed("fuse_epilogue tanh(acc)\n")
     with pytest.raises(NoDerivative):
         partials(schedule, Signature.of(schedule).problem, True)
+
+
+def test_without_pytorch_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(CannotCheck, match=r"pip install 'gemmgen\[torch\]'"):
+        gemmgen.torch.op(OWN, name="without::torch")
+
+
+def test_pytorch_is_imported_with_the_first_operator_and_not_before() -> None:
+    code = "import gemmgen, sys; gemmgen.torch.op; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
