@@ -24,6 +24,7 @@ SCHEDULE = "gemm C[m, n] = A[m, k] * B[k, n]\ntile m=16 n=16 k=8\ncache_shared A
 SPLIT = SCHEDULE + "split_k parts=2\n"
 BATCH, BATCHES = 200, 60
 M, N, K = 16, 16, 8
+SHAPES = 300
 
 Rows = dict[str, Callable[[], object]]
 
@@ -95,15 +96,15 @@ def _triton(a: object, b: object, c: object) -> Rows:
     return {"PyTorch: empty Triton kernel": lambda: run(a, b, c, M, N, K)}
 
 
-def of_many_shapes(kernel: Callable[..., object], count: int = 300) -> dict[str, float]:
-    """One shape again and again, and ``count`` shapes in turn."""
-    calls = []
-    for at in range(count):
-        m = 16 + at
-        a, b, c = (cp.ones(shape, "float32") for shape in ((m, K), (K, N), (m, N)))
-        calls.append((a, b, c))
+def of_many_shapes(
+    kernel: Callable[..., object], ones: Callable[[tuple[int, int]], object], of: str
+) -> dict[str, float]:
+    """One shape again and again, and 300 shapes in turn."""
+    calls: list[tuple[object, ...]] = []
+    for m in range(16, 16 + SHAPES):
+        calls.append(tuple(ones(shape) for shape in ((m, K), (K, N), (m, N))))
 
-    def around(several: list[tuple[cp.ndarray, ...]]) -> float:
+    def around(several: list[tuple[object, ...]]) -> float:
         for a, b, c in several:
             kernel(a, b, c)
         times = []
@@ -115,7 +116,8 @@ def of_many_shapes(kernel: Callable[..., object], count: int = 300) -> dict[str,
             times.append((time.perf_counter() - start) / len(several) * 1e6)
         return statistics.median(times)
 
-    return {"CuPy: one shape": around(calls[:1] * count), f"CuPy: {count} shapes": around(calls)}
+    one, all_of_them = around(calls[:1] * SHAPES), around(calls)
+    return {f"{of}: one shape": one, f"{of}: {SHAPES} shapes in turn": all_of_them}
 
 
 def of_compile() -> dict[str, float]:
@@ -132,11 +134,15 @@ def main() -> int:
     options = parser.parse_args()
     kernel = gemmgen.compile(SCHEDULE)
     found = time_rows(of_cupy(kernel))
+    found |= of_many_shapes(kernel, lambda shape: cp.ones(shape, "float32"), "CuPy")
     try:
-        found |= time_rows(of_torch(kernel))
+        import torch
     except ImportError:
         print("PyTorch is not installed: its rows are left out", file=sys.stderr)
-    found |= of_many_shapes(kernel) | of_compile()
+    else:
+        found |= time_rows(of_torch(kernel))
+        found |= of_many_shapes(kernel, lambda shape: torch.ones(shape, device="cuda"), "PyTorch")
+    found |= of_compile()
     for name, us in found.items():
         print(f"{name:38} {us:6.2f} us")
     if options.json:
