@@ -85,7 +85,7 @@ class CupyPlans:
         self, tensors: Sequence[Any], *, checked: bool = False
     ) -> tuple[Plan, list[int]] | None:
         try:
-            key = tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in tensors])
+            key = _of_three(*tensors) if len(tensors) == 3 else _of_any(tensors)
             plan = self._plans.get((key, _gpus(tensors)) if self._several else key)
             return None if plan is None else (plan, [array.data.ptr for array in tensors])
         except AttributeError:  # an array of another library
@@ -94,8 +94,27 @@ class CupyPlans:
     def remember(self, tensors: Sequence[Any], plan: Plan) -> None:
         if not hasattr(tensors[0], "_c_contiguous"):
             return  # CuPy without this name: each call is like a first one
-        key = tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in tensors])
+        key = _of_three(*tensors) if len(tensors) == 3 else _of_any(tensors)
         self._plans.put((key, _gpus(tensors)) if self._several else key, plan)
+
+
+def _of_any(tensors: Sequence[Any]) -> Hashable:
+    return tuple([(a.shape, a._c_contiguous or a.strides, a.dtype) for a in tensors])
+
+
+def _of_three(a: Any, b: Any, c: Any) -> Hashable:
+    """The same of three: a flat tuple takes a third of the time."""
+    return (
+        a.shape,
+        b.shape,
+        c.shape,
+        a.dtype,
+        b.dtype,
+        c.dtype,
+        a._c_contiguous or a.strides,
+        b._c_contiguous or b.strides,
+        c._c_contiguous or c.strides,
+    )
 
 
 def _gpus(tensors: Sequence[Any]) -> Hashable:
