@@ -15,7 +15,7 @@ from math import ceil, prod
 from gemmgen.ir.landing import Landing
 from gemmgen.pipeline import Emitted
 from gemmgen.verify.calls import Case, Data, Order, landings_of
-from gemmgen.verify.far import far_shape
+from gemmgen.verify.far import far_shapes
 from gemmgen.verify.layouts import LAYOUTS
 from gemmgen.verify.outcome import Shape
 from gemmgen.verify.shapes import default_shapes, fit, ragged_terms, ring_of, tile_of, with_batches
@@ -154,8 +154,7 @@ def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
 
 def _far_addresses(emitted: Emitted) -> Iterator[Case]:
     """Offsets that an int does not hold."""
-    shape = far_shape(emitted)
-    if shape is not None:
+    for shape in far_shapes(emitted):
         yield Case(shape, "normal", 0.7, -1.0, far=True)
 
 

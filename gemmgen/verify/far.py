@@ -33,18 +33,18 @@ def spread(emitted: Emitted, values: Mapping[str, int]) -> dict[str, int]:
     return lay_out(emitted, found, APART, "behind")
 
 
-def far_shape(emitted: Emitted) -> Shape | None:
-    """A whole tile and a ragged one along the columns of C and along k; None where neither a
-    leading dimension nor a stride can be chosen."""
+def far_shapes(emitted: Emitted) -> tuple[Shape, ...]:
+    """Whole tiles and ragged ones along the columns of C and along k, and less than one tile, of
+    more rows than columns; none where neither a leading dimension nor a stride can be chosen."""
     if not _free(emitted) and not emitted.interface.strides:
-        return None
+        return ()
     m, n, k, _ = tile_of(emitted.program)
     terms = ragged_terms(emitted.program, 2)
-    for wanted in ((m, n + 3, terms), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5)):
-        shape = fit(emitted, with_batches(emitted, wanted, 2))
-        if _rows(emitted, shape) <= _MOST_ROWS:
-            return shape
-    return None
+    large = ((m, n + 3, terms), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5))
+    wanted = (*large, (9, 5, k // 2 + 1))
+    shapes = [fit(emitted, with_batches(emitted, each, 2)) for each in wanted]
+    light = [shape for shape in shapes if _rows(emitted, shape) <= _MOST_ROWS]
+    return tuple(dict.fromkeys((*light[:1], *light[-1:])))
 
 
 def _free(emitted: Emitted) -> tuple[str, ...]:

@@ -112,11 +112,13 @@ def test_the_shapes_reach_what_the_text_can_do(name: str) -> None:
 @pytest.mark.parametrize("name", ("vectorized", "tensor_core"))
 def test_the_third_row_of_a_far_call_is_beyond_an_int(name: str) -> None:
     emitted = compile_source(read_source(str(examples.path_of(name))))
-    (far,) = (case for case in cases_of(emitted) if case.far)
-    values = spread(emitted, dict(zip(("M", "N", "K"), far.shape, strict=True)))
-    leading = [values[p.name] for p in emitted.interface.params if p.kind == "ld"]
-    assert min(leading) >= ROW and 2 * ROW > 2**31 and len(set(leading)) == len(leading)
-    assert far.shape == fit(emitted, far.shape)
+    far = [case for case in cases_of(emitted) if case.far]
+    assert len(far) == 2
+    for shape in (case.shape for case in far):
+        values = spread(emitted, dict(zip(("M", "N", "K"), shape, strict=True)))
+        leading = [values[p.name] for p in emitted.interface.params if p.kind == "ld"]
+        assert min(leading) >= ROW and 2 * ROW > 2**31 and len(set(leading)) == len(leading)
+        assert shape == fit(emitted, shape)
 
 
 @pytest.mark.parametrize("reduce", ("ordered", "atomic"))
@@ -132,3 +134,16 @@ def test_without_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cpu, "can_span", lambda size: False)
     outcome = cpu.check(subject(NAIVE))
     assert outcome.status == "passed" and "none past 2^31 elements" in outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    (("A[(long long)m * lda + k + e]", "A[m * lda + k + e]"), ("if (n + 3 < N)", "if (n + 3 < M)")),
+)
+def test_the_first_of_two_places_is_seen(before: str, after: str) -> None:
+    """The first tile of a part behind its guards; C's columns where it is read."""
+    right = subject(PARTS)
+    assert right.emitted.text.count(before) == 2
+    wrong = right.emitted.text.replace(before, after, 1)
+    chosen = [case for case in cases_of(right.emitted) if case.shape not in _default(right)]
+    assert cpu.first_complaint(cpu.Caller(right.emitted), wrong, chosen, warn=False) is not None
