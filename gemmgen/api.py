@@ -153,8 +153,7 @@ def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
 def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
     from gemmgen.sim.launch import HostKernel
 
-    emitted = _emitted(known, arch)
-    return HostKernel(emitted.text, emitted.interface)
+    return HostKernel.of(_emitted(known, arch))
 
 
 def _current_gpu() -> int:

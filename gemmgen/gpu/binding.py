@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.errors import CallError
+from gemmgen.gpu.numbers import DEFAULTS
 from gemmgen.interface import Interface, Param
 
 
@@ -29,6 +30,7 @@ class Binding:
         self.output = next(at for at, param in enumerate(self.tensors) if param.written)
         self._shown = tuple(param.name for param in (*tensors, *self.scalars))
         self._positional = len(line)
+        self._kernel = interface.name
         every = (*self.tensors, *self.scalars, *self.scratch)
         self._slots = {param.name: at for at, param in enumerate(every)}
         self._absent: tuple[object, ...] = (None,) * len(every)
@@ -58,6 +60,13 @@ class Binding:
     def listed(self) -> str:
         """The names of the arguments, for a message."""
         return ", ".join(self._shown)
+
+    def signature(self) -> str:
+        """``gemm(A[m, k], B[k, n], C[m, n], bias[n], alpha=1.0)``: what a call takes."""
+        tensors = [f"{p.name}[{', '.join(p.indices)}]" for p in self.tensors]
+        defaults = [(p.name, DEFAULTS.get(p.name)) for p in self.scalars]
+        scalars = [name if value is None else f"{name}={value}" for name, value in defaults]
+        return f"{self._kernel}({', '.join((*tensors, *scalars))})"
 
     def _too_many(self, count: int) -> str:
         names = [param.name for param in self.tensors[: self._positional]]

@@ -24,6 +24,8 @@ from gemmgen.gpu.plan import Plan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.interface import Interface, Param
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.text import format_schedule
 
 
 class EmittedKernel(Protocol):
@@ -35,6 +37,8 @@ class EmittedKernel(Protocol):
     def interface(self) -> Interface: ...
     @property
     def target(self) -> str: ...
+    @property
+    def schedule(self) -> Schedule: ...
 
 
 class Launch:
@@ -73,9 +77,12 @@ class Kernel:
         target: str = "sm_80",
         *,
         files: store.Stored | None = None,
+        schedule: str = "",
     ):
-        """``files``: the text compiled for this GPU already; else the cache has or gets it."""
+        """``files``: the text compiled for this GPU already; else the cache has or gets it.
+        ``schedule``: what the text was emitted from."""
         leave_untraced()
+        self.text, self.schedule = text, schedule
         cp = device.cupy()
         self.interface = interface
         self.device = cp.cuda.runtime.getDevice()
@@ -98,7 +105,11 @@ class Kernel:
 
     @classmethod
     def of(cls, emitted: EmittedKernel) -> Kernel:
-        return cls(emitted.text, emitted.interface, emitted.target)
+        schedule = format_schedule(emitted.schedule)
+        return cls(emitted.text, emitted.interface, emitted.target, schedule=schedule)
+
+    def __repr__(self) -> str:
+        return f"<gemmgen kernel {self._binding.signature()} on GPU {self.device}, {self.arch}>"
 
     @property
     def name(self) -> str:

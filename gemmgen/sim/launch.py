@@ -23,6 +23,8 @@ from gemmgen.gpu.dynamo import leave_untraced, opaque
 from gemmgen.gpu.numbers import number
 from gemmgen.interface import Interface, Param
 from gemmgen.ir.dtypes import DType
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.memory import aligned
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import compile_kernel
@@ -35,11 +37,21 @@ class HostKernel:
     so it is for checks and small sizes.  Raises ``CannotCheck`` where there is no g++.
     """
 
-    def __init__(self, text: str, interface: Interface):
+    def __init__(self, text: str, interface: Interface, *, schedule: str = ""):
+        """``schedule``: what the text was emitted from."""
         leave_untraced()
+        self.text, self.schedule = text, schedule
         self.interface = interface
         self._binding = Binding(interface)
         self._program = compile_kernel(text, interface)
+
+    @classmethod
+    def of(cls, emitted: Emitted) -> HostKernel:
+        schedule = format_schedule(emitted.schedule)
+        return cls(emitted.text, emitted.interface, schedule=schedule)
+
+    def __repr__(self) -> str:
+        return f"<gemmgen kernel {self._binding.signature()} on the CPU>"
 
     @property
     def name(self) -> str:

@@ -52,7 +52,7 @@ def _on_cpu(emitted: Emitted) -> HostKernel:
     """g++'s program for the text, which the process keeps."""
     from gemmgen.sim.launch import HostKernel
 
-    return HostKernel(emitted.text, emitted.interface)
+    return HostKernel.of(emitted)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

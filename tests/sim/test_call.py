@@ -96,3 +96,11 @@ def test_the_same_schedule_gives_the_same_kernel(tmp_path: Path) -> None:
     assert gemmgen.compile(path, device="cpu").name == "other"
     builder = gemmgen.Schedule("C[m, n] = A[m, k] * B[k, n]").tile(m=16, n=16, k=8)
     assert gemmgen.compile(builder, device="cpu") is gemmgen.compile(builder, device="cpu")
+
+
+def test_a_kernel_knows_what_it_is() -> None:
+    kernel = gemmgen.compile("fuse_epilogue relu(scale * acc + bias[n])\n", device="cpu")
+    told = "<gemmgen kernel gemm(A[m, k], B[k, n], C[m, n], bias[n], scale) on the CPU>"
+    assert repr(kernel) == told
+    assert "fuse_epilogue" in kernel.schedule and kernel.text.startswith("// gemm: C[m, n] = ")
+    assert gemmgen.emit_cuda(kernel.schedule) == kernel.text
