@@ -91,19 +91,19 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
             chosen.append(option)
 
     for option in ranked:
-        if len(chosen) < most * 0.6:
+        if len(chosen) < most * 0.75:
             take(option)
     for kind in ("block", "rows", "columns", "lanes", "direct", "tensor"):
-        of_kind = [o for o in ranked if o.plan.form.kind == kind and o.seconds < 4 * least]
-        for option in of_kind[:2]:
+        of_kind = [o for o in ranked if o.plan.form.kind == kind and o.seconds < 2 * least]
+        for option in of_kind[:1]:
             take(option)
-    rest = [o for o in ranked if o.seconds < 2.2 * least and o not in chosen]
+    rest = [o for o in ranked if o.seconds < 1.4 * least and o not in chosen]
     rng.shuffle(rest)
     for option in rest:
         if len(chosen) >= most:
             break
         take(option)
-    exact = [replace(o, plan=replace(o.plan, exact=True)) for o in chosen[:3]]
+    exact = [replace(o, plan=replace(o.plan, exact=True)) for o in chosen[:1]]
     return chosen + [o for o in exact if "assume" in o.plan.text]
 
 
@@ -179,11 +179,14 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=18, help="candidates of a shape")
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--start", type=int, default=0, help="leave so many shapes out")
+    parser.add_argument("--cases", metavar="JSON", help="more of them: [[gemm, shape], ...]")
     parser.add_argument("--dry", action="store_true", help="count kernels; no GPU is needed")
     arguments = parser.parse_args()
     began = time.monotonic()
     cases = drawn(arguments.seed, arguments.count)
     first = known()
+    if arguments.cases:
+        first += [(gemm, tuple(shape)) for gemm, shape in json.loads(arguments.cases)]
     order = [*first[:9], *itertools.chain(*itertools.zip_longest(cases, first[9:]))]
     order = [case for case in order if case is not None][arguments.start :]
     requests = [Request.of(*case) for case in order]

@@ -18,8 +18,8 @@ from gemmgen.suggest.plan import Form, Plan
 from gemmgen.suggest.request import Request
 from gemmgen.suggest.sizes import blocks_of, residents
 
-PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
-"""Parts of k that are tried."""
+PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
+"""Parts of k that are tried, beside those that fill the GPU."""
 GROUPED = 16
 """From so many parts on they are added in groups."""
 STEPS = 2
@@ -139,13 +139,13 @@ def _split(plan: Plan) -> Iterator[Plan]:
     yield plan
     if plan.form.kind in ("lanes", "direct"):
         return
-    held = residents(plan)
+    tiles, sms = blocks_of(plan), plan.request.gpu.sms
+    most = OVER * sms * residents(plan) // tiles
     steps = ceil(plan.request.shape[2] / plan.form.tile[2])
-    for parts in PARTS:
-        split = replace(plan, parts=parts, groups=groups_of(parts))
-        if parts * STEPS > steps or blocks_of(split) > OVER * plan.request.gpu.sms * held:
-            return
-        yield split
+    full = {_grouped(sms * waves // tiles) for waves in (1, 2, 3, 4)}
+    for parts in sorted({*PARTS, *full}):
+        if 1 < parts <= min(most, steps // STEPS):
+            yield replace(plan, parts=parts, groups=groups_of(parts))
 
 
 def groups_of(parts: int) -> int:
@@ -153,6 +153,13 @@ def groups_of(parts: int) -> int:
     if parts < GROUPED:
         return 1
     return max(d for d in range(1, int(parts**0.5) + 1) if parts % d == 0)
+
+
+def _grouped(parts: int) -> int:
+    """The greatest number up to this that groups of about its square root divide."""
+    if parts < GROUPED:
+        return parts
+    return next(p for p in range(parts, 0, -1) if groups_of(p) ** 2 * 2 >= p)
 
 
 def _rastered(plan: Plan) -> Plan:

@@ -34,21 +34,23 @@ class Costs:
     clock that one multiprocessor gets at the most.
     """
 
-    launch: float = 1.7e-6
-    first: float = 900.0
-    late: float = 600.0
-    barrier: float = 30.0
-    term: float = 8.0
-    copy: float = 3.0
-    idle: float = 0.35
-    store: float = 400.0
-    meet: float = 1500.0
-    part: float = 12.0
-    gather: float = 600.0
-    shuffles: float = 120.0
-    memory: float = 0.85
-    cache: float = 0.8
-    block: float = 40.0
+    launch: float = 6.87e-07
+    first: float = 101
+    late: float = 277
+    barrier: float = 336
+    term: float = 18
+    copy: float = 5.25
+    fill: float = 2.83
+    idle: float = 0.811
+    store: float = 421
+    meet: float = 2e03
+    part: float = 8.26
+    gather: float = 149
+    shuffles: float = 363
+    memory: float = 1.38
+    cache: float = 1.11
+    block: float = 19.4
+    lead: float = 0.996
 
 
 H200 = Costs()
@@ -75,7 +77,10 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
 def _block(sizes: Sizes, share: int, costs: Costs) -> float:
     """Clocks of ``share`` blocks side by side on one multiprocessor."""
     tile = sizes.tile * share
-    ends = costs.first + costs.store + tile * 4 / costs.block
+    ends = costs.first + costs.store + tile * 4 * sizes.scatter / costs.block
+    ahead = min(sizes.stages - 1, sizes.steps) if sizes.stages > 1 else 1
+    per = max(1.0, share * sizes.warps / SCHEDULERS)
+    ends += costs.lead * ahead * sizes.copies * costs.copy * per
     if sizes.parts > 1:
         added = sizes.parts / sizes.groups + (sizes.groups if sizes.groups > 1 else 0)
         ends += costs.meet * (2 if sizes.groups > 1 else 1)
@@ -91,8 +96,12 @@ def _step(sizes: Sizes, share: int, costs: Costs) -> float:
     issue = sizes.fmas + sizes.reads + sizes.stores + costs.copy * sizes.copies + LOOP
     issue *= max(1.0, per)
     if sizes.kind in ("lanes", "direct"):
+        issue = max(issue, costs.fill * sizes.copies * warps)
         return issue * (1 + costs.idle / per) + costs.gather
     busy = issue * (1 + costs.idle / max(per, 1.0))
-    busy = (busy**3 + (warps * sizes.port) ** 3) ** (1 / 3)
+    port = warps * (sizes.port + costs.fill * sizes.copies)
+    busy = (busy**3 + port**3) ** (1 / 3)
     busy = max(busy, sizes.terms * costs.term) + costs.barrier
-    return max(busy, costs.late / max(1, sizes.stages - 1))
+    if sizes.stages == 1:
+        return busy + costs.late
+    return max(busy, costs.late / (sizes.stages - 1))

@@ -32,6 +32,11 @@ _LARGE = _both(
     _block((128, 128, 16), (64, 32), (8, 8), 3),
     _block((64, 128, 16), (64, 32), (8, 8), 4),
     _block((32, 256, 16), (32, 64), (8, 8), 4),
+    _block((64, 128, 16), (64, 32), (8, 8), 2),
+    _block((128, 128, 16), (64, 32), (8, 8), 2),
+    _block((128, 256, 16), (64, 64), (8, 16), 2),
+    _block((64, 64, 16), (32, 32), (8, 4), 2),
+    _block((64, 64, 16), (32, 64), (8, 8), 4),
 )
 _SMALL = _both(
     _block((64, 64, 32), (32, 32), (8, 4), 3),
@@ -53,7 +58,26 @@ _SMALL = _both(
     _block((16, 16, 64), (8, 8), (2, 1), 1),
     _block((16, 16, 128), (8, 8), (2, 1), 2),
     _block((8, 32, 64), (4, 16), (1, 2), 3),
+    _block((16, 32, 128), (8, 16), (2, 2), 2),
+    _block((32, 32, 16), (16, 16), (2, 4), 4),
 )
+_NARROW = _both(
+    _block((32, 128, 8), (16, 32), (16, 1), 2),
+    _block((32, 128, 16), (16, 32), (16, 1), 2),
+    _block((64, 64, 16), (16, 32), (16, 1), 3),
+    _block((64, 128, 8), (16, 32), (16, 1), 3),
+    _block((32, 64, 16), (8, 32), (8, 1), 3),
+    _block((32, 64, 32), (8, 32), (8, 1), 2),
+    _block((16, 128, 16), (8, 32), (8, 1), 2),
+    _block((64, 128, 16), (16, 64), (16, 2), 3),
+    _block((32, 128, 16), (16, 32), (8, 2), 3),
+    _block((64, 64, 16), (16, 32), (8, 2), 3),
+    Form("direct", (32, 32, 4), (8, 1)),
+    Form("direct", (32, 64, 8), (4, 1)),
+    Form("direct", (16, 32, 8), (2, 1)),
+    Form("direct", (64, 32, 4), (16, 1)),
+)
+"""Threads of a warp side by side along rows of C, whose single stores then touch whole sectors."""
 _FEW = _both(
     _block((8, 256, 16), (8, 32), (2, 4), 4),
     _block((8, 128, 32), (8, 32), (2, 4), 4),
@@ -64,6 +88,12 @@ _FEW = _both(
     _block((2, 256, 32), (2, 64), (1, 4), 3),
     Form("rows", (1, 128, 32), (1, 4), stages=2),
     Form("rows", (1, 256, 32), (1, 4), stages=3),
+    Form("rows", (1, 128, 32), (1, 4), stages=3),
+    Form("rows", (1, 128, 16), (1, 4), stages=4),
+    Form("rows", (1, 64, 32), (1, 2), stages=3),
+    Form("rows", (1, 256, 8), (1, 1), stages=4),
+    Form("rows", (2, 128, 16), (2, 2), stages=3),
+    Form("rows", (4, 128, 16), (4, 2), stages=3),
     Form("rows", (2, 128, 32), (2, 4), stages=3),
     Form("rows", (4, 128, 32), (4, 4), stages=3),
     Form("rows", (4, 256, 16), (4, 4), stages=4),
@@ -78,6 +108,14 @@ _LANES = _both(
     Form("lanes", (8, 1, 128), (1, 1)),
     Form("lanes", (16, 1, 256), (2, 1)),
     Form("lanes", (4, 1, 1024), (1, 1)),
+    Form("lanes", (1, 1, 2048), (1, 1)),
+    Form("lanes", (2, 2, 512), (1, 1)),
+    Form("lanes", (2, 2, 1024), (1, 1)),
+    Form("lanes", (4, 2, 512), (1, 2)),
+    Form("lanes", (4, 4, 256), (1, 2)),
+    Form("lanes", (4, 4, 256), (2, 2)),
+    Form("lanes", (8, 4, 64), (1, 2)),
+    Form("lanes", (8, 8, 32), (2, 2)),
     Form("lanes", (8, 2, 256), (1, 2)),
     Form("lanes", (16, 2, 256), (2, 2)),
     Form("lanes", (8, 4, 256), (1, 4)),
@@ -130,4 +168,4 @@ def forms(request: Request) -> tuple[Form, ...]:
         return _TENSOR + _LANES
     if "f64" in (request.dtype("a"), request.dtype("b"), request.dtype("acc")):
         return _DOUBLE + _LANES + _DIRECT
-    return _LARGE + _SMALL + _FEW + _LANES + _DIRECT
+    return _LARGE + _SMALL + _FEW + _LANES + _DIRECT + _NARROW

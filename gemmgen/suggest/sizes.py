@@ -13,6 +13,8 @@ from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
 TENSOR_PAD, ALIGNED = 8, 16
 LOOP = 14
 """Issue slots of a step beside its accesses: counters, stages, the branch."""
+STAGED, SPLIT = 44, 16
+"""Registers of a thread beside its arrays where tiles are staged, and those of parts."""
 TENSOR = 10.0
 """Multiply-adds of tensor cores for one of a thread's, by instructions of one warp."""
 
@@ -24,7 +26,7 @@ class Sizes:
     ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory) and ``stores`` into
     shared memory are issue slots; ``port`` are clocks of shared memory.  ``tile``: elements of C in
     a block.  ``sums``: of a thread.  ``once``: bytes of the matrices; ``through``: bytes that
-    blocks read.
+    blocks read.  ``scatter``: how many times its bytes a store of C touches.
     """
 
     kind: Kind
@@ -45,6 +47,7 @@ class Sizes:
     groups: int
     once: float
     through: float
+    scatter: float
 
 
 def sizes_of(plan: Plan) -> Sizes:
@@ -72,6 +75,7 @@ def sizes_of(plan: Plan) -> Sizes:
         groups=plan.groups,
         once=float(a * m * k + b * k * n + c * m * n) * prod(batches),
         through=prod(request.shape) * (b / rows + a / columns),
+        scatter=_scatter(plan),
     )
 
 
@@ -107,11 +111,14 @@ def registers_of(plan: Plan) -> int:
     if form.kind == "tensor":
         return OVERHEAD + m * n // WARP + (m + n) * 2
     if form.kind == "lanes":
-        return OVERHEAD + wide * (m * n + (m + n) * form.tile[2] // WARP)
+        return OVERHEAD + 8 + wide * (m * n + (m + n) * form.tile[2] // WARP)
+    if form.kind == "direct":
+        return OVERHEAD + wide * (m * n + m + n)
     waiting = 0
     if not plan.asynchronous:
         waiting = sum(form.tile["ab".index(r)] * form.tile[2] for r in plan.staged) // form.threads
-    return OVERHEAD + wide * (m * n + 2 * (m + n)) + waiting
+    split = SPLIT if plan.parts > 1 else 0
+    return STAGED + split + wide * (m * n + 2 * (m + n)) + waiting
 
 
 def residents(plan: Plan) -> int:
@@ -120,7 +127,7 @@ def residents(plan: Plan) -> int:
     shared = shared_of(plan)
     if shared > TARGETS[gpu.arch].shared or form.threads > MAX_THREADS:
         return 0
-    each = min(registers_of(plan), MAX_REGISTERS)
+    each = min(registers_of(plan), MAX_REGISTERS, REGISTERS // form.threads)
     if form.blocks:
         each = min(each, REGISTERS // (form.threads * form.blocks))
     taken = shared + gpu.reserved
@@ -130,6 +137,18 @@ def residents(plan: Plan) -> int:
         gpu.threads // form.threads,
         gpu.blocks,
     )
+
+
+def _scatter(plan: Plan) -> float:
+    """A warp's single stores are this far apart, in elements, up to a sector of 32 bytes."""
+    if plan.form.kind == "tensor":
+        return 1.0
+    if plan.form.kind == "lanes":
+        return 8.0
+    along = plan.request.along("c")
+    role, at = ("a", 0) if along == "m" else ("b", 1)
+    piece = plan.read(role) if role in plan.staged else plan.form.micro[at]
+    return min(8.0, max(1.0, piece / plan.load("c")))
 
 
 def _fmas(plan: Plan, terms: int) -> float:
