@@ -26,6 +26,8 @@ STEPS = 2
 """Steps of k that a part has at the least."""
 OVER = 2
 """Blocks that parts may make, by the places for them."""
+LARGE = 64 * 64
+"""Elements of a tile that is worth loading through registers."""
 SMALL = 16
 """The side of a tile that may be longer than any matrix."""
 RASTER = 2
@@ -119,13 +121,20 @@ def options(request: Request) -> Iterator[Option]:
             continue
         plain = Plan(form, request)
         plans = [plain]
-        if any(plain.turned(role) and request.width(role) > 1 for role in plain.staged):
+        if _may_go_through(plain):
             plans.append(replace(plain, through=True))
         for plan in plans:
             for split in _split(plan):
                 estimate = seconds(split)
                 if estimate < inf:
                     yield Option(_rastered(split), estimate)
+
+
+def _may_go_through(plan: Plan) -> bool:
+    """Registers pay where both tiles are turned and wide, and large enough for it."""
+    turned = [role for role in plan.staged if plan.turned(role)]
+    wide = all(plan.request.width(role) > 1 for role in turned)
+    return len(turned) == 2 and wide and plan.form.tile[0] * plan.form.tile[1] >= LARGE
 
 
 def _near(form: Form, request: Request) -> bool:

@@ -34,23 +34,23 @@ class Costs:
     clock that one multiprocessor gets at the most.
     """
 
-    launch: float = 6.87e-07
-    first: float = 101
-    late: float = 277
-    barrier: float = 336
-    term: float = 18
-    copy: float = 5.25
-    fill: float = 2.83
-    idle: float = 0.811
-    store: float = 421
-    meet: float = 2e03
-    part: float = 8.26
-    gather: float = 149
-    shuffles: float = 363
-    memory: float = 1.38
-    cache: float = 1.11
-    block: float = 19.4
-    lead: float = 0.996
+    launch: float = 9.64e-07
+    first: float = 0.778
+    late: float = 142
+    barrier: float = 774
+    term: float = 10.8
+    copy: float = 5.54
+    fill: float = 0.228
+    idle: float = 0.605
+    store: float = 17.8
+    meet: float = 1.55e03
+    part: float = 3.67
+    gather: float = 235
+    shuffles: float = 418
+    memory: float = 1.29
+    cache: float = 0.925
+    block: float = 13.9
+    lead: float = 0.38
 
 
 H200 = Costs()
@@ -96,7 +96,7 @@ def _step(sizes: Sizes, share: int, costs: Costs) -> float:
     issue = sizes.fmas + sizes.reads + sizes.stores + costs.copy * sizes.copies + LOOP
     issue *= max(1.0, per)
     if sizes.kind in ("lanes", "direct"):
-        issue = max(issue, costs.fill * sizes.copies * warps)
+        issue = max(issue, costs.fill * sizes.copies * sizes.sparse * warps)
         return issue * (1 + costs.idle / per) + costs.gather
     busy = issue * (1 + costs.idle / max(per, 1.0))
     port = warps * (sizes.port + costs.fill * sizes.copies)

@@ -8,7 +8,7 @@ from math import ceil, prod
 from gemmgen.analyze.gpus import REGISTERS
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.suggest.plan import Kind, Plan
-from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
+from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
 TENSOR_PAD, ALIGNED = 8, 16
 LOOP = 14
@@ -27,6 +27,7 @@ class Sizes:
     shared memory are issue slots; ``port`` are clocks of shared memory.  ``tile``: elements of C in
     a block.  ``sums``: of a thread.  ``once``: bytes of the matrices; ``through``: bytes that
     blocks read.  ``scatter``: how many times its bytes a store of C touches.
+    ``sparse``: the same of reads straight from global memory.
     """
 
     kind: Kind
@@ -48,6 +49,7 @@ class Sizes:
     once: float
     through: float
     scatter: float
+    sparse: float
 
 
 def sizes_of(plan: Plan) -> Sizes:
@@ -74,8 +76,10 @@ def sizes_of(plan: Plan) -> Sizes:
         parts=plan.parts,
         groups=plan.groups,
         once=float(a * m * k + b * k * n + c * m * n) * prod(batches),
-        through=prod(request.shape) * (b / rows + a / columns),
+        through=prod(request.shape)
+        * (b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns),
         scatter=_scatter(plan),
+        sparse=max(_sparse(plan, "a"), _sparse(plan, "b")),
     )
 
 
@@ -104,21 +108,31 @@ def shared_of(plan: Plan) -> int:
     return total
 
 
-def registers_of(plan: Plan) -> int:
-    """Registers of a thread, about: sums, two fragments of each operand, waiting pieces."""
+def arrays_of(plan: Plan) -> int:
+    """Registers of a thread's arrays: sums, fragments, waiting pieces."""
     form, wide = plan.form, BYTES[plan.request.dtype("acc")] // 4
     m, n = form.warp if form.kind == "tensor" else form.micro
     if form.kind == "tensor":
-        return OVERHEAD + m * n // WARP + (m + n) * 2
+        return m * n // WARP + (m + n) * 2
     if form.kind == "lanes":
-        return OVERHEAD + 8 + wide * (m * n + (m + n) * form.tile[2] // WARP)
+        return wide * (m * n + (m + n) * form.tile[2] // WARP)
     if form.kind == "direct":
-        return OVERHEAD + wide * (m * n + m + n)
+        return wide * (m * n + m + n)
     waiting = 0
     if not plan.asynchronous:
         waiting = sum(form.tile["ab".index(r)] * form.tile[2] for r in plan.staged) // form.threads
-    split = SPLIT if plan.parts > 1 else 0
-    return STAGED + split + wide * (m * n + 2 * (m + n)) + waiting
+    return wide * (m * n + 2 * (m + n)) + waiting
+
+
+def registers_of(plan: Plan) -> int:
+    """Registers of a thread, about; fewer where that lets a multiprocessor hold the blocks that the
+    compiler is asked for: two, where their arrays fit."""
+    form, arrays = plan.form, arrays_of(plan)
+    beside = STAGED + (SPLIT if plan.parts > 1 else 0) if plan.staged else OVERHEAD + 8
+    blocks = form.blocks or 1
+    if not form.blocks and 2 * form.threads <= RESIDENT_THREADS:
+        blocks = 2 if 2 * form.threads * (arrays + OVERHEAD) <= REGISTERS else 1
+    return min(arrays + beside, MAX_REGISTERS, REGISTERS // (form.threads * blocks))
 
 
 def residents(plan: Plan) -> int:
@@ -127,16 +141,21 @@ def residents(plan: Plan) -> int:
     shared = shared_of(plan)
     if shared > TARGETS[gpu.arch].shared or form.threads > MAX_THREADS:
         return 0
-    each = min(registers_of(plan), MAX_REGISTERS, REGISTERS // form.threads)
-    if form.blocks:
-        each = min(each, REGISTERS // (form.threads * form.blocks))
     taken = shared + gpu.reserved
     return min(
-        REGISTERS // (each * form.threads),
+        REGISTERS // (registers_of(plan) * form.threads),
         gpu.shared // taken if taken else gpu.blocks,
         gpu.threads // form.threads,
         gpu.blocks,
     )
+
+
+def _sparse(plan: Plan, role: str) -> float:
+    """Lanes that read neighbours along k of what is stored the other way use a part of a sector."""
+    if plan.form.kind != "lanes" or plan.request.along(role) == "k":
+        return 1.0
+    used = plan.form.micro["ab".index(role)]
+    return min(8, plan.request.pitch(role)) / min(8, used, plan.request.pitch(role))
 
 
 def _scatter(plan: Plan) -> float:
