@@ -85,7 +85,7 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
     forms: dict[Any, int] = {}
 
     def take(option: Option) -> None:
-        key = (option.plan.form, option.plan.through)
+        key = (option.plan.form, option.plan.through, option.plan.piece)
         if option not in chosen and forms.get(key, 0) < 2:
             forms[key] = forms.get(key, 0) + 1
             chosen.append(option)
@@ -293,6 +293,7 @@ def measure(
             "groups": plan.groups,
             "through": plan.through,
             "exact": plan.exact,
+            "piece": plan.piece,
             "raster": plan.raster,
             "est": round(option.seconds * 1e6, 2),
         }

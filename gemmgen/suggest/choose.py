@@ -14,12 +14,14 @@ from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
 from gemmgen.suggest.cost import seconds
 from gemmgen.suggest.forms import forms
-from gemmgen.suggest.plan import Form, Plan
+from gemmgen.suggest.plan import UNROLLED, Form, Plan
 from gemmgen.suggest.request import Request
 from gemmgen.suggest.sizes import blocks_of, residents
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
 """Parts of k that are tried, beside those that fill the GPU."""
+PAIRED = 6
+"""From so many on, even numbers of parts may be added in two groups."""
 GROUPED = 16
 """From so many parts on they are added in groups."""
 STEPS = 2
@@ -123,6 +125,10 @@ def options(request: Request) -> Iterator[Option]:
         plans = [plain]
         if _may_go_through(plain):
             plans.append(replace(plain, through=True))
+        if form.kind == "block" and plain.load("c") < 4:
+            narrow = replace(plain, piece=2)
+            if narrow.text != plain.text:
+                plans.append(narrow)
         for plan in plans:
             for split in _split(plan):
                 estimate = seconds(split)
@@ -146,7 +152,7 @@ def _near(form: Form, request: Request) -> bool:
 def _split(plan: Plan) -> Iterator[Plan]:
     """A plan with k whole and in parts."""
     yield plan
-    if plan.form.kind in ("lanes", "direct"):
+    if plan.form.kind == "lanes" or (plan.form.kind == "direct" and plan.form.tile[2] < UNROLLED):
         return
     tiles, sms = blocks_of(plan), plan.request.gpu.sms
     most = OVER * sms * residents(plan) // tiles
@@ -155,6 +161,8 @@ def _split(plan: Plan) -> Iterator[Plan]:
     for parts in sorted({*PARTS, *full}):
         if 1 < parts <= min(most, steps // STEPS):
             yield replace(plan, parts=parts, groups=groups_of(parts))
+            if PAIRED <= parts < GROUPED and parts % 2 == 0:
+                yield replace(plan, parts=parts, groups=2)
 
 
 def groups_of(parts: int) -> int:

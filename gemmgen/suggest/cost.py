@@ -19,6 +19,9 @@ L2_BYTES = 40e6
 """What stays in the L2 cache from one launch to the next."""
 
 
+SHARPNESS = 3.0
+
+
 @dataclass(frozen=True)
 class Costs:
     """Clocks unless said otherwise.
@@ -34,23 +37,24 @@ class Costs:
     clock that one multiprocessor gets at the most.
     """
 
-    launch: float = 9.64e-07
-    first: float = 0.778
-    late: float = 142
-    barrier: float = 774
-    term: float = 10.8
-    copy: float = 5.54
-    fill: float = 0.228
-    idle: float = 0.605
-    store: float = 17.8
-    meet: float = 1.55e03
-    part: float = 3.67
+    launch: float = 6.43e-07
+    first: float = 363
+    late: float = 968
+    barrier: float = 759
+    term: float = 9.96
+    copy: float = 13.6
+    turn: float = 0.527
+    fill: float = 1.19
+    idle: float = 0.652
+    store: float = 64.3
+    meet: float = 2.69e03
+    part: float = 7.61
     gather: float = 235
-    shuffles: float = 418
-    memory: float = 1.29
-    cache: float = 0.925
-    block: float = 13.9
-    lead: float = 0.38
+    shuffles: float = 294
+    memory: float = 2.2
+    cache: float = 1.32
+    block: float = 17.7
+    lead: float = 0.155
 
 
 H200 = Costs()
@@ -80,7 +84,7 @@ def _block(sizes: Sizes, share: int, costs: Costs) -> float:
     ends = costs.first + costs.store + tile * 4 * sizes.scatter / costs.block
     ahead = min(sizes.stages - 1, sizes.steps) if sizes.stages > 1 else 1
     per = max(1.0, share * sizes.warps / SCHEDULERS)
-    ends += costs.lead * ahead * sizes.copies * costs.copy * per
+    ends += costs.lead * ahead * (sizes.copies * costs.copy + sizes.turns * costs.turn) * per
     if sizes.parts > 1:
         added = sizes.parts / sizes.groups + (sizes.groups if sizes.groups > 1 else 0)
         ends += costs.meet * (2 if sizes.groups > 1 else 1)
@@ -91,17 +95,21 @@ def _block(sizes: Sizes, share: int, costs: Costs) -> float:
 
 
 def _step(sizes: Sizes, share: int, costs: Costs) -> float:
+    """Clocks of a step of ``share`` blocks: what all of them issue, or what one waits for."""
     warps = share * sizes.warps
-    per = warps / SCHEDULERS
-    issue = sizes.fmas + sizes.reads + sizes.stores + costs.copy * sizes.copies + LOOP
-    issue *= max(1.0, per)
+    per, own = warps / SCHEDULERS, sizes.warps / SCHEDULERS
+    moves = costs.copy * sizes.copies + costs.turn * sizes.turns
+    issue = sizes.fmas + sizes.reads + sizes.stores + moves + LOOP
+    port = sizes.port + costs.fill * (sizes.copies * sizes.sparse + sizes.turns)
+    busy = _norm(issue * max(1.0, per) * (1 + costs.idle / max(1.0, per)), warps * port)
+    alone = issue * max(1.0, own) + costs.barrier
     if sizes.kind in ("lanes", "direct"):
-        issue = max(issue, costs.fill * sizes.copies * sizes.sparse * warps)
-        return issue * (1 + costs.idle / per) + costs.gather
-    busy = issue * (1 + costs.idle / max(per, 1.0))
-    port = warps * (sizes.port + costs.fill * sizes.copies)
-    busy = (busy**3 + port**3) ** (1 / 3)
-    busy = max(busy, sizes.terms * costs.term) + costs.barrier
-    if sizes.stages == 1:
-        return busy + costs.late
-    return max(busy, costs.late / (sizes.stages - 1))
+        return _norm(busy, issue * max(1.0, own) + costs.gather)
+    alone = max(alone, sizes.terms * costs.term)
+    alone = alone + costs.late if sizes.stages == 1 else max(alone, costs.late / (sizes.stages - 1))
+    return _norm(busy, alone)
+
+
+def _norm(*clocks: float) -> float:
+    """Times that overlap, though not as a whole."""
+    return sum(x**SHARPNESS for x in clocks) ** (1 / SHARPNESS)

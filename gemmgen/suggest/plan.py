@@ -17,6 +17,8 @@ Kind = Literal["block", "rows", "columns", "lanes", "direct", "tensor"]
 Size = Literal["small", "medium", "large", "few rows", "few columns"]
 ASYNC = 80
 """The first architecture with cp.async."""
+UNROLLED = 8
+"""Terms of a step from which on loops over them are unrolled where nothing is staged."""
 ASYNC_BYTES = 4
 """Its smallest copy."""
 
@@ -69,7 +71,8 @@ class Form:
 @dataclass(frozen=True)
 class Plan:
     """``parts`` of k are added in ``groups``; ``through`` registers, tiles that are turned are
-    loaded wide and stored late."""
+    loaded wide and stored late; ``exact``: extents are assumed to be multiples of the tile's that
+    are so; ``piece``: neighbours along rows of C that a thread owns side by side, at the most."""
 
     form: Form
     request: Request
@@ -78,6 +81,7 @@ class Plan:
     raster: int = 1
     through: bool = False
     exact: bool = False
+    piece: int = 4
 
     @property
     def staged(self) -> str:
@@ -127,6 +131,8 @@ class Plan:
         if role not in self.staged or self.form.kind == "tensor":
             return 1
         piece = self.form.micro["ab".index(role)]
+        if self.request.along("c") == "mn"["ab".index(role)]:
+            piece = min(piece & -piece, self.piece)
         return min(piece & -piece, widest(self.request.dtype(role)))
 
     @property
@@ -177,6 +183,8 @@ class Plan:
             yield f"register_block {m}={form.micro[0]} {n}={form.micro[1]}{order}"
         yield from self._accesses()
         yield from self._stages()
+        if form.kind == "direct" and form.tile[2] >= UNROLLED:
+            yield f"unroll {k}={form.tile[2]}"
         if form.blocks:
             yield f"launch_bounds blocks={form.blocks}"
         if self.raster > 1:

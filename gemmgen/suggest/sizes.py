@@ -23,11 +23,11 @@ TENSOR = 10.0
 class Sizes:
     """Of a launch; a step's counts are those of a warp.
 
-    ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory) and ``stores`` into
-    shared memory are issue slots; ``port`` are clocks of shared memory.  ``tile``: elements of C in
-    a block.  ``sums``: of a thread.  ``once``: bytes of the matrices; ``through``: bytes that
-    blocks read.  ``scatter``: how many times its bytes a store of C touches.
-    ``sparse``: the same of reads straight from global memory.
+    ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory), ``turns`` (the same,
+    of single elements that are turned) and ``stores`` into shared memory are issue slots; ``port``
+    are clocks of shared memory.  ``tile``: elements of C in a block.  ``sums``: of a thread.
+    ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``: how many
+    times its bytes a store of C touches; ``sparse``: the same of reads straight from global memory.
     """
 
     kind: Kind
@@ -39,6 +39,7 @@ class Sizes:
     fmas: float
     reads: float
     copies: float
+    turns: float
     stores: float
     port: float
     stages: int
@@ -67,7 +68,8 @@ def sizes_of(plan: Plan) -> Sizes:
         warps=ceil(form.threads / WARP),
         fmas=_fmas(plan, terms),
         reads=_reads(plan, terms),
-        copies=sum(_copies(plan, role, terms) for role in "ab"),
+        copies=sum(_copies(plan, role, terms) for role in "ab" if not _single(plan, role)),
+        turns=sum(_copies(plan, role, terms) for role in "ab" if _single(plan, role)),
         stores=sum(_stores(plan, role) for role in "ab"),
         port=_port(plan),
         stages=form.stages if plan.staged else 1,
@@ -187,6 +189,11 @@ def _reads(plan: Plan, terms: int) -> float:
     return float(
         sum(terms * form.micro["ab".index(role)] / plan.read(role) for role in plan.staged)
     )
+
+
+def _single(plan: Plan, role: str) -> bool:
+    """Does an operand go into shared memory element by element, asynchronously and turned?"""
+    return plan.asynchronous and plan.turned(role)
 
 
 def _copies(plan: Plan, role: str, terms: int) -> float:
