@@ -19,9 +19,6 @@ L2_BYTES = 40e6
 """What stays in the L2 cache from one launch to the next."""
 
 
-SHARPNESS = 3.0
-
-
 @dataclass(frozen=True)
 class Costs:
     """Clocks unless said otherwise.
@@ -37,24 +34,31 @@ class Costs:
     clock that one multiprocessor gets at the most.
     """
 
-    launch: float = 6.43e-07
-    first: float = 363
-    late: float = 968
-    barrier: float = 759
-    term: float = 9.96
-    copy: float = 13.6
-    turn: float = 0.527
-    fill: float = 1.19
-    idle: float = 0.652
-    store: float = 64.3
-    meet: float = 2.69e03
-    part: float = 7.61
-    gather: float = 235
-    shuffles: float = 294
-    memory: float = 2.2
-    cache: float = 1.32
-    block: float = 17.7
-    lead: float = 0.155
+    launch: float = 7.71e-07
+    first: float = 87.5
+    late: float = 303
+    barrier: float = 297
+    term: float = 5.99
+    copy: float = 18.3
+    turn: float = 15.7
+    hide: float = 0.19
+    apart: float = 1.2
+    bare: float = 10.3
+    wide: float = 0.771
+    single: float = 4.97
+    queue: float = 4.03
+    overlap: float = 2.45
+    fill: float = 1.31
+    idle: float = 0.0239
+    store: float = 26.1
+    meet: float = 2.3e+03
+    part: float = 23.3
+    gather: float = 344
+    shuffles: float = 304
+    memory: float = 2.3
+    cache: float = 1.52
+    block: float = 16.1
+    lead: float = 0.241
 
 
 H200 = Costs()
@@ -70,9 +74,12 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
     if not sizes.resident:
         return inf
     rounds, rest = divmod(sizes.blocks, gpu.sms * sizes.resident)
-    clocks = rounds * _block(sizes, sizes.resident, costs) if rounds else 0.0
-    if rest:
-        clocks += _block(sizes, ceil(rest / gpu.sms), costs)
+    shares = [sizes.resident] * min(rounds, 1) + [ceil(rest / gpu.sms)] * min(rest, 1)
+    clocks = sum(_block(sizes, share, costs) for share in shares)
+    if rounds > 1:
+        clocks += (rounds - 1) * _block(sizes, sizes.resident, costs)
+    hidden = (rounds + min(rest, 1) - 1) * costs.hide * _ends(sizes, sizes.resident, costs)
+    clocks -= max(0.0, hidden) if sizes.resident > 1 else 0.0
     cache = (gpu.l2 or 4 * gpu.memory) * costs.cache
     slow = gpu.memory * costs.memory if sizes.once > L2_BYTES else cache
     return max(clocks / gpu.clock, sizes.once / slow, sizes.through / cache) + costs.launch
@@ -80,8 +87,13 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
 
 def _block(sizes: Sizes, share: int, costs: Costs) -> float:
     """Clocks of ``share`` blocks side by side on one multiprocessor."""
+    return sizes.steps * _step(sizes, share, costs) + _ends(sizes, share, costs)
+
+
+def _ends(sizes: Sizes, share: int, costs: Costs) -> float:
+    """Clocks before the first step and after the last one."""
     tile = sizes.tile * share
-    ends = costs.first + costs.store + tile * 4 * sizes.scatter / costs.block
+    ends = costs.first + costs.store + tile * 4 * sizes.scatter**costs.apart / costs.block
     ahead = min(sizes.stages - 1, sizes.steps) if sizes.stages > 1 else 1
     per = max(1.0, share * sizes.warps / SCHEDULERS)
     ends += costs.lead * ahead * (sizes.copies * costs.copy + sizes.turns * costs.turn) * per
@@ -91,25 +103,30 @@ def _block(sizes: Sizes, share: int, costs: Costs) -> float:
         ends += added * costs.part * max(1.0, sizes.sums * share / 4)
     if sizes.kind == "lanes":
         ends += costs.shuffles * sizes.sums**0.5
-    return sizes.steps * _step(sizes, share, costs) + ends
+    return ends
 
 
 def _step(sizes: Sizes, share: int, costs: Costs) -> float:
     """Clocks of a step of ``share`` blocks: what all of them issue, or what one waits for."""
     warps = share * sizes.warps
     per, own = warps / SCHEDULERS, sizes.warps / SCHEDULERS
-    moves = costs.copy * sizes.copies + costs.turn * sizes.turns
+    bare = sizes.kind in ("lanes", "direct")
+    moves = (costs.bare if bare else costs.copy) * sizes.copies + costs.turn * sizes.turns
     issue = sizes.fmas + sizes.reads + sizes.stores + moves + LOOP
-    port = sizes.port + costs.fill * (sizes.copies * sizes.sparse + sizes.turns)
-    busy = _norm(issue * max(1.0, per) * (1 + costs.idle / max(1.0, per)), warps * port)
+    port = sizes.port + costs.fill * sizes.copies + costs.single * sizes.turns
+    port += costs.wide * sizes.elements * sizes.sparse
+    idle = 1 + costs.idle / max(1.0, per)
+    busy = _norm(costs, issue * max(1.0, per) * idle, warps * port)
     alone = issue * max(1.0, own) + costs.barrier
-    if sizes.kind in ("lanes", "direct"):
-        return _norm(busy, issue * max(1.0, own) + costs.gather)
+    if bare:
+        return _norm(costs, busy, issue * max(1.0, own) + costs.gather)
     alone = max(alone, sizes.terms * costs.term)
-    alone = alone + costs.late if sizes.stages == 1 else max(alone, costs.late / (sizes.stages - 1))
-    return _norm(busy, alone)
+    late = costs.late + costs.queue * warps * (sizes.copies + sizes.turns)
+    if sizes.stages == 1:
+        return _norm(costs, busy, alone + late)
+    return _norm(costs, busy, max(alone, late / (sizes.stages - 1)))
 
 
-def _norm(*clocks: float) -> float:
+def _norm(costs: Costs, *clocks: float) -> float:
     """Times that overlap, though not as a whole."""
-    return sum(x**SHARPNESS for x in clocks) ** (1 / SHARPNESS)
+    return sum(x**costs.overlap for x in clocks) ** (1 / costs.overlap)

@@ -27,7 +27,8 @@ class Sizes:
     of single elements that are turned) and ``stores`` into shared memory are issue slots; ``port``
     are clocks of shared memory.  ``tile``: elements of C in a block.  ``sums``: of a thread.
     ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``: how many
-    times its bytes a store of C touches; ``sparse``: the same of reads straight from global memory.
+    times its bytes a store of C touches; ``sparse``: the same of the
+    ``elements`` that a thread reads straight from global memory in a step.
     """
 
     kind: Kind
@@ -51,6 +52,7 @@ class Sizes:
     through: float
     scatter: float
     sparse: float
+    elements: float
 
 
 def sizes_of(plan: Plan) -> Sizes:
@@ -72,7 +74,7 @@ def sizes_of(plan: Plan) -> Sizes:
         turns=sum(_copies(plan, role, terms) for role in "ab" if _single(plan, role)),
         stores=sum(_stores(plan, role) for role in "ab"),
         port=_port(plan),
-        stages=form.stages if plan.staged else 1,
+        stages=(form.stages if plan.asynchronous else min(2, form.stages)) if plan.staged else 1,
         tile=form.tile[0] * form.tile[1],
         sums=form.micro[0] * form.micro[1],
         parts=plan.parts,
@@ -82,6 +84,7 @@ def sizes_of(plan: Plan) -> Sizes:
         * (b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns),
         scatter=_scatter(plan),
         sparse=max(_sparse(plan, "a"), _sparse(plan, "b")),
+        elements=float(terms * sum(form.micro[at] for at in (0, 1) if "ab"[at] not in plan.staged)),
     )
 
 
