@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
+from gemmgen.suggest.pace import pace
 from gemmgen.suggest.plan import Plan
 from gemmgen.suggest.sizes import LOOP, Sizes, sizes_of
 
@@ -35,30 +36,31 @@ class Costs:
     """
 
     launch: float = 7.71e-07
-    first: float = 87.5
-    late: float = 303
-    barrier: float = 297
-    term: float = 5.99
+    first: float = 131
+    late: float = 386
+    barrier: float = 201
+    term: float = 8.98
     copy: float = 18.3
-    turn: float = 15.7
+    turn: float = 20.4
+    bank: float = 0.617
     hide: float = 0.19
-    apart: float = 1.2
+    apart: float = 1.04
     bare: float = 10.3
     wide: float = 0.771
     single: float = 4.97
-    queue: float = 4.03
-    overlap: float = 2.45
-    fill: float = 1.31
-    idle: float = 0.0239
-    store: float = 26.1
-    meet: float = 2.3e+03
-    part: float = 23.3
+    queue: float = 3.48
+    overlap: float = 1.92
+    fill: float = 1.2
+    idle: float = 0.0106
+    store: float = 33.3
+    meet: float = 1.8e03
+    part: float = 35
     gather: float = 344
-    shuffles: float = 304
+    shuffles: float = 235
     memory: float = 2.3
-    cache: float = 1.52
-    block: float = 16.1
-    lead: float = 0.241
+    cache: float = 1.17
+    block: float = 13.9
+    lead: float = 0.148
 
 
 H200 = Costs()
@@ -66,7 +68,7 @@ H200 = Costs()
 
 def seconds(plan: Plan, costs: Costs = H200) -> float:
     """Of one launch; infinite where not even one block fits."""
-    return estimate(sizes_of(plan), plan.request.gpu, costs)
+    return estimate(sizes_of(plan), plan.request.gpu, costs) * pace(plan)
 
 
 def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
@@ -113,7 +115,7 @@ def _step(sizes: Sizes, share: int, costs: Costs) -> float:
     bare = sizes.kind in ("lanes", "direct")
     moves = (costs.bare if bare else costs.copy) * sizes.copies + costs.turn * sizes.turns
     issue = sizes.fmas + sizes.reads + sizes.stores + moves + LOOP
-    port = sizes.port + costs.fill * sizes.copies + costs.single * sizes.turns
+    port = costs.bank * sizes.port + costs.fill * sizes.copies + costs.single * sizes.turns
     port += costs.wide * sizes.elements * sizes.sparse
     idle = 1 + costs.idle / max(1.0, per)
     busy = _norm(costs, issue * max(1.0, per) * idle, warps * port)

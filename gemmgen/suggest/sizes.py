@@ -144,6 +144,8 @@ def residents(plan: Plan) -> int:
     """Blocks that a multiprocessor holds at once; 0 where not even one fits."""
     form, gpu = plan.form, plan.request.gpu
     shared = shared_of(plan)
+    if arrays_of(plan) + OVERHEAD > MAX_REGISTERS:
+        return 0
     if shared > TARGETS[gpu.arch].shared or form.threads > MAX_THREADS:
         return 0
     taken = shared + gpu.reserved

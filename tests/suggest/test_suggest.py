@@ -23,6 +23,7 @@ from gemmgen.suggest.choose import Suggestion, takes
 from gemmgen.suggest.forms import forms
 from gemmgen.suggest.plan import Form, Plan
 from gemmgen.suggest.request import Request
+from gemmgen.suggest.sizes import residents
 from gemmgen.verify import meaning
 from gemmgen.verify.outcome import Subject
 
@@ -106,6 +107,7 @@ def _plans() -> list[Plan]:
     for at, request in enumerate(requests):
         own = forms(request)
         found += [Plan(form, request) for form in own[at % 4 :: 4]]
+    found = [plan for plan in found if residents(plan)]
     return found
 
 
