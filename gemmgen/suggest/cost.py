@@ -20,6 +20,10 @@ L2_BYTES = 40e6
 """What stays in the L2 cache from one launch to the next."""
 
 
+LIMIT = 6
+"""How sharply a launch goes from being bound by arithmetic to being bound by memory."""
+
+
 @dataclass(frozen=True)
 class Costs:
     """Clocks unless said otherwise.
@@ -36,14 +40,15 @@ class Costs:
     """
 
     launch: float = 7.71e-07
-    first: float = 131
+    first: float = 113
     late: float = 386
     barrier: float = 201
     term: float = 8.98
     copy: float = 18.3
     turn: float = 20.4
-    bank: float = 0.617
-    hide: float = 0.19
+    spread: float = 0.75
+    bank: float = 0.68
+    hide: float = 0.285
     apart: float = 1.04
     bare: float = 10.3
     wide: float = 0.771
@@ -51,14 +56,14 @@ class Costs:
     queue: float = 3.48
     overlap: float = 1.92
     fill: float = 1.2
-    idle: float = 0.0106
-    store: float = 33.3
+    idle: float = 0.0358
+    store: float = 28.8
     meet: float = 1.8e03
-    part: float = 35
+    part: float = 20.2
     gather: float = 344
     shuffles: float = 235
-    memory: float = 2.3
-    cache: float = 1.17
+    memory: float = 1.2
+    cache: float = 1.01
     block: float = 13.9
     lead: float = 0.148
 
@@ -84,7 +89,9 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
     clocks -= max(0.0, hidden) if sizes.resident > 1 else 0.0
     cache = (gpu.l2 or 4 * gpu.memory) * costs.cache
     slow = gpu.memory * costs.memory if sizes.once > L2_BYTES else cache
-    return max(clocks / gpu.clock, sizes.once / slow, sizes.through / cache) + costs.launch
+    moved = max(sizes.once / slow, sizes.through / cache)
+    handed = costs.spread * sizes.handed / cache
+    return ((clocks / gpu.clock + handed) ** LIMIT + moved**LIMIT) ** (1 / LIMIT) + costs.launch
 
 
 def _block(sizes: Sizes, share: int, costs: Costs) -> float:

@@ -28,7 +28,8 @@ class Sizes:
     are clocks of shared memory.  ``tile``: elements of C in a block.  ``sums``: of a thread.
     ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``: how many
     times its bytes a store of C touches; ``sparse``: the same of the
-    ``elements`` that a thread reads straight from global memory in a step.
+    ``elements`` that a thread reads straight from global memory in a step.  ``handed``: bytes of
+    parts that are written and read again.
     """
 
     kind: Kind
@@ -53,6 +54,7 @@ class Sizes:
     scatter: float
     sparse: float
     elements: float
+    handed: float
 
 
 def sizes_of(plan: Plan) -> Sizes:
@@ -83,6 +85,7 @@ def sizes_of(plan: Plan) -> Sizes:
         through=prod(request.shape)
         * (b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns),
         scatter=_scatter(plan),
+        handed=8.0 * blocks_of(plan) * form.tile[0] * form.tile[1] if plan.parts > 1 else 0.0,
         sparse=max(_sparse(plan, "a"), _sparse(plan, "b")),
         elements=float(terms * sum(form.micro[at] for at in (0, 1) if "ab"[at] not in plan.staged)),
     )
