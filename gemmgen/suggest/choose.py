@@ -14,7 +14,7 @@ from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
 from gemmgen.suggest.cost import seconds
 from gemmgen.suggest.forms import forms
-from gemmgen.suggest.plan import UNROLLED, Form, Plan
+from gemmgen.suggest.plan import Form, Plan
 from gemmgen.suggest.request import Request
 from gemmgen.suggest.sizes import blocks_of, residents
 
@@ -152,7 +152,7 @@ def _near(form: Form, request: Request) -> bool:
 def _split(plan: Plan) -> Iterator[Plan]:
     """A plan with k whole and in parts."""
     yield plan
-    if plan.form.kind == "lanes" or (plan.form.kind == "direct" and plan.form.tile[2] < UNROLLED):
+    if plan.form.kind in ("lanes", "direct"):
         return
     tiles, sms = blocks_of(plan), plan.request.gpu.sms
     most = OVER * sms * residents(plan) // tiles
