@@ -13,6 +13,7 @@ import click
 
 from gemmgen.errors import UsageError
 from gemmgen.schedule.read import read_source
+from gemmgen.schedule.words import close
 from gemmgen.source import Source, shown
 
 
@@ -20,17 +21,47 @@ def read_schedule(path: str) -> Source:
     """The text of a ``.sched`` file, or of standard input for ``-``."""
     if path == "-" and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
         raise UsageError("standard input is closed, so no schedule can be read from it")
-    return read_source(path)
+    if path == "-" or os.path.exists(path):
+        return read_source(path)
+    from gemmgen import examples
+
+    known, name = examples.names(), path.removesuffix(examples.SUFFIX)
+    if path in known:
+        return read_source(str(examples.path_of(path)))
+    try:
+        return read_source(path)
+    except UsageError as missing:
+        near = close(path, _neighbors(path))
+        if name in known:
+            hint = f"`gemmgen example {name}` prints the example of that name"
+        elif near or (near := close(name, known)):
+            hint = f"did you mean {shown_path(near)}?"
+        else:
+            raise
+        raise UsageError(f"{missing}; {hint}") from None
+
+
+def _neighbors(path: str) -> list[str]:
+    """The schedules in the folder of ``path``, as a user would write them."""
+    folder = Path(path).parent
+    try:
+        found = [place.name for place in folder.iterdir() if place.suffix == ".sched"]
+    except (OSError, ValueError):
+        return []
+    start = "" if folder == Path() else f"{folder}/"
+    return [f"{start}{name}" for name in found]
 
 
 def put(data: str | bytes) -> None:
     """Results, on standard output."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise UsageError("standard output is closed, so nothing can be written to it")
     try:
         click.echo(data, nl=False)
     except BrokenPipeError:
         raise  # a reader that has seen enough: click ends the program quietly
     except OSError as wrong:
-        _forget_output()
+        forget_output()
         raise UsageError(f"standard output can't be written: {wrong.strerror}") from None
 
 
@@ -101,7 +132,7 @@ def _told(wrong: Exception) -> str:
     return told or str(wrong)
 
 
-def _forget_output() -> None:
+def forget_output() -> None:
     """Keeps the interpreter from trying again, and complaining, when it ends."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

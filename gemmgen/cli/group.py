@@ -7,12 +7,19 @@ here.
 from __future__ import annotations
 
 import importlib
-from typing import cast
+import sys
+from typing import Any, cast
 
 import click
 
 from gemmgen import __version__
-from gemmgen.errors import GemmgenError, ScheduleError
+from gemmgen.cli.files import forget_output
+from gemmgen.errors import GemmgenError, ScheduleError, UsageError
+from gemmgen.schedule.words import close
+from gemmgen.source import shown
+
+INTERRUPTED = 130
+"""Of a command that Ctrl-C ended, as shells have it."""
 
 COMMANDS = {
     "emit": "Print a schedule's kernel as CUDA C.",
@@ -43,7 +50,24 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"gemmgen.cli.{cmd_name}")
-        return cast(click.Command, module.command)
+        command = cast(click.Command, module.command)
+        if _takes_a_schedule(command):
+            same = click.Option(
+                ["--schedule"], metavar="FILE", expose_value=False, help="The same as FILE."
+            )
+            command.params.append(same)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = close(name, COMMANDS)
+            hint = f"Did you mean '{near}'?" if near else f"There are {', '.join(COMMANDS)}."
+            ctx.fail(f"No such command '{shown(name)}'. {hint}")
+        _, command, rest = super().resolve_command(ctx, args)
+        return name, command, _positional(rest) if name != "emit" else rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -56,6 +80,40 @@ class Commands(click.Group):
             prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
             click.echo(f"{prefix}{error}", err=True)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("gemmgen: interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """As click's; a help text that can't be written is a sentence too."""
+        try:
+            return super().main(*args, **extra)
+        except OSError as wrong:
+            if wrong.filename is not None:  # not of a stream
+                raise
+            forget_output()
+            click.echo(f"gemmgen: standard output can't be written: {wrong.strerror}", err=True)
+            sys.exit(UsageError.exit_code)
+
+
+def _takes_a_schedule(command: click.Command) -> bool:
+    """Has the command an argument FILE, and no option --schedule yet?"""
+    arguments = {p.name for p in command.params if isinstance(p, click.Argument)}
+    options = {p.name for p in command.params if isinstance(p, click.Option)}
+    return bool(arguments & {"file", "files"}) and not options & {"schedule", "named"}
+
+
+def _positional(args: list[str]) -> list[str]:
+    """``--schedule FILE`` as the argument FILE."""
+    found: list[str] = []
+    for at, word in enumerate(args):
+        if word == "--":
+            return [*found, *args[at:]]
+        if word.startswith("--schedule="):
+            found.append(word.removeprefix("--schedule="))
+        elif word != "--schedule" or at + 1 == len(args):
+            found.append(word)
+    return found
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

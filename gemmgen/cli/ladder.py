@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gemmgen.gpu.bench import Row
 
 SIZES = (1024, 2048, 4096)
+Refused = Sequence[tuple[str, str]]
+"""Names of files that make no kernel, and why."""
 
 
 @click.command("ladder")
@@ -59,24 +61,25 @@ def command(
     if counts and (markdown or update is not None):
         raise UsageError("--counts is a table of its own: leave --markdown and --update out")
     document = _document(update) if update is not None else ""
-    rungs = _rungs(files)
+    rungs, refused = _rungs(files)
     wanted = sizes or SIZES
     if counts:
-        _show_counts(rungs, wanted[-1], gpu, as_json)
-        return
+        _show_counts(rungs, refused, wanted[-1], gpu, as_json)
+        click.get_current_context().exit(UsageError.exit_code if refused else 0)
     kernels = {rung.name: rung.kernel for rung in rungs}
     try:
         rows = measure.measure(kernels, [cube(size) for size in wanted])
     except CannotCheck as missing:
         if update is None and not markdown:
-            _show_counts(rungs, wanted[-1], gpu, as_json)
+            _show_counts(rungs, refused, wanted[-1], gpu, as_json)
         raise missing
-    _show_times(rungs, rows, wanted, gpu, document, as_json, markdown, update)
-    click.get_current_context().exit(measure.exit_code(rows))
+    _show_times(rungs, refused, rows, wanted, gpu, document, as_json, markdown, update)
+    click.get_current_context().exit(UsageError.exit_code if refused else measure.exit_code(rows))
 
 
 def _show_times(
     rungs: Sequence[Rung],
+    refused: Refused,
     rows: Sequence[Row],
     sizes: Sequence[int],
     model: str,
@@ -88,7 +91,7 @@ def _show_times(
     from gemmgen.cli import counted, table
 
     limits, gpu = counted.limits(rungs, sizes[-1], model), rows[0].gpu
-    cells = table.cells(rungs, rows, sizes, limits)
+    cells = table.with_refused(table.cells(rungs, rows, sizes, limits), refused)
     if update is not None:
         write_file(update, table.replaced(document, table.as_markdown(cells, gpu)))
     if as_json:
@@ -109,7 +112,9 @@ def _show_times(
             click.echo(f"{row.name}, {row.shape[0][1]}: {row.note}", err=True)
 
 
-def _show_counts(rungs: Sequence[Rung], size: int, gpu: str, as_json: bool) -> None:
+def _show_counts(
+    rungs: Sequence[Rung], refused: Refused, size: int, gpu: str, as_json: bool
+) -> None:
     """What needs no GPU: reads, registers, conflicts, and the roofline's bound."""
     from gemmgen.cli import counted, table
 
@@ -117,23 +122,28 @@ def _show_counts(rungs: Sequence[Rung], size: int, gpu: str, as_json: bool) -> N
     if as_json:
         put(json.dumps(counted.as_json(found), indent=2) + "\n")
     else:
-        put(f"{counted.title(size, gpu, found)}\n{table.as_text(counted.cells(found))}")
+        cells = table.with_refused(counted.cells(found), refused)
+        put(f"{counted.title(size, gpu, found)}\n{table.as_text(cells)}")
     for each in found:
         if each.note:
             click.echo(f"{each.rung.name}: {each.note}", err=True)
 
 
-def _rungs(files: Sequence[str]) -> tuple[Rung, ...]:
+def _rungs(files: Sequence[str]) -> tuple[tuple[Rung, ...], Refused]:
+    """The rungs, and the files that are refused."""
     from gemmgen.cli import rungs
 
     if not files:
-        return rungs.built_in()
+        return rungs.built_in(), ()
     if len(files) > 1:
-        return rungs.from_files(files)
+        read = rungs.from_files(files)
+        for name, why in read.left_out:
+            click.echo(f"refused: {name} ({why}); `gemmgen check` tells all", err=True)
+        return read.rungs, read.left_out
     found = rungs.prefixes(files[0])
     for name, why in found.left_out:
         click.echo(f"no kernel yet: {name} ({why})", err=True)
-    return found.rungs
+    return found.rungs, ()
 
 
 def _document(path: str) -> str:

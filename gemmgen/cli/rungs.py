@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gemmgen import examples
 from gemmgen.analyze import formulas
@@ -35,26 +36,35 @@ def built_in() -> tuple[Rung, ...]:
     """The examples, in ladder order."""
     return tuple(
         replace(rung, documents=examples.PERCENTAGES.get(rung.name))
-        for rung in from_files([str(examples.path_of(name)) for name in examples.ladder()])
+        for rung in from_files([str(examples.path_of(name)) for name in examples.ladder()]).rungs
     )
 
 
-def from_files(paths: Sequence[str]) -> tuple[Rung, ...]:
-    """One rung per file."""
-    kernels = [compile_schedule(options.load(path)) for path in paths]
-    return tuple(_rung(name, kernel) for name, kernel in named(paths, kernels).items())
-
-
 @dataclass(frozen=True)
-class Prefixes:
-    """The rungs of one schedule; ``left_out`` names the directives that make no kernel without a
-    later one, and says why."""
+class Rungs:
+    """The rungs of a ladder; ``left_out`` names what makes no kernel, and says why."""
 
     rungs: tuple[Rung, ...]
     left_out: tuple[tuple[str, str], ...]
 
 
-def prefixes(path: str) -> Prefixes:
+def from_files(paths: Sequence[str]) -> Rungs:
+    """One rung per file; a file that is refused is left out.  Raises where all of them are."""
+    kernels: dict[str, Emitted] = {}
+    refused: dict[str, ScheduleError] = {}
+    for path in paths:
+        try:
+            kernels[path] = compile_schedule(options.load(path))
+        except ScheduleError as error:
+            refused[path] = error
+    if refused and not kernels:
+        raise next(iter(refused.values()))
+    rungs = tuple(_rung(name, kernel) for name, kernel in named(kernels, kernels.values()).items())
+    left_out = ((Path(path).stem, error.mistakes[0].message) for path, error in refused.items())
+    return Rungs(rungs, tuple(left_out))
+
+
+def prefixes(path: str) -> Rungs:
     """The naive kernel, then one directive more each time; raises where the whole is no
     schedule."""
     whole = options.load(path)
@@ -66,7 +76,7 @@ def prefixes(path: str) -> Prefixes:
             found.append(_rung(name, compile_schedule(schedule)))
         except ScheduleError as error:
             left_out.append((name, error.mistakes[0].message))
-    return Prefixes(tuple(found), tuple(left_out))
+    return Rungs(tuple(found), tuple(left_out))
 
 
 def _prefixes(whole: Schedule) -> Iterator[tuple[str, Schedule]]:

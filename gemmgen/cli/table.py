@@ -44,12 +44,23 @@ def cells(
     return found
 
 
+def with_refused(table: Cells, refused: Sequence[tuple[str, str]]) -> Cells:
+    """``table`` with a line for each schedule that makes no kernel: its name, and why."""
+    lines = [[name, f"refused: {why}"] for name, why in refused]
+    return [*table, *(line + [""] * (len(table[0]) - 2) for line in lines)]
+
+
 def as_text(table: Cells) -> str:
     """Columns two blanks apart; words to the left, numbers to the right."""
     heading = table[0]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    told = [line for line in table if not line[1].startswith("refused: ")]
+    widths = [max(map(len, column)) for column in zip(*told, strict=True)]
+    widths[0] = max(len(line[0]) for line in table)
     lines: list[str] = []
     for line in table:
+        if line not in told:
+            lines.append(f"{line[0].ljust(widths[0])}  {line[1]}")
+            continue
         aligned = (
             cell.ljust(width) if name in _WORDS else cell.rjust(width)
             for name, cell, width in zip(heading, line, widths, strict=True)

@@ -15,7 +15,7 @@ def read_source(path: str) -> Source:
 
     Raises ``UsageError`` where nothing can be read, ``ScheduleError`` where it is no text.
     """
-    name = "<stdin>" if path == "-" else path
+    name = "<stdin>" if path == "-" else printable(path)
     try:
         data = _bytes(path)
     except FileNotFoundError:
@@ -30,6 +30,11 @@ def read_source(path: str) -> Source:
             f"{name} has more than {MOST_BYTES // 1024} KiB; a schedule is some ten lines"
         )
     return decode(data, name)
+
+
+def printable(path: str) -> str:
+    """A path as it can be shown: nothing in it steers a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in path)
 
 
 def _bytes(path: str) -> bytes:

@@ -190,6 +190,6 @@ def test_a_shape_that_is_refused_is_a_wrong_input(monkeypatch: pytest.MonkeyPatc
 
 
 def test_files_of_one_name_are_told_apart():
-    kernels = [rung.kernel for rung in rungs.from_files(FILES)]
+    kernels = [rung.kernel for rung in rungs.from_files(FILES).rungs]
     assert list(measure.named(["a/x.sched", "b/y.sched"], kernels)) == ["x", "y"]
     assert list(measure.named(["a/x.sched", "b/x.sched"], kernels)) == ["a/x.sched", "b/x.sched"]
