@@ -51,7 +51,7 @@ def _refused_by_compiler(found: dict[str, Emitted], folder: Path) -> list[str]:
     source.write_text(unit(enumerate(found.values()), launcher=True), encoding="utf-8")
     quiet = (f"-Wno-{name}" for name in QUIET)
     done = subprocess.run(
-        ["g++", "-std=c++17", *FLAGS, *quiet, f"-I{SIM}", str(source)],
+        ["g++", "-std=c++17", *FLAGS, *quiet, "-isystem", str(SIM), str(source)],
         capture_output=True,
         text=True,
         check=False,

@@ -9,6 +9,7 @@ from gemmgen.emit.ctext import C_NAMES
 from gemmgen.errors import ScheduleError
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.cnames import GLOBALS, MACROS, TYPES
+from gemmgen.sim.ptx import translated
 from gemmgen.source import Source
 
 USUAL = {
@@ -103,28 +104,14 @@ def known_to_c() -> list[str]:
 
 def unit(kernels: Iterator[tuple[int, Emitted]], launcher: bool) -> str:
     """One C++ text of many kernels, each in a namespace of its own."""
-    parts = ['#include "host.h"', STUB]
+    parts = ['#include "host.h"']
     for number, kernel in kernels:
-        text = kernel.text[kernel.text.index("// ---- kernel ----") :].replace('extern "C" ', "")
+        functions, begin, rest = kernel.text.partition("// ---- kernel ----")
+        text = translated(functions, 1) + begin + rest.replace('extern "C" ', "")
         text = re.sub(r"#pragma unroll.*", "", text)
         if launcher:
-            text = re.sub(r"(\w+)<<<(.*?)>>>\(", r"gg_start(\1, \2, ", text, flags=re.DOTALL)
+            text = re.sub(r"(\w+)<<<(.*?)>>>\(", r"gg_configure(\1, \2)(", text, flags=re.DOTALL)
         else:
             text = text.split("// ---- end of kernel ----")[0]
         parts.append(f'namespace gg_{number} {{\n#line 1 "{number}"\n{text}\n}}')
     return "\n".join(parts) + "\n"
-
-
-STUB = """
-typedef struct gg_stream *cudaStream_t;
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorMisalignedAddress,
-                   cudaErrorInvalidConfiguration };
-enum gg_attribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-cudaError_t cudaGetLastError();
-typedef __SIZE_TYPE__ size_t;
-struct dim3 { dim3(int, int = 1); };
-template <typename K> cudaError_t cudaFuncSetAttribute(K *, gg_attribute, int);
-template <typename... P, typename... Q>
-void gg_start(void (*)(P...), unsigned, dim3, int, cudaStream_t, Q...);
-"""
-"""What a launcher uses of CUDA's runtime, declared."""
