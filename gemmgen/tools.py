@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 from gemmgen.api import AnySchedule, Settings, compile_any
 from gemmgen.errors import CannotCheck, UsageError
-from gemmgen.interface import INT_MAX
-from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.read import read_source
-from gemmgen.schedule.roles import batches, extents, roles
+from gemmgen.schedule.roles import extents
+from gemmgen.schedule.shapes import AnyShape, shape_of
 from gemmgen.source import Source
 from gemmgen.target import TARGETS
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from gemmgen.gpu.bench import Row
     from gemmgen.tune.tuner import Tuned
     from gemmgen.verify.outcome import Outcome
-
-AnyShape = int | Sequence[int] | Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -208,24 +205,3 @@ def tune(
     path = None if trials is None else Path(trials)
     tuned = run(points, wanted, seconds=seconds, jobs=jobs, seed=seed, trials=path, resume=resume)
     return Winner(schedule_text(tuned) if tuned.finals.winner else None, tuned)
-
-
-def shape_of(gemm: Gemm, shape: AnyShape) -> tuple[int, ...]:
-    """Rows, columns, terms and batches of ``shape``; batches that are left out have one matrix."""
-    letters = (*roles(gemm), *batches(gemm))
-    if isinstance(shape, Mapping):
-        unknown = [letter for letter in shape if letter not in letters]
-        missing = [letter for letter in letters[:3] if letter not in shape]
-        if unknown or missing:
-            what = f"has no letter {unknown[0]}" if unknown else f"lacks {missing[0]}"
-            raise UsageError(f"the shape {what}: the letters are {', '.join(letters)}")
-        sizes = tuple(shape.get(letter, 1) for letter in letters)
-    else:
-        given = (shape, shape, shape) if isinstance(shape, int) else tuple(shape)
-        if not 3 <= len(given) <= len(letters):
-            raise UsageError(f"a shape has the extents of {', '.join(letters)}, in this order")
-        sizes = (*given, *[1] * (len(letters) - len(given)))
-    wrong = [size for size in sizes if type(size) is not int or not 0 <= size <= INT_MAX]
-    if wrong:
-        raise UsageError(f"an extent is an int from 0 to {INT_MAX}, not {wrong[0]!r}")
-    return sizes

@@ -13,7 +13,8 @@ from gemmgen.interface import INT_MAX
 from gemmgen.ir.dtypes import BYTES, DType, widest
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.parse import parse_schedule
-from gemmgen.schedule.roles import batches, extents, ld_name, matrix, roles
+from gemmgen.schedule.roles import extents, ld_name, matrix, roles
+from gemmgen.schedule.shapes import shape_of
 from gemmgen.source import Source
 
 Shape = tuple[int, ...]
@@ -192,18 +193,7 @@ def _types(gemm: str, dtype: str) -> str:
 
 def _extents(problem: Schedule, shape: Mapping[str, int] | Shape) -> Shape:
     """Rows, columns, terms and batches; batches that are not given have one matrix."""
-    letters = (*roles(problem.gemm), *batches(problem.gemm))
-    if isinstance(shape, Mapping):
-        unknown = [letter for letter in shape if letter not in letters]
-        missing = [letter for letter in letters[:3] if letter not in shape]
-        if unknown or missing:
-            what = f"has no letter {unknown[0]}" if unknown else f"lacks {missing[0]}"
-            raise UsageError(f"the shape {what}: the letters are {', '.join(letters)}")
-        sizes = tuple(shape.get(letter, 1) for letter in letters)
-    else:
-        if not 3 <= len(shape) <= len(letters):
-            raise UsageError(f"a shape has the extents of {', '.join(letters)}, in this order")
-        sizes = (*shape, *[1] * (len(letters) - len(shape)))
-    if min(sizes) < 1 or max(sizes) > INT_MAX:
+    sizes = shape_of(problem.gemm, shape)
+    if min(sizes) < 1:
         raise UsageError("a shape to suggest a schedule for has extents of at least 1")
     return sizes

@@ -7,6 +7,7 @@ import gemmgen
 from gemmgen import tools
 from gemmgen.gpu import device
 from gemmgen.schedule.parse import parse_schedule
+from gemmgen.schedule.shapes import AnyShape, shape_of
 from gemmgen.source import Source
 
 TILED = "tile m=32 n=32 k=8\ncache_shared A B\n"
@@ -41,8 +42,8 @@ def test_explain_reports() -> None:
         ({"n": 3, "m": 2, "k": 4, "b": 9}, (2, 3, 4, 9)),
     ],
 )
-def test_shapes(shape: tools.AnyShape, sizes: tuple[int, ...]) -> None:
-    assert tools.shape_of(BATCHED, shape) == sizes
+def test_shapes(shape: AnyShape, sizes: tuple[int, ...]) -> None:
+    assert shape_of(BATCHED, shape) == sizes
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,9 @@ def test_shapes(shape: tools.AnyShape, sizes: tuple[int, ...]) -> None:
         (True, "not True"),
     ],
 )
-def test_shapes_that_are_none(shape: tools.AnyShape, message: str) -> None:
+def test_shapes_that_are_none(shape: AnyShape, message: str) -> None:
     with pytest.raises(gemmgen.UsageError, match=message):
-        tools.shape_of(BATCHED, shape)
+        shape_of(BATCHED, shape)
 
 
 @pytest.mark.parametrize(
