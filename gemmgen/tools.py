@@ -1,8 +1,11 @@
 """What the command line does, as functions: prove, count, time and search from Python.
 
-    gemmgen.verify("fused.sched").proved
-    print(gemmgen.explain("fused.sched", 4096))
-    gemmgen.bench("fused.sched", shapes=[1024, (4096, 512, 1000)])
+    from gemmgen import tools
+
+    tools.verify("fused.sched").proved
+    print(tools.explain("fused.sched", 4096))
+    tools.bench("fused.sched", shapes=[1024, (4096, 512, 1000)])
+    tools.tune("space.sched", [2048]).text
 
 A schedule is what ``gemmgen.compile`` takes: a path, a text, a builder or a ``Schedule``.  A shape
 is one number (a cube), rows, columns, terms and batches in order, or extents by letter.
