@@ -1,4 +1,4 @@
-# What a contributor runs; CI runs `lint`, `test` and `proof`.
+# What a contributor runs; CI runs `test` and `lint`.
 .PHONY: lint test proof format mutants proof-gpu ladder cublas docs browse
 
 test:

@@ -52,7 +52,9 @@ TEXTS = {
     "a result not converted": (
         "naive", "f16", "gg_to_f16(fmaf(", "static_cast<unsigned short>(fmaf(", "C: ",
     ),
-    "a result rounded to the other format": ("tiled", "bf16", "gg_to_bf16(f", "gg_to_f16(f", "C: "),
+    "a result rounded to the other format": (
+        "tiled", "bf16", "cvt.rn.bf16.f32", "cvt.rn.f16.f32", "C: ",
+    ),
     "a result rounded twice": (
         "wide", "f16", "alpha * acc[reg_m][reg_n + e]",
         "gg_from_f16(gg_to_f16(alpha * acc[reg_m][reg_n + e]))", "C: wrong bits",
