@@ -27,14 +27,14 @@ from typing import Any, cast
 
 from suggest_data import LOW, NN, ORDERS, Case, Point, Timer, drawn, interface_of
 
+from gemmgen.explore.suggest.choose import choose
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.tune.build import CompilingBuilder
+from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu.device import cupy
 from gemmgen.schedule.roles import extents
 from gemmgen.schedule.text import format_schedule
-from gemmgen.suggest.choose import choose
-from gemmgen.suggest.request import Request
-from gemmgen.tune.build import CompilingBuilder
-from gemmgen.tune.legal import Legal
-from gemmgen.tune.workers import Workers
 
 WARM, TIMED = 15.0, 20.0
 """Milliseconds of a candidate before, and in, a sample."""

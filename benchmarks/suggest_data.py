@@ -26,15 +26,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from gemmgen.errors import GemmgenError
+from gemmgen.explore.suggest.choose import Option, options
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.tune.build import CompilingBuilder
+from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.workers import Workers
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.roles import extents
 from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
-from gemmgen.suggest.choose import Option, options
-from gemmgen.suggest.request import Request
-from gemmgen.tune.build import CompilingBuilder
-from gemmgen.tune.legal import Legal
-from gemmgen.tune.workers import Workers
 
 LOW = (
     *((4096, 1, 4096), (64, 4096, 4096), (128, 4096, 4096), (4096, 128, 4096), (1, 4096, 4096)),

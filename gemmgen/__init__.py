@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gemmgen.api import compile, emit_cuda
     from gemmgen.errors import CallError, CannotCheck, GemmgenError, ScheduleError, UsageError
+    from gemmgen.explore.suggest import suggest
     from gemmgen.schedule.builder import Schedule
     from gemmgen.sim.failures import KernelFailure
-    from gemmgen.tools import bench, explain
+    from gemmgen.tools import bench, explain, tune, verify
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,9 @@ _HOMES = {
     "compile": "gemmgen.api",
     "emit_cuda": "gemmgen.api",
     "explain": "gemmgen.tools",
+    "suggest": "gemmgen.explore.suggest",
+    "tune": "gemmgen.tools",
+    "verify": "gemmgen.tools",
 }
 
 __all__ = [
@@ -44,6 +48,9 @@ __all__ = [
     "compile",
     "emit_cuda",
     "explain",
+    "suggest",
+    "tune",
+    "verify",
 ]
 
 

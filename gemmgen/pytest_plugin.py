@@ -152,8 +152,8 @@ def _verified(path: Path, emitted: Emitted, wanted: bool) -> None:
     __tracebackhide__ = True
     if not wanted:
         return
-    from gemmgen.verify import cpu
-    from gemmgen.verify.outcome import Subject
+    from gemmgen.proof import cpu
+    from gemmgen.proof.outcome import Subject
 
     outcome = cpu.check(Subject(emitted))
     if outcome.status == "failed":

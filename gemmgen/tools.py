@@ -1,11 +1,11 @@
 """What the command line does, as functions: prove, count, time and search from Python.
 
-    from gemmgen import tools
+    import gemmgen
 
-    tools.verify("fused.sched").proved
-    print(tools.explain("fused.sched", 4096))
-    tools.bench("fused.sched", shapes=[1024, (4096, 512, 1000)])
-    tools.tune("space.sched", [2048]).text
+    gemmgen.verify("fused.sched").proved
+    print(gemmgen.explain("fused.sched", 4096))
+    gemmgen.bench("fused.sched", shapes=[1024, (4096, 512, 1000)])
+    gemmgen.tune("space.sched", [2048]).text
 
 A schedule is what ``gemmgen.compile`` takes: a path, a text, a builder or a ``Schedule``.  A shape
 is one number (a cube), rows, columns, terms and batches in order, or extents by letter.
@@ -28,9 +28,9 @@ from gemmgen.target import TARGETS
 
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
+    from gemmgen.explore.tune.tuner import Tuned
     from gemmgen.gpu.bench import Row
-    from gemmgen.tune.tuner import Tuned
-    from gemmgen.verify.outcome import Outcome
+    from gemmgen.proof.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Winner:
 
     def figures(self) -> Mapping[str, object]:
         """The figures of ``gemmgen tune --json``."""
-        from gemmgen.tune import winner
+        from gemmgen.explore.tune import winner
 
         return winner.as_json(self.tuned)
 
@@ -96,10 +96,10 @@ def verify(
     Without ``shapes`` each layer takes its own.  ``require`` names layers (C3, G2) without which
     nothing counts as proved.  Raises ``ScheduleError`` for a mistake in the schedule.
     """
-    from gemmgen.verify.outcome import Subject
-    from gemmgen.verify.run import LAYERS, exit_code, needed_by
-    from gemmgen.verify.run import verify as outcomes_of
-    from gemmgen.verify.shapes import exactly
+    from gemmgen.proof.outcome import Subject
+    from gemmgen.proof.run import LAYERS, exit_code, needed_by
+    from gemmgen.proof.run import verify as outcomes_of
+    from gemmgen.proof.shapes import exactly
 
     unknown = [layer for layer in require if layer not in LAYERS]
     if unknown:
@@ -156,7 +156,7 @@ def bench(
     from gemmgen.gpu.bench import Entry
     from gemmgen.gpu.bench import bench as rows_of
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.verify.gpu import reference_of
+    from gemmgen.proof.gpu import reference_of
 
     given = schedules if isinstance(schedules, Mapping) else {"": schedules}
     kernels = {name: compile_any(each, arch=arch, set=set) for name, each in given.items()}
@@ -193,9 +193,9 @@ def tune(
     ``ScheduleError`` for a mistake in the space, ``UsageError`` if no point is legal,
     ``CannotCheck`` without a GPU.
     """
-    from gemmgen.tune.session import run
-    from gemmgen.tune.space import Space
-    from gemmgen.tune.winner import schedule_text
+    from gemmgen.explore.tune.session import run
+    from gemmgen.explore.tune.space import Space
+    from gemmgen.explore.tune.winner import schedule_text
 
     if arch is not None and arch not in TARGETS:
         raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")

@@ -12,7 +12,7 @@ import pytest
 from budget import Budget
 from one_each import BY_DEFAULT
 
-from gemmgen.verify import verdicts
+from gemmgen.proof import verdicts
 
 IDLE = pytest.StashKey[list[str]]()
 GOLDEN = Path(__file__).parent / "golden"

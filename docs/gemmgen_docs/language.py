@@ -13,11 +13,11 @@ from gemmgen.errors import ScheduleError
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof.run import LAYERS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import EXAMPLES, FUNCTIONS, QUANTITIES
 from gemmgen.source import Source
 from gemmgen.target import TARGETS
-from gemmgen.verify.run import LAYERS
 from gemmgen_docs.markdown import cell, code, difference, fence, table
 
 COMBINATIONS = Path(__file__).parents[1] / "data" / "combinations.toml"

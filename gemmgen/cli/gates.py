@@ -13,7 +13,7 @@ def unchecked(emitted: Emitted) -> str:
     """
     if not emitted.schedule.requires:
         return ""
-    from gemmgen.verify.gates import check_gates, gates_of, spelled
+    from gemmgen.proof.gates import check_gates, gates_of, spelled
 
     try:
         check_gates(emitted)

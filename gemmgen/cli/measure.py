@@ -37,7 +37,7 @@ def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[Row, ...]:
         raise CannotCheck(missing)
     from gemmgen.gpu.bench import Entry, bench
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.verify.gpu import reference_of
+    from gemmgen.proof.gpu import reference_of
 
     rows: list[Row] = []
     groups = _by_letters(kernels)

@@ -9,7 +9,7 @@ import click
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli.files import put, write_file
 from gemmgen.cli.shapes import METAVAR, Written, shape
-from gemmgen.suggest import GEMM
+from gemmgen.explore.suggest import GEMM
 
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
 
@@ -69,8 +69,8 @@ def command(
     wide accesses where rows allow them.  It is a guess to begin with; nothing is measured.
     """
     from gemmgen.cli.shapes import resolve
-    from gemmgen.suggest.choose import choose
-    from gemmgen.suggest.request import Request, gemm_of
+    from gemmgen.explore.suggest.choose import choose
+    from gemmgen.explore.suggest.request import Request, gemm_of
 
     extents = resolve(wanted, gemm_of(gemm))
     request = Request.of(gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading))

@@ -19,11 +19,11 @@ from gemmgen.cli.shapes import HELP, METAVAR, Shape, Written, resolve_all, shape
 from gemmgen.errors import UsageError
 
 if TYPE_CHECKING:
-    from gemmgen.tune.legal import Census
-    from gemmgen.tune.space import Space
-    from gemmgen.tune.trial import Trial
-    from gemmgen.tune.tuner import Task, Tuned
-    from gemmgen.tune.workers import Workers
+    from gemmgen.explore.tune.legal import Census
+    from gemmgen.explore.tune.space import Space
+    from gemmgen.explore.tune.trial import Trial
+    from gemmgen.explore.tune.tuner import Task, Tuned
+    from gemmgen.explore.tune.workers import Workers
 
 INTERRUPTED, TERMINATED = 130, 143
 """The exit codes of a program that Ctrl-C, or SIGTERM, ended."""
@@ -82,10 +82,10 @@ def command(
     Exit code 0 with a winner, 1 where no point was right, 3 without a GPU.
     """
     begin = time.monotonic()
-    from gemmgen.tune import remote
-    from gemmgen.tune.session import LARGE, task_of
-    from gemmgen.tune.space import Space
-    from gemmgen.tune.workers import Workers
+    from gemmgen.explore.tune import remote
+    from gemmgen.explore.tune.session import LARGE, task_of
+    from gemmgen.explore.tune.space import Space
+    from gemmgen.explore.tune.workers import Workers
 
     _check_files(file, output, trials, resume)
     space = Space(read_schedule(file), tuple(settings), arch)
@@ -114,7 +114,7 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
 def _census(space: Space, shapes: Sequence[Shape], workers: Workers) -> Census:
     """The legal points, counted on standard error."""
     from gemmgen.cli.progress import progress
-    from gemmgen.tune.session import count
+    from gemmgen.explore.tune.session import count
 
     with progress("counting the legal points") as tick:
         found = count(space, shapes, workers, tick)
@@ -129,7 +129,7 @@ def _counted(found: Census) -> str:
 
 def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_json: bool) -> None:
     from gemmgen.cli.sections import plain
-    from gemmgen.tune import listing
+    from gemmgen.explore.tune import listing
 
     if as_json:
         put(json.dumps(listing.as_json(space, census, shapes, GPUS[gpu]), indent=2) + "\n")
@@ -140,7 +140,7 @@ def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_js
 
 def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:
     from gemmgen.cli.watching import Watching
-    from gemmgen.tune.session import search
+    from gemmgen.explore.tune.session import search
 
     path = None if trials is None else Path(trials)
     watching = Watching()
@@ -166,7 +166,7 @@ def _told_at_the_end(best: Trial | None, trials: str | None) -> str:
 def _tell(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
     """The winner where it was asked for, the table beside it; mistakes of ours are told aloud."""
     from gemmgen.cli.sections import plain
-    from gemmgen.tune import winner
+    from gemmgen.explore.tune import winner
 
     for trial in tuned.wrong:
         settings = " ".join(f"--set {key}={value}" for key, value in trial.settings)

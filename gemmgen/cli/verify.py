@@ -13,10 +13,10 @@ from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put
 from gemmgen.cli.shapes import Written, resolve_all
 from gemmgen.pipeline import compile_schedule
-from gemmgen.verify.run import LAYERS, exit_code, needed_by
+from gemmgen.proof.run import LAYERS, exit_code, needed_by
 
 if TYPE_CHECKING:
-    from gemmgen.verify.outcome import Outcome, Subject
+    from gemmgen.proof.outcome import Outcome, Subject
 
 _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
@@ -49,8 +49,8 @@ def command(
     C1 and C2 among them; 1 where one failed; 3 where C1, C2 or a required layer could not run, or
     where no compiler is here to check the schedule's `require registers` or `require spills`.
     """
-    from gemmgen.verify.outcome import Subject
-    from gemmgen.verify.shapes import exactly
+    from gemmgen.proof.outcome import Subject
+    from gemmgen.proof.shapes import exactly
 
     subjects: list[tuple[str, Subject]] = []
     for path in files:
@@ -71,7 +71,7 @@ def command(
 
 def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
     """The outcomes of one kernel, each printed when it is known."""
-    from gemmgen.verify.run import verify
+    from gemmgen.proof.run import verify
 
     if not quiet:
         put(f"{click.style(name, bold=True)}\n")

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from gemmgen.tune.search import Watched
-    from gemmgen.tune.trial import Trial
+    from gemmgen.explore.tune.search import Watched
+    from gemmgen.explore.tune.trial import Trial
 
 EVERY = 30.0
 """Seconds between two lines."""

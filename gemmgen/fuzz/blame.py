@@ -7,9 +7,9 @@ from math import prod
 
 from gemmgen.fuzz.trial import Failure, compile_text
 from gemmgen.pipeline import rewrite
-from gemmgen.verify.meaning import difference
-from gemmgen.verify.outcome import Shape
-from gemmgen.verify.shapes import fit, ring_of, tile_of
+from gemmgen.proof.meaning import difference
+from gemmgen.proof.outcome import Shape
+from gemmgen.proof.shapes import fit, ring_of, tile_of
 
 _MOST = 1 << 15
 """Elements of C and multiply-adds beyond which a shape is no matter for an interpreter."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from gemmgen.fuzz.simpler import simpler
 from gemmgen.fuzz.trial import Failure, again
+from gemmgen.proof.calls import Case
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
-from gemmgen.verify.calls import Case
 
 SECONDS = 60.0
 """A shrinking's time; what is smallest by then stands."""

@@ -15,6 +15,13 @@ from gemmgen.ir.build import problem_of
 from gemmgen.ir.meaning import same_meaning
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
+from gemmgen.proof.calls import Caller, Case, Data, Order, landings_of
+from gemmgen.proof.cases import reaching, work
+from gemmgen.proof.epilogue import is_exact
+from gemmgen.proof.far import SPAN
+from gemmgen.proof.layouts import LAYOUTS
+from gemmgen.proof.outcome import Shape, spelled
+from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
@@ -22,13 +29,6 @@ from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.source import Source
-from gemmgen.verify.calls import Caller, Case, Data, Order, landings_of
-from gemmgen.verify.cases import reaching, work
-from gemmgen.verify.epilogue import is_exact
-from gemmgen.verify.far import SPAN
-from gemmgen.verify.layouts import LAYOUTS
-from gemmgen.verify.outcome import Shape, spelled
-from gemmgen.verify.shapes import fit, ring_of, tile_of
 
 ARCH = "sm_80"
 """What a GPU test compiles for, whatever a random schedule's target."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gemmgen.pipeline import Emitted
+from gemmgen.proof.calls import Caller
+from gemmgen.proof.cases import cases_of
+from gemmgen.proof.cpu import first_complaint
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.toolchain import object_code
 from gemmgen.sim.widths import NARROW
-from gemmgen.verify.calls import Caller
-from gemmgen.verify.cases import cases_of
-from gemmgen.verify.cpu import first_complaint
 
 SECONDS = 5
 """For one run of a mutant, which may never end."""

@@ -24,8 +24,8 @@ def suggested(
     shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
     if prod(shape) < LEAST:
         return None
-    from gemmgen.suggest.choose import choose
-    from gemmgen.suggest.request import Request
+    from gemmgen.explore.suggest.choose import choose
+    from gemmgen.explore.suggest.request import Request
 
     pitches: list[tuple[str, int]] = []
     for access in (gemm.a, gemm.b, gemm.c):

@@ -12,6 +12,10 @@ from gemmgen.errors import CallError
 from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
 from gemmgen.pipeline import Emitted, compile_source, rewrite
+from gemmgen.proof import compiled, cpu, language, meaning
+from gemmgen.proof.layouts import LAYOUTS
+from gemmgen.proof.outcome import Outcome, Subject
+from gemmgen.proof.shapes import default_shapes
 from gemmgen.schedule.builder import Schedule
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.schedule.parse import parse_schedule
@@ -19,10 +23,6 @@ from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.launch import HostKernel
 from gemmgen.sim.run import compile_kernel
 from gemmgen.source import Source
-from gemmgen.verify import compiled, cpu, language, meaning
-from gemmgen.verify.layouts import LAYOUTS
-from gemmgen.verify.outcome import Outcome, Subject
-from gemmgen.verify.shapes import default_shapes
 
 from .schedules import GOLDEN, SCHEDULES
 

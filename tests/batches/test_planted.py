@@ -12,10 +12,10 @@ from gemmgen.ir.lowered import Advance, Define, Node
 from gemmgen.lower import batches
 from gemmgen.lower.context import Context
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import cpu, meaning
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.toolchain import BEGIN
 from gemmgen.source import Source
-from gemmgen.verify import cpu, meaning
-from gemmgen.verify.outcome import Subject
 
 from .schedules import SCHEDULES
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import compilers
 import pytest
 
-from gemmgen.verify import cpu, gpu, meaning
-from gemmgen.verify.outcome import passed, skipped
+from gemmgen.proof import cpu, gpu, meaning
+from gemmgen.proof.outcome import passed, skipped
 
 from .running import gemmgen
 

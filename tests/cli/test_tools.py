@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen import tools
 from gemmgen.gpu import device
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.shapes import AnyShape, shape_of
@@ -15,7 +14,7 @@ BATCHED = parse_schedule(Source("gemm C[b, m, n] = A[b, m, k] * B[k, n]\n")).gem
 
 
 def test_verify_proves() -> None:
-    found = tools.verify(TILED, [(33, 40, 17)])
+    found = gemmgen.verify(TILED, [(33, 40, 17)])
     assert found.proved and found.exit_code == 0
     assert [o.layer for o in found.outcomes] == ["C0", "C1", "C2", "C3", "G2"]
     assert "C2  passed" in str(found)
@@ -23,8 +22,13 @@ def test_verify_proves() -> None:
 
 @pytest.mark.skipif(device.missing() is None, reason="there is a GPU here")
 def test_verify_with_a_layer_that_cannot_run() -> None:
-    found = tools.verify(TILED, [(33, 40, 17)], require=["G2"])
+    found = gemmgen.verify(TILED, [(33, 40, 17)], require=["G2"])
     assert not found.proved and found.exit_code == 3
+
+
+def test_suggest_answers() -> None:
+    found = gemmgen.suggest("C[m, n] = A[k, m] * B[k, n]", (300, 200, 500))
+    assert "tile" in found.text and found.schedule.gemm.a.indices == ("k", "m")
 
 
 def test_explain_reports() -> None:
@@ -65,11 +69,11 @@ def test_shapes_that_are_none(shape: AnyShape, message: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: tools.verify(TILED, require=["C9"]),
-        lambda: tools.explain(TILED, gpu="Voodoo"),
-        lambda: tools.tune("tile m={8, 16}\n", []),
-        lambda: tools.tune("tile m={8, 16}\n", [64], arch="sm_1"),
-        lambda: tools.tune("tile m=8 n=8\n", [64]),
+        lambda: gemmgen.verify(TILED, require=["C9"]),
+        lambda: gemmgen.explain(TILED, gpu="Voodoo"),
+        lambda: gemmgen.tune("tile m={8, 16}\n", []),
+        lambda: gemmgen.tune("tile m={8, 16}\n", [64], arch="sm_1"),
+        lambda: gemmgen.tune("tile m=8 n=8\n", [64]),
     ],
 )
 def test_arguments_that_cannot_be_used(call: object) -> None:

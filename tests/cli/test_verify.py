@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from gemmgen.verify import gpu, run
-from gemmgen.verify.outcome import failed, passed, skipped
+from gemmgen.proof import gpu, run
+from gemmgen.proof.outcome import failed, passed, skipped
 
 from .running import EXAMPLES, gemmgen
 

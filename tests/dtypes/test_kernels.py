@@ -11,11 +11,11 @@ import pytest
 from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
 from gemmgen.pipeline import Emitted, compile_source, rewrite
+from gemmgen.proof import compiled, cpu, language, meaning
+from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.source import Source
-from gemmgen.verify import compiled, cpu, language, meaning
-from gemmgen.verify.outcome import Outcome, Subject
 
 from .schedules import EVERY, SOME, TYPES, text
 

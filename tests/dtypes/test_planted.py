@@ -10,12 +10,12 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Call, Expr
 from gemmgen.lower import contraction, copies, epilogue
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import meaning
+from gemmgen.proof.calls import Caller, Case
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.source import Source
-from gemmgen.verify import meaning
-from gemmgen.verify.calls import Caller, Case
-from gemmgen.verify.outcome import Subject
 
 from .schedules import text
 

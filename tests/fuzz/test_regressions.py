@@ -8,8 +8,8 @@ import pytest
 
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.trial import check_runs, compile_text, judge
-from gemmgen.verify.calls import Case
-from gemmgen.verify.shapes import default_shapes
+from gemmgen.proof.calls import Case
+from gemmgen.proof.shapes import default_shapes
 
 FILES = sorted((Path(__file__).parent / "regressions").glob("*.sched"))
 

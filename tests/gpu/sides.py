@@ -14,11 +14,11 @@ from gemmgen.gpu.launch import Kernel
 from gemmgen.interface import Interface
 from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.pipeline import Emitted
+from gemmgen.proof.calls import Caller, Case
+from gemmgen.proof.sums import Summation
 from gemmgen.sim.memory import ALIGNMENT
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.verify.calls import Caller, Case
-from gemmgen.verify.sums import Summation
 
 
 class OnDevice:

@@ -8,9 +8,9 @@ import pytest
 from gemmgen.errors import CallError
 from gemmgen.gpu.launch import Kernel
 from gemmgen.pipeline import compile_source
+from gemmgen.proof import gpu
+from gemmgen.proof.outcome import Subject
 from gemmgen.source import Source
-from gemmgen.verify import gpu
-from gemmgen.verify.outcome import Subject
 from tests.batches.schedules import SCHEDULES
 
 cp = pytest.importorskip("cupy")

@@ -17,11 +17,11 @@ from gemmgen.interface import Interface, Param
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.dtypes import DType
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import gpu as layer
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.run import compile_kernel
 from gemmgen.source import Source
-from gemmgen.verify import gpu as layer
-from gemmgen.verify.outcome import Subject
 
 cp = pytest.importorskip("cupy")
 

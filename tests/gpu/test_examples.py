@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import calls
+from gemmgen.proof import gpu as layer
+from gemmgen.proof.outcome import Subject
+from gemmgen.proof.shapes import fit
 from gemmgen.source import Source
-from gemmgen.verify import calls
-from gemmgen.verify import gpu as layer
-from gemmgen.verify.outcome import Subject
-from gemmgen.verify.shapes import fit
 
 from .sides import Sides
 

@@ -15,10 +15,10 @@ from mutants.subjects import SCHEDULES, emitted
 
 from gemmgen.formats import Stored, bits, stored
 from gemmgen.interface import Interface, Param
+from gemmgen.proof import launcher
+from gemmgen.proof.shapes import solve
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.scratch import scratch_of
-from gemmgen.verify import launcher
-from gemmgen.verify.shapes import solve
 
 cp = pytest.importorskip("cupy")
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")

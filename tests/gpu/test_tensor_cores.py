@@ -8,9 +8,9 @@ import itertools
 import pytest
 
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import gpu as layer
+from gemmgen.proof.outcome import Subject
 from gemmgen.source import Source
-from gemmgen.verify import gpu as layer
-from gemmgen.verify.outcome import Subject
 
 ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
 SCHEDULES = {

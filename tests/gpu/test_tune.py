@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from gemmgen.cli import main
+from gemmgen.explore.tune.gpulab import GpuLab
+from gemmgen.explore.tune.lab import Candidate, Screen
+from gemmgen.explore.tune.remote import RemoteLab
 from gemmgen.gpu import compiler
 from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.store import Stored
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
-from gemmgen.tune.gpulab import GpuLab
-from gemmgen.tune.lab import Candidate, Screen
-from gemmgen.tune.remote import RemoteLab
 
 TEXT = "tile m=64 n=64 k=8\ncache_shared A[k, m] B\nregister_block m=4 n=4\n"
 SHAPES = ((200, 136, 72), (512, 512, 512))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from gemmgen.proof import cpu
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.toolchain import BEGIN, END
-from gemmgen.verify import cpu
-from gemmgen.verify.outcome import Subject
 
 from .subjects import SCHEDULES, emitted
 

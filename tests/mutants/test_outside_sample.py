@@ -10,9 +10,9 @@ import pytest
 
 from gemmgen.mutate.mutants import Mutant
 from gemmgen.mutate.outside import functions_mutants, launcher_mutants
+from gemmgen.proof import cpu
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.toolchain import object_code
-from gemmgen.verify import cpu
-from gemmgen.verify.outcome import Subject
 
 from .subjects import SCHEDULES, emitted
 

@@ -9,8 +9,8 @@ import pytest
 
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof.compiled import architectures
 from gemmgen.source import Source
-from gemmgen.verify.compiled import architectures
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FLAGSHIP = "vectorized"

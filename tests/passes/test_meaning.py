@@ -7,8 +7,8 @@ from pipeline.running import Call, check, emitted, met
 
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import rewrite
+from gemmgen.proof.meaning import difference
 from gemmgen.schedule.model import Schedule
-from gemmgen.verify.meaning import difference
 from passes.schedules import CASES
 
 CALLS = (

@@ -15,13 +15,13 @@ from gemmgen.interface import Interface, MultipleOf, Param
 from gemmgen.ir.build import problem_of
 from gemmgen.ir.dtypes import SINGLE, Types
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof.sums import Summation
 from gemmgen.reference import F32, Comparison
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.run import Argument, compile_kernel
 from gemmgen.source import Source
-from gemmgen.verify.sums import Summation
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.stem for path in EXAMPLES.glob("*.sched")))

@@ -9,7 +9,7 @@ import pytest
 # pytester forgets what an inner run imports: what all of them need is here before.
 import gemmgen.api
 import gemmgen.cli.files
-import gemmgen.verify.cpu  # noqa: F401
+import gemmgen.proof.cpu  # noqa: F401
 
 pytest_plugins = ["pytester"]
 
@@ -145,8 +145,8 @@ def test_verify_runs_the_golden(pytester: pytest.Pytester, repository: Path) -> 
 
 PLANTED = """
 import pytest
-from gemmgen.verify import cpu
-from gemmgen.verify.outcome import failed, skipped
+from gemmgen.proof import cpu
+from gemmgen.proof.outcome import failed, skipped
 
 
 @pytest.fixture(autouse=True)
@@ -186,7 +186,7 @@ def test_nothing_heavy_is_imported(pytester: pytest.Pytester, repository: Path) 
         def test_kernel(gemmgen_golden):
             assert not any(m in BEFORE for m in ("lark", "jinja2", "numpy", "gemmgen.api"))
             gemmgen_golden("kernels/my.sched")
-            assert not any(m in sys.modules for m in ("numpy", "gemmgen.sim", "gemmgen.verify"))
+            assert not any(m in sys.modules for m in ("numpy", "gemmgen.sim", "gemmgen.proof"))
         """)
     arguments = ("-p", "gemmgen.pytest_plugin", "--gemmgen-update")
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)

@@ -9,11 +9,11 @@ from emitted_kernels import planted
 
 from gemmgen.interface import Interface
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof.calls import Caller, Case
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import CompiledKernel
 from gemmgen.source import Source
-from gemmgen.verify.calls import Caller, Case
 
 SCHEDULE = """
 tile m=16 n=16 k=4

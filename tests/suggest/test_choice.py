@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from gemmgen.suggest.cost import seconds
-from gemmgen.suggest.plan import Form, Plan
-from gemmgen.suggest.request import Request
+from gemmgen.explore.suggest.cost import seconds
+from gemmgen.explore.suggest.plan import Form, Plan
+from gemmgen.explore.suggest.request import Request
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "suggest.json"
 LOSS, SHARE, WORST = 1.08, 1.3, 1.8

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from gemmgen.cli import main
 from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.explore.suggest import suggest
+from gemmgen.explore.suggest.choose import Suggestion, takes
+from gemmgen.explore.suggest.forms import forms
+from gemmgen.explore.suggest.plan import Form, Plan
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.pipeline import Emitted, Step, compile_source
+from gemmgen.proof import meaning
+from gemmgen.proof.outcome import Subject
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.source import Source
-from gemmgen.suggest import suggest
-from gemmgen.suggest.choose import Suggestion, takes
-from gemmgen.suggest.forms import forms
-from gemmgen.suggest.plan import Form, Plan
-from gemmgen.suggest.request import Request
-from gemmgen.suggest.sizes import residents
-from gemmgen.verify import meaning
-from gemmgen.verify.outcome import Subject
 
 TYPES = tuple(BYTES)
 ORDERS = (

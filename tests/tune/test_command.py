@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gemmgen.cli import main
+from gemmgen.explore.tune import build, remote
 from gemmgen.gpu import device
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
-from gemmgen.tune import build, remote
 
 from . import fakes
 

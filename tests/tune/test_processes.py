@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gemmgen.errors import CannotCheck
+from gemmgen.explore.tune.build import CompilingBuilder, code_of
+from gemmgen.explore.tune.lab import Candidate
+from gemmgen.explore.tune.legal import census
+from gemmgen.explore.tune.remote import RemoteLab
+from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
-from gemmgen.tune.build import CompilingBuilder, code_of
-from gemmgen.tune.lab import Candidate
-from gemmgen.tune.legal import census
-from gemmgen.tune.remote import RemoteLab
-from gemmgen.tune.workers import Workers
 
 from . import fakes
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from gemmgen.explore.tune.explore import OPENING
+from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.tuner import rank
+from gemmgen.explore.tune.winner import as_json, schedule_text, section
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.source import Source
-from gemmgen.tune.explore import OPENING
-from gemmgen.tune.legal import Legal
-from gemmgen.tune.tuner import rank
-from gemmgen.tune.winner import as_json, schedule_text, section
 
 from . import fakes
 

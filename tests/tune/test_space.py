@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.explore.tune.legal import Legal, census, judge
+from gemmgen.explore.tune.space import Space
 from gemmgen.pipeline import compile_source
 from gemmgen.source import Source
-from gemmgen.tune.legal import Legal, census, judge
-from gemmgen.tune.space import Space
 
 SHAPE = (512, 512, 512)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gemmgen.errors import UsageError
-from gemmgen.tune import trial
+from gemmgen.explore.tune import trial
 
 from . import fakes
 

@@ -15,10 +15,10 @@ from gemmgen.ir.expr import Expr, Int, Select
 from gemmgen.ir.nodes import Kernel, Pipeline
 from gemmgen.lower import asynchronous as lowering
 from gemmgen.lower.context import Context
+from gemmgen.proof import compiled, cpu, meaning
+from gemmgen.proof.calls import landings_of
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.verify import compiled, cpu, meaning
-from gemmgen.verify.calls import landings_of
-from gemmgen.verify.outcome import Subject
 
 from .subjects import TILED, mutant, subject
 

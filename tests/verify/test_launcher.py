@@ -11,12 +11,12 @@ import pytest
 from gemmgen import examples
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import compiled, cpu, launcher
+from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 from gemmgen.source import Source
-from gemmgen.verify import compiled, cpu, launcher
-from gemmgen.verify.outcome import Outcome, Subject
 
 from .subjects import NAIVE, TILED, subject
 

@@ -11,10 +11,10 @@ from gemmgen.errors import UsageError
 from gemmgen.ir.expr import Var
 from gemmgen.ir.nodes import Map
 from gemmgen.pipeline import Step, rewrite
-from gemmgen.verify import compiled, cpu, gpu, language, meaning
-from gemmgen.verify.outcome import Outcome, Subject, failed, passed, skipped
-from gemmgen.verify.run import LAYERS, exit_code, verify
-from gemmgen.verify.shapes import default_shapes, exactly, fit
+from gemmgen.proof import compiled, cpu, gpu, language, meaning
+from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
+from gemmgen.proof.run import LAYERS, exit_code, verify
+from gemmgen.proof.shapes import default_shapes, exactly, fit
 
 from .subjects import DOUBLE, LADDER, NAIVE, TILED, subject
 

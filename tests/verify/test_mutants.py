@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.verify import cpu
+from gemmgen.proof import cpu
 
 from .subjects import DOUBLE, NAIVE, TILED, mutant, without_the_last_barrier
 

@@ -15,8 +15,8 @@ from gemmgen.ir.lowered import Node, WarpBarrier
 from gemmgen.ir.nodes import Buffer, Kernel, Loop
 from gemmgen.lower import tensor_core
 from gemmgen.lower.context import Context
-from gemmgen.verify import cpu, meaning
-from gemmgen.verify.outcome import Subject
+from gemmgen.proof import cpu, meaning
+from gemmgen.proof.outcome import Subject
 
 from .subjects import mutant, subject
 

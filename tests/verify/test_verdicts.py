@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.verify import cpu, verdicts
-from gemmgen.verify.outcome import Subject
-from gemmgen.verify.verdicts import complaint_of
+from gemmgen.proof import cpu, verdicts
+from gemmgen.proof.outcome import Subject
+from gemmgen.proof.verdicts import complaint_of
 
 from .subjects import NAIVE, mutant, subject
 

@@ -8,10 +8,10 @@ import pytest
 
 from gemmgen.errors import ScheduleError
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import cpu, meaning
+from gemmgen.proof.outcome import Subject
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.source import Source
-from gemmgen.verify import cpu, meaning
-from gemmgen.verify.outcome import Subject
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REFUSED = "versions/v6"

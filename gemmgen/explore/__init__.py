@@ -1,0 +1,1 @@
+"""Schedules found for a shape: ``suggest`` by a model, ``tune`` by measuring."""

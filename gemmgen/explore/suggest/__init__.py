@@ -1,0 +1,57 @@
+"""A schedule for a shape without measuring: what ``gemmgen suggest`` writes.
+
+``request`` is what is asked, ``forms`` are tiles that have proved good somewhere, ``plan`` writes
+one down for a request, ``cost`` estimates its time in closed form, ``choose`` takes the one that
+ends first, and ``reasons`` says why.
+
+    import gemmgen
+    gemm = "C[m, n] = A[k, m] * B[k, n]"
+    found = gemmgen.suggest(gemm, (300, 200, 5000), epilogue="relu(acc + bias[n])")
+    print(found.text)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gemmgen.analyze.gpus import Gpu
+    from gemmgen.explore.suggest.choose import Suggestion
+
+GEMM = "C[m, n] = A[m, k] * B[k, n]"
+
+
+def suggest(
+    gemm: str = GEMM,
+    shape: Mapping[str, int] | Sequence[int] = (),
+    *,
+    dtype: str = "f32",
+    epilogue: str | None = None,
+    gpu: str | Gpu = "H200",
+    ld: Mapping[str, int] | None = None,
+    kernel: str = "gemm",
+) -> Suggestion:
+    """A schedule for ``gemm`` (what stands behind that word in a schedule) at ``shape``.
+
+    ``shape``: extents by letter, ``{"b": 24, "m": 512, "n": 512, "k": 64}``, or rows, columns,
+    terms and batches in order.  ``dtype``: one of f32, f64, f16, bf16 for A, B and C, or what
+    stands behind that word, ``"A=bf16 B=bf16 C=f32"``.  ``epilogue``: the expression of
+    ``fuse_epilogue``.  ``gpu``: a name of ``gemmgen.analyze.gpus.GPUS``.  ``ld``: leading
+    dimensions in elements by tensor, for those that are not dense; the schedule is legal for them.
+
+    The result has ``text`` (the schedule, reasons in comments), ``reasons``, ``schedule`` and
+    ``emitted``.  Raises ``ScheduleError`` for a mistake in the gemm line, the types or the
+    epilogue, and ``UsageError`` for other ones, or where no schedule exists.
+    """
+    from gemmgen.explore.suggest.choose import choose
+    from gemmgen.explore.suggest.request import Request
+
+    wanted = shape if isinstance(shape, Mapping) else tuple(shape)
+    request = Request.of(
+        gemm, wanted, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=ld, kernel=kernel
+    )
+    return choose(request)
+
+
+__all__ = ["suggest"]

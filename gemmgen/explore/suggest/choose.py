@@ -1,0 +1,184 @@
+"""Which form, and how many blocks for a tile: what the model expects to end first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, inf
+
+from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.explore.suggest.cost import seconds
+from gemmgen.explore.suggest.forms import forms
+from gemmgen.explore.suggest.plan import Form, Plan
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.sizes import blocks_of, residents
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import extents
+from gemmgen.source import Source
+
+PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
+"""Parts of k that are tried, beside those that fill the GPU."""
+PAIRED = 6
+"""From so many on, even numbers of parts may be added in two groups."""
+GROUPED = 16
+"""From so many parts on they are added in groups."""
+STEPS = 2
+"""Steps of k that a part has at the least."""
+OVER = 2
+"""Blocks that parts may make, by the places for them."""
+LARGE = 64 * 64
+"""Elements of a tile that is worth loading through registers."""
+SMALL = 16
+"""The side of a tile that may be longer than any matrix."""
+RASTER = 2
+"""Waves from which on the order of the blocks matters to the L2 cache."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A plan, and the seconds that it is expected to take."""
+
+    plan: Plan
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """``chosen`` of ``options``; ``emitted`` is its kernel."""
+
+    request: Request
+    chosen: Option
+    options: tuple[Option, ...]
+    emitted: Emitted
+
+    @property
+    def places(self) -> int:
+        """Blocks that the GPU holds at once."""
+        return self.request.gpu.sms * residents(self.chosen.plan)
+
+    @property
+    def blocks(self) -> int:
+        return blocks_of(self.chosen.plan)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule as a value."""
+        return self.emitted.schedule
+
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
+        """Why, a sentence or two for each decision."""
+        from gemmgen.explore.suggest.reasons import reasons
+
+        return tuple(reasons(self))
+
+    @cached_property
+    def text(self) -> str:
+        """The schedule in its canonical form; above it a comment for each decision."""
+        from gemmgen.explore.suggest.reasons import schedule_text
+
+        return schedule_text(self)
+
+
+def choose(request: Request) -> Suggestion:
+    """The schedule that the model likes best; raises ``UsageError`` where there is none."""
+    found = sorted(options(request), key=lambda option: option.seconds)
+    refusal: ScheduleError | None = None
+    for option in found:
+        try:
+            emitted = compile_source(Source(option.plan.text))
+        except ScheduleError as error:
+            refusal = refusal or error
+            continue
+        if not takes(emitted, request):
+            continue
+        return Suggestion(request, option, tuple(found), emitted)
+    why = refusal.message if refusal else "no form fits on a multiprocessor"
+    types = ", ".join(dict.fromkeys(request.dtype(role) for role in "abc"))
+    raise UsageError(f"there is no schedule for {types} on {request.gpu.name}: {why}")
+
+
+def takes(emitted: Emitted, request: Request) -> bool:
+    """Does the kernel take the request's tensors, at aligned addresses?"""
+    interface = emitted.interface
+    values = dict(zip(extents(request.problem.gemm).values(), request.shape, strict=True))
+    values |= {param.name: 0 for param in interface.params if param.kind == "tensor"}
+    for role in "abc":
+        name = request.access(role).tensor
+        param = next(p for p in interface.params if p.name == name)
+        for step, size in zip(interface.steps(param), request.strides(role), strict=True):
+            if step is not None:
+                values.setdefault(step, size)
+    known = set(values)
+    asked = (r for r in interface.requirements if r.name in known)
+    return all(r.holds(values) for r in asked)
+
+
+def options(request: Request) -> Iterator[Option]:
+    """Each plan that fits, with its estimate."""
+    for form in forms(request):
+        if not _near(form, request):
+            continue
+        plain = Plan(form, request)
+        plans = [plain]
+        if _may_go_through(plain):
+            plans.append(replace(plain, through=True))
+        if form.kind == "block" and plain.load("c") < 4:
+            narrow = replace(plain, piece=2)
+            if narrow.text != plain.text:
+                plans.append(narrow)
+        for plan in plans:
+            for split in _split(plan):
+                estimate = seconds(split)
+                if estimate < inf:
+                    yield Option(_rastered(split), estimate)
+
+
+def _may_go_through(plan: Plan) -> bool:
+    """Registers pay where both tiles are turned and wide, and large enough for it."""
+    turned = [role for role in plan.staged if plan.turned(role)]
+    wide = all(plan.request.width(role) > 1 for role in turned)
+    return len(turned) == 2 and wide and plan.form.tile[0] * plan.form.tile[1] >= LARGE
+
+
+def _near(form: Form, request: Request) -> bool:
+    """Is a tile no more than twice as long as the matrix, or small?"""
+    sides = zip(form.tile[:2], request.shape[:2], strict=True)
+    return all(tile <= max(SMALL, 2 * size) for tile, size in sides)
+
+
+def _split(plan: Plan) -> Iterator[Plan]:
+    """A plan with k whole and in parts."""
+    yield plan
+    if plan.form.kind in ("lanes", "direct"):
+        return
+    tiles, sms = blocks_of(plan), plan.request.gpu.sms
+    most = OVER * sms * residents(plan) // tiles
+    steps = ceil(plan.request.shape[2] / plan.form.tile[2])
+    full = {_grouped(sms * waves // tiles) for waves in (1, 2, 3, 4)}
+    for parts in sorted({*PARTS, *full}):
+        if 1 < parts <= min(most, steps // STEPS):
+            yield replace(plan, parts=parts, groups=groups_of(parts))
+            if PAIRED <= parts < GROUPED and parts % 2 == 0:
+                yield replace(plan, parts=parts, groups=2)
+
+
+def groups_of(parts: int) -> int:
+    """Groups that parts are added in: about the square root, where parts are many."""
+    if parts < GROUPED:
+        return 1
+    return max(d for d in range(1, int(parts**0.5) + 1) if parts % d == 0)
+
+
+def _grouped(parts: int) -> int:
+    """The greatest number up to this that groups of about its square root divide."""
+    if parts < GROUPED:
+        return parts
+    return next(p for p in range(parts, 0, -1) if groups_of(p) ** 2 * 2 >= p)
+
+
+def _rastered(plan: Plan) -> Plan:
+    many = blocks_of(plan) > RASTER * plan.request.gpu.sms * residents(plan)
+    return replace(plan, raster=8) if many and plan.form.kind in ("block", "tensor") else plan

@@ -1,0 +1,235 @@
+"""The schedule of a form for a request: what depends on storage, types and extents is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from gemmgen.explore.suggest.request import Request
+from gemmgen.ir.dtypes import BYTES, HALVES, widest
+from gemmgen.schedule.exprtext import format_expression
+from gemmgen.schedule.text import format_schedule
+from gemmgen.target import WARP
+
+Kind = Literal["block", "rows", "columns", "lanes", "direct", "tensor"]
+Size = Literal["small", "medium", "large", "few rows", "few columns"]
+ASYNC = 80
+"""The first architecture with cp.async."""
+UNROLLED = 8
+"""Terms of a step from which on loops over them are unrolled where nothing is staged."""
+ASYNC_BYTES = 4
+"""Its smallest copy."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a block computes its tile.
+
+    ``block``: both operands are staged in shared memory; a warp computes ``warp``, a thread
+    ``micro`` of it.  ``tensor``: the same, a warp multiplies by tensor cores.  ``rows``: few rows;
+    B is staged, elements of A are read by all threads at once.  ``columns``: its mirror image.
+    ``lanes``: the lanes of a warp share the terms of ``micro`` sums, and nothing is staged.
+    ``direct``: threads read what they multiply from global memory.
+
+    ``stages`` of the shared tiles; ``blocks`` are asked to fit on a multiprocessor, where the
+    compiler would else take registers for fewer (0 where it may choose).
+    """
+
+    kind: Kind
+    tile: tuple[int, int, int]
+    micro: tuple[int, int] = (1, 1)
+    warp: tuple[int, int] = (0, 0)
+    stages: int = 2
+    blocks: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.tile[0]} x {self.tile[1]}"
+
+    @property
+    def threads(self) -> int:
+        (m, n, _), (rows, columns) = self.tile, self.micro
+        if self.kind == "tensor":
+            return WARP * (m // self.warp[0]) * (n // self.warp[1])
+        return (m // rows) * (n // columns) * (WARP if self.kind == "lanes" else 1)
+
+    def mirrored(self) -> Form:
+        """The same with rows and columns exchanged."""
+        m, n, k = self.tile
+        kinds: dict[Kind, Kind] = {"rows": "columns", "columns": "rows"}
+        return replace(
+            self,
+            kind=kinds.get(self.kind, self.kind),
+            tile=(n, m, k),
+            micro=self.micro[::-1],
+            warp=self.warp[::-1],
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``parts`` of k are added in ``groups``; ``through`` registers, tiles that are turned are
+    loaded wide and stored late; ``exact``: extents are assumed to be multiples of the tile's that
+    are so; ``piece``: neighbours along rows of C that a thread owns side by side, at the most."""
+
+    form: Form
+    request: Request
+    parts: int = 1
+    groups: int = 1
+    raster: int = 1
+    through: bool = False
+    exact: bool = False
+    piece: int = 4
+
+    @property
+    def staged(self) -> str:
+        """The operands in shared memory, by role."""
+        return {"block": "ab", "tensor": "ab", "rows": "b", "columns": "a"}.get(self.form.kind, "")
+
+    def turned(self, role: str) -> bool:
+        """Does a tile change its order on its way into shared memory?"""
+        turns = self.form.kind != "tensor" and self.request.along(role) == "k"
+        return role in self.staged and turns
+
+    @cached_property
+    def asynchronous(self) -> bool:
+        """cp.async copies 4 bytes at the least; it turns no tile that moves in wider pieces."""
+        if not self.staged or self.request.arch < ASYNC or self.through:
+            return False
+        return all(
+            (1 if self.turned(role) else self.load(role)) * BYTES[self.request.dtype(role)]
+            >= ASYNC_BYTES
+            for role in self.staged
+        )
+
+    def load(self, role: str) -> int:
+        """Elements that an access of global memory moves: of A and B into tiles, or of C."""
+        request = self.request
+        along, wide = request.along(role), request.width(role)
+        m, n = self.form.micro
+        match self.form.kind:
+            case "lanes":
+                terms = self.form.tile[2] // WARP
+                return min(wide, terms) if role != "c" and along == "k" else 1
+            case "tensor":
+                return wide
+            case _ if role == "c":
+                piece = {"m": m, "n": n}[along]
+                return min(wide, piece & -piece, widest(request.dtype("c")))
+            case _ if role not in self.staged:
+                piece = {"m": m, "n": n}.get(along, 1)
+                return min(wide, piece & -piece)
+            case _:
+                turned = self.turned(role)
+                size = dict(zip("mnk", self.form.tile, strict=True))[along]
+                return 1 if turned and not self.through else min(wide, size & -size)
+
+    def read(self, role: str) -> int:
+        """Elements that a read of a fragment moves from shared memory."""
+        if role not in self.staged or self.form.kind == "tensor":
+            return 1
+        piece = self.form.micro["ab".index(role)]
+        if self.request.along("c") == "mn"["ab".index(role)]:
+            piece = min(piece & -piece, self.piece)
+        return min(piece & -piece, widest(self.request.dtype(role)))
+
+    @property
+    def residue(self) -> bool:
+        """Does the ragged tile of k come first, so that copies in the loop have no guard?"""
+        ragged = self.request.shape[2] % self.form.tile[2] > 0
+        return (
+            ragged and self.asynchronous and self.parts == 1 and self.staged == "ab" and self._one
+        )
+
+    @property
+    def _one(self) -> bool:
+        """No access is wide along k: tiles that begin before term 0 would not be aligned."""
+        return all(self.request.along(x) != "k" or self.load(x) == 1 for x in "ab")
+
+    @cached_property
+    def text(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        problem = self.request.problem
+        yield from format_schedule(replace(problem, epilogue=None)).splitlines()
+        yield from self._assumptions()
+        yield from self._directives()
+        if problem.epilogue is not None:
+            yield f"fuse_epilogue {format_expression(problem.epilogue.expression)}"
+
+    def _assumptions(self) -> Iterator[str]:
+        """Extents that the tile divides, which copies then need not guard."""
+        if not self.exact:
+            return
+        sizes = zip(self.request.letters, self.request.shape, self.form.tile, strict=False)
+        for letter, size, tile in sizes:
+            if tile > 1 and size % tile == 0:
+                yield f"assume {letter.upper()} % {tile} == 0"
+
+    def _directives(self) -> Iterator[str]:
+        form, (m, n, k) = self.form, self.request.letters
+        yield f"tile {m}={form.tile[0]} {n}={form.tile[1]} {k}={form.tile[2]}"
+        if self.staged:
+            yield f"cache_shared {' '.join(self._layout(role) for role in self.staged)}"
+        if form.warp != (0, 0):
+            yield f"warp_tile {m}={form.warp[0]} {n}={form.warp[1]}"
+        if form.kind == "tensor":
+            yield "tensor_core via=wmma"
+        elif form.micro != (1, 1):
+            order = " order=serpentine" if form.kind == "block" and min(form.micro) > 1 else ""
+            yield f"register_block {m}={form.micro[0]} {n}={form.micro[1]}{order}"
+        yield from self._accesses()
+        yield from self._stages()
+        if form.kind == "direct" and form.tile[2] >= UNROLLED:
+            yield f"unroll {k}={form.tile[2]}"
+        if form.blocks:
+            yield f"launch_bounds blocks={form.blocks}"
+        if self.raster > 1:
+            yield f"raster group={self.raster}"
+        if form.kind == "lanes":
+            yield "split_k within=warp"
+        elif self.parts > 1:
+            yield f"split_k parts={self.parts} groups={self.groups}"
+
+    def name(self, role: str) -> str:
+        return self.request.access(role).tensor
+
+    def _layout(self, role: str) -> str:
+        m, n, k = self.request.letters
+        if self.form.kind == "tensor":
+            return self.name(role)
+        return f"{self.name(role)}[{k}, {m if role == 'a' else n}]"
+
+    def _accesses(self) -> Iterator[str]:
+        for role in "abc":
+            if role in self.staged and self.read(role) > 1:
+                yield f"vectorize {self.name(role)}.shared width={self.read(role)}"
+            if self.load(role) > 1:
+                yield f"vectorize {self.name(role)}.global width={self.load(role)}"
+        for role in self.staged:
+            if self.form.kind == "tensor":
+                yield f"pad {self.name(role)} by=8"
+            elif self.turned(role):
+                yield f"pad {self.name(role)} by={widest(self.request.dtype(role))}"
+
+    def _stages(self) -> Iterator[str]:
+        staged = " ".join(map(self.name, self.staged))
+        if self.form.stages < 2 or not staged:
+            return
+        yield f"double_buffer {staged} stages={self.form.stages}"
+        if self.form.kind in ("block", "tensor"):
+            fragments = " ".join(f"{self.name(role)}.register" for role in self.staged)
+            yield f"double_buffer {fragments}"
+        if self.asynchronous:
+            yield f"async_copy {staged} via=cp_async"
+        if self.residue:
+            yield f"residue {self.request.letters[2]}=first"
+
+
+def on_tensor_cores(request: Request) -> bool:
+    """Are there tensor cores for the operands' types, both the same, with sums in f32?"""
+    a, b, since = request.dtype("a"), request.dtype("b"), {"f16": 75, "bf16": 80}
+    return a == b and a in HALVES and request.arch >= since[a] and request.dtype("acc") == "f32"

@@ -1,0 +1,181 @@
+"""A suggestion as a schedule file: ordinary text, and in its comments why."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from math import ceil, prod
+
+from gemmgen.explore.suggest.choose import Suggestion
+from gemmgen.explore.suggest.sizes import residents
+from gemmgen.schedule.roles import batches
+from gemmgen.schedule.text import format_access, format_schedule
+from gemmgen.target import WARP
+
+WIDTH = 100
+
+
+def schedule_text(suggestion: Suggestion) -> str:
+    """The schedule in its canonical form; above it a comment for each decision."""
+    lines = [line for reason in reasons(suggestion) for line in _wrapped(reason)]
+    return "".join(f"{line}\n" for line in lines) + format_schedule(suggestion.schedule)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False
+    )
+
+
+def reasons(s: Suggestion) -> Iterator[str]:
+    """One sentence or two for each decision."""
+    plan = s.chosen.plan
+    yield _problem(s)
+    yield _tile(s)
+    yield from _split(s)
+    yield _threads(s)
+    yield from _accesses(s)
+    yield from _copies(s)
+    if plan.residue:
+        k, size = plan.request.shape[2], plan.form.tile[2]
+        yield (
+            f"residue: {_counted(k, 'term')} are {_counted(k // size, 'tile')} of {size} and "
+            f"{k % size} more; the ragged tile goes first, so that copies in the loop need no "
+            "guard along k."
+        )
+    if plan.form.blocks:
+        yield (
+            f"launch_bounds: a thread gets registers for {plan.form.blocks} blocks on a "
+            "multiprocessor."
+        )
+    if plan.raster > 1:
+        yield "raster: blocks that run together share what they read of A and B in the L2 cache."
+    flops = 2 * prod(s.request.shape) / s.chosen.seconds / 1e12
+    yield (
+        f"Estimated: {s.chosen.seconds * 1e6:.3g} us, {flops:.3g} TFLOP/s.  `gemmgen bench` "
+        "measures it, `gemmgen tune` searches around it."
+    )
+
+
+def _problem(s: Suggestion) -> str:
+    """What is computed, by extents in place of letters."""
+    request = s.request
+    gemm = request.problem.gemm
+    c, a, b = (
+        f"{x.tensor}[{', '.join(str(request.extent(i)) for i in x.indices)}]"
+        for x in (gemm.c, gemm.a, gemm.b)
+    )
+    types = [request.dtype(role) for role in "abc"]
+    told = types[0] if len(set(types)) == 1 else ", ".join(types[:2]) + f" to {types[2]}"
+    return (
+        f"A guess, not measured: {c} = {a} * {b} in {told}, for the {request.gpu.sms} "
+        f"multiprocessors of an {request.gpu.name}."
+    )
+
+
+def _tile(s: Suggestion) -> str:
+    """The tile, the waves of its blocks, and the best one of another size."""
+    plan = s.chosen.plan
+    form, shape = plan.form, s.request.shape
+    rows, columns = ceil(shape[0] / form.tile[0]), ceil(shape[1] / form.tile[1])
+    held = residents(plan)
+    waves = s.blocks / plan.parts / s.places
+    matrices = f" for each of {prod(shape[3:])} matrices" if batches(s.request.problem.gemm) else ""
+    each = "1 block" if held == 1 else f"{held} blocks"
+    told = (
+        f"tile: {rows} x {columns} tiles of {form.name}{matrices} are {waves:.2f} waves, at {each} "
+        "on each multiprocessor."
+    )
+    others = [o for o in s.options if o.plan.form.tile[:2] != form.tile[:2]]
+    if not others:
+        return told
+    other = min(others, key=lambda o: o.seconds)
+    longer = other.seconds / s.chosen.seconds
+    split = f" in {other.plan.parts} parts" if other.plan.parts > 1 else ""
+    return (
+        f"{told}  The best of another size, {other.plan.form.name}{split}, is estimated "
+        f"{longer:.2f} times as long."
+    )
+
+
+def _split(s: Suggestion) -> Iterator[str]:
+    plan = s.chosen.plan
+    k = s.request.shape[2]
+    if plan.form.kind == "lanes":
+        rows, columns = plan.form.micro
+        yield (
+            f"split_k: the {WARP} lanes of a warp share the {k} terms of its "
+            f"{_counted(rows * columns, 'sum')}; no tile is staged."
+        )
+    elif plan.parts > 1:
+        tiles = s.blocks // plan.parts
+        told = (
+            f"split_k: {_counted(tiles, 'tile')} would take {tiles / s.places:.2f} of "
+            f"{s.places} places; {plan.parts} blocks a tile share its k = {k}, "
+            f"{s.blocks} blocks in all"
+        )
+        added = f", and {plan.groups} groups of parts are added side by side"
+        yield told + (f"{added}." if plan.groups > 1 else ".")
+
+
+def _threads(s: Suggestion) -> str:
+    form = s.chosen.plan.form
+    m, n = form.micro
+    warps = _counted(max(1, form.threads // WARP), "warp")
+    reads = f"a thread's {m} x {n} sums take {m} + {n} reads for {m * n} multiply-adds"
+    match form.kind:
+        case "tensor":
+            return (
+                f"tensor_core: {warps} of {form.warp[0]} x {form.warp[1]}, which multiply "
+                "16 x 16 x 16 at a time."
+            )
+        case "lanes":
+            return f"register_block: {warps} a block, each with {m} x {n} sums."
+        case "block":
+            tile = f"{form.warp[0]} x {form.warp[1]}"
+            return f"register_block: {warps} of {tile}; {reads} of shared memory."
+        case _:
+            return f"register_block: {form.threads} threads; {reads}."
+
+
+def _accesses(s: Suggestion) -> Iterator[str]:
+    """How wide global memory is accessed, tensor by tensor."""
+    plan, request = s.chosen.plan, s.request
+    told: list[str] = []
+    for role in "abc":
+        access = request.access(role)
+        name, size, width = format_access(access), request.pitch(role), plan.load(role)
+        if plan.turned(role) and plan.asynchronous:
+            told.append(f"{name} is turned on its way into shared memory, element by element")
+        elif width > 1:
+            told.append(f"{name} has rows of {size} elements, which {width} divides")
+        elif request.width(role) == 1:
+            told.append(f"{name} has rows of {size} elements, an odd number, so they move singly")
+    if told:
+        yield f"vectorize: {'; '.join(told)}."
+
+
+def _copies(s: Suggestion) -> Iterator[str]:
+    plan = s.chosen.plan
+    if not plan.staged:
+        return
+    ahead = plan.form.kind in ("block", "tensor")
+    fragments = "; fragments are read a step ahead" if ahead else ""
+    yield (
+        f"double_buffer: {plan.form.stages} tiles of k in shared memory, loaded {_how(s)}"
+        f"{fragments}."
+    )
+
+
+def _how(s: Suggestion) -> str:
+    plan = s.chosen.plan
+    if plan.asynchronous:
+        return "by cp.async, past the registers"
+    if plan.through:
+        return "through registers, wide, and turned on the way"
+    why = "this GPU has no cp.async" if s.request.arch < 80 else "single halves are too small"
+    return f"through registers: {why}" + (" for cp.async" if s.request.arch >= 80 else "")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")

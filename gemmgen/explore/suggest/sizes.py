@@ -1,0 +1,236 @@
+"""What a plan amounts to, in numbers: blocks, steps, issue slots, bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from gemmgen.analyze.gpus import REGISTERS
+from gemmgen.explore.suggest.plan import Kind, Plan
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
+
+TENSOR_PAD, ALIGNED = 8, 16
+LOOP = 14
+"""Issue slots of a step beside its accesses: counters, stages, the branch."""
+STAGED, SPLIT = 44, 16
+"""Registers of a thread beside its arrays where tiles are staged, and those of parts."""
+TENSOR = 10.0
+"""Multiply-adds of tensor cores for one of a thread's, by instructions of one warp."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a launch; a step's counts are those of a warp.
+
+    ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory), ``turns`` (the same,
+    of single elements that are turned) and ``stores`` into shared memory are issue slots; ``port``
+    are clocks of shared memory.  ``tile``: elements of C in a block.  ``sums``: of a thread.
+    ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``: how many
+    times its bytes a store of C touches; ``sparse``: the same of the
+    ``elements`` that a thread reads straight from global memory in a step.  ``handed``: bytes of
+    parts that are written and read again.
+    """
+
+    kind: Kind
+    blocks: int
+    resident: int
+    steps: int
+    terms: int
+    warps: int
+    fmas: float
+    reads: float
+    copies: float
+    turns: float
+    stores: float
+    port: float
+    stages: int
+    tile: int
+    sums: int
+    parts: int
+    groups: int
+    once: float
+    through: float
+    scatter: float
+    sparse: float
+    elements: float
+    handed: float
+
+
+def sizes_of(plan: Plan) -> Sizes:
+    form, request = plan.form, plan.request
+    m, n, k, *batches = request.shape
+    a, b, c = (BYTES[request.dtype(role)] for role in "abc")
+    rows, columns = min(form.tile[0], m), min(form.tile[1], n)
+    terms = form.tile[2] // WARP if form.kind == "lanes" else form.tile[2]
+    return Sizes(
+        kind=form.kind,
+        blocks=blocks_of(plan),
+        resident=residents(plan),
+        steps=ceil(ceil(k / form.tile[2]) / plan.parts),
+        terms=terms,
+        warps=ceil(form.threads / WARP),
+        fmas=_fmas(plan, terms),
+        reads=_reads(plan, terms),
+        copies=sum(_copies(plan, role, terms) for role in "ab" if not _single(plan, role)),
+        turns=sum(_copies(plan, role, terms) for role in "ab" if _single(plan, role)),
+        stores=sum(_stores(plan, role) for role in "ab"),
+        port=_port(plan),
+        stages=(form.stages if plan.asynchronous else min(2, form.stages)) if plan.staged else 1,
+        tile=form.tile[0] * form.tile[1],
+        sums=form.micro[0] * form.micro[1],
+        parts=plan.parts,
+        groups=plan.groups,
+        once=float(a * m * k + b * k * n + c * m * n) * prod(batches),
+        through=prod(request.shape)
+        * (b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns),
+        scatter=_scatter(plan),
+        handed=8.0 * blocks_of(plan) * form.tile[0] * form.tile[1] if plan.parts > 1 else 0.0,
+        sparse=max(_sparse(plan, "a"), _sparse(plan, "b")),
+        elements=float(terms * sum(form.micro[at] for at in (0, 1) if "ab"[at] not in plan.staged)),
+    )
+
+
+def blocks_of(plan: Plan) -> int:
+    """Blocks of a launch."""
+    m, n, _, *batches = plan.request.shape
+    rows, columns, _ = plan.form.tile
+    return ceil(m / rows) * ceil(n / columns) * prod(batches) * plan.parts
+
+
+def shared_of(plan: Plan) -> int:
+    """Bytes of a block's tiles, all stages."""
+    m, n, k = plan.form.tile
+    tensor = plan.form.kind == "tensor"
+    total = 0
+    for role in plan.staged:
+        item, size = BYTES[plan.request.dtype(role)], m if role == "a" else n
+        if tensor:
+            rows, row = (size, k) if plan.request.along(role) == "k" else (k, size)
+            total += rows * (row + TENSOR_PAD) * item
+        else:
+            total += k * (size + (ALIGNED // item if plan.turned(role) else 0)) * item
+    total *= plan.form.stages
+    if tensor:
+        total += plan.form.threads // WARP * 16 * (plan.form.warp[1] + TENSOR_PAD) * 4
+    return total
+
+
+def arrays_of(plan: Plan) -> int:
+    """Registers of a thread's arrays: sums, fragments, waiting pieces."""
+    form, wide = plan.form, BYTES[plan.request.dtype("acc")] // 4
+    m, n = form.warp if form.kind == "tensor" else form.micro
+    if form.kind == "tensor":
+        return m * n // WARP + (m + n) * 2
+    if form.kind == "lanes":
+        return wide * (m * n + (m + n) * form.tile[2] // WARP)
+    if form.kind == "direct":
+        return wide * (m * n + m + n)
+    waiting = 0
+    if not plan.asynchronous:
+        waiting = sum(form.tile["ab".index(r)] * form.tile[2] for r in plan.staged) // form.threads
+    return wide * (m * n + 2 * (m + n)) + waiting
+
+
+def registers_of(plan: Plan) -> int:
+    """Registers of a thread, about; fewer where that lets a multiprocessor hold the blocks that the
+    compiler is asked for: two, where their arrays fit."""
+    form, arrays = plan.form, arrays_of(plan)
+    beside = STAGED + (SPLIT if plan.parts > 1 else 0) if plan.staged else OVERHEAD + 8
+    blocks = form.blocks or 1
+    if not form.blocks and 2 * form.threads <= RESIDENT_THREADS:
+        blocks = 2 if 2 * form.threads * (arrays + OVERHEAD) <= REGISTERS else 1
+    return min(arrays + beside, MAX_REGISTERS, REGISTERS // (form.threads * blocks))
+
+
+def residents(plan: Plan) -> int:
+    """Blocks that a multiprocessor holds at once; 0 where not even one fits."""
+    form, gpu = plan.form, plan.request.gpu
+    shared = shared_of(plan)
+    if arrays_of(plan) + OVERHEAD > MAX_REGISTERS:
+        return 0
+    if shared > TARGETS[gpu.arch].shared or form.threads > MAX_THREADS:
+        return 0
+    taken = shared + gpu.reserved
+    return min(
+        REGISTERS // (registers_of(plan) * form.threads),
+        gpu.shared // taken if taken else gpu.blocks,
+        gpu.threads // form.threads,
+        gpu.blocks,
+    )
+
+
+def _sparse(plan: Plan, role: str) -> float:
+    """Lanes that read neighbours along k of what is stored the other way use a part of a sector."""
+    if plan.form.kind != "lanes" or plan.request.along(role) == "k":
+        return 1.0
+    used = plan.form.micro["ab".index(role)]
+    return min(8, plan.request.pitch(role)) / min(8, used, plan.request.pitch(role))
+
+
+def _scatter(plan: Plan) -> float:
+    """A warp's single stores are this far apart, in elements, up to a sector of 32 bytes."""
+    if plan.form.kind == "tensor":
+        return 1.0
+    if plan.form.kind == "lanes":
+        return 8.0
+    along = plan.request.along("c")
+    role, at = ("a", 0) if along == "m" else ("b", 1)
+    piece = plan.read(role) if role in plan.staged else plan.form.micro[at]
+    return min(8.0, max(1.0, piece / plan.load("c")))
+
+
+def _fmas(plan: Plan, terms: int) -> float:
+    form = plan.form
+    if form.kind == "tensor":
+        return terms * form.warp[0] * form.warp[1] / WARP / TENSOR
+    slow = plan.request.gpu.lanes / 128
+    if plan.request.dtype("acc") == "f64":
+        slow = plan.request.gpu.double_lanes / 128
+    return terms * form.micro[0] * form.micro[1] / slow
+
+
+def _reads(plan: Plan, terms: int) -> float:
+    form = plan.form
+    if form.kind == "tensor":
+        return terms * (form.warp[0] + form.warp[1]) / 16
+    return float(
+        sum(terms * form.micro["ab".index(role)] / plan.read(role) for role in plan.staged)
+    )
+
+
+def _single(plan: Plan, role: str) -> bool:
+    """Does an operand go into shared memory element by element, asynchronously and turned?"""
+    return plan.asynchronous and plan.turned(role)
+
+
+def _copies(plan: Plan, role: str, terms: int) -> float:
+    """Accesses of global memory by a thread in a step."""
+    form, at = plan.form, "ab".index(role)
+    if role in plan.staged:
+        return form.tile[at] * form.tile[2] / form.threads / plan.load(role)
+    return terms * form.micro[at] / plan.load(role)
+
+
+def _stores(plan: Plan, role: str) -> float:
+    """Stores into shared memory by a thread in a step, where copies pass through registers."""
+    if role not in plan.staged or plan.asynchronous:
+        return 0.0
+    each = plan.form.tile["ab".index(role)] * plan.form.tile[2] / plan.form.threads
+    return each if plan.turned(role) else each / plan.load(role)
+
+
+def _port(plan: Plan) -> float:
+    """Clocks of shared memory for a warp in a step: reads of 16 bytes take 2, or 4 where more than
+    8 of a warp's threads read different places."""
+    form = plan.form
+    if form.kind != "block":
+        return 0.0
+    total = 0.0
+    for at, role in enumerate("ab"):
+        width, load = plan.read(role), plan.load(role)
+        lanes = form.warp[at] // form.micro[at]
+        clocks = 1.0 if width < 4 else 2.0 if lanes <= 8 else 4.0
+        total += form.tile[2] * form.micro[at] / width * clocks
+        total += form.tile[at] * form.tile[2] / form.threads / load * (4 if load > 1 else 1)
+    return total

@@ -1,0 +1,97 @@
+"""Points compiled to cubins, in processes of their own, each code once.
+
+The cubins of a search lie in a folder of its own and go with it: thousands of them would fill a
+cache that nobody looks into.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gemmgen.errors import GemmgenError
+from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.workers import Workers
+from gemmgen.gpu import compiler
+from gemmgen.gpu.store import Stored
+from gemmgen.interface import Interface
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compiled point: ``code`` is equal for texts that differ in nothing but comments.
+
+    ``files`` is None where it did not compile, and ``reason`` says why.
+    """
+
+    number: int
+    code: str = ""
+    interface: Interface | None = None
+    target: str = ""
+    registers: int | None = None
+    spills: int | None = None
+    files: Stored | None = None
+    reason: str = ""
+
+
+class Builder(Protocol):
+    """What compiles points for a search."""
+
+    def submit(self, points: Sequence[Legal]) -> Callable[[], tuple[Built, ...]]:
+        """Begins to compile ``points``; the result waits for them, and has them in their order."""
+        ...
+
+
+class CompilingBuilder:
+    """Compiles for ``arch`` in the processes of ``workers``, into ``folder``."""
+
+    def __init__(self, workers: Workers, arch: str, folder: Path):
+        self._workers, self._arch, self._folder = workers, arch, folder
+
+    def submit(self, points: Sequence[Legal]) -> Callable[[], tuple[Built, ...]]:
+        jobs = [
+            self._workers.submit(_build, point.number, point.text, self._arch, self._folder)
+            for point in points
+        ]
+
+        def wait() -> tuple[Built, ...]:
+            return tuple(
+                self._workers.result(job) or Built(point.number, reason="the compiler crashed")
+                for job, point in zip(jobs, points, strict=True)
+            )
+
+        return wait
+
+
+def code_of(text: str) -> str:
+    """A name for a kernel's code: its emitted text without the lines that are comments."""
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("//"))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:24]
+
+
+def code_at(text: str) -> str:
+    """The same for the schedule ``text``."""
+    return code_of(compile_source(Source(text)).text)
+
+
+def _build(number: int, text: str, arch: str, folder: Path) -> Built:
+    """In a process: the schedule ``text`` compiled, its cubin and source written to ``folder``."""
+    emitted = compile_source(Source(text))
+    code = code_of(emitted.text)
+    try:
+        compiled = compiler.compile_text(emitted.text, arch)
+    except GemmgenError as error:
+        return Built(number, code, reason=str(error))
+    files = Stored(folder / f"{code}.cubin", folder / f"{code}.cu")
+    for path, data in ((files.cubin, compiled.cubin), (files.source, emitted.text.encode())):
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.write_bytes(data)
+        draft.replace(path)
+    interface, target = emitted.interface, emitted.target
+    return Built(number, code, interface, target, compiled.registers, compiled.spills, files)

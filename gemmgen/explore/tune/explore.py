@@ -1,0 +1,213 @@
+"""Which points to try next: Optuna's TPE sampler over the legal points.
+
+The sampler knows of sets and not of what is legal, so each of its proposals is led to the nearest
+legal point that was not tried: as many sets as possible keep their value, and the others are close
+to it.  Between its proposals stand the points that the model ranks first, which are all that there
+is before anything was measured.  Where everything is tried the search is exhaustive.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Protocol, cast
+
+import numpy as np
+
+from gemmgen.errors import CannotCheck
+from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.space import Space, Value
+
+INSTALL = "pip install 'gemmgen[tune]'"
+OPENING = 64
+"""Points by rank before the sampler is asked: it has nothing to go by yet."""
+EVERY = 4
+"""One in so many of the later points is the next by rank."""
+
+
+class Explorer:
+    """Proposes points of ``ranked`` (the likeliest first), each once; the same for one ``seed``."""
+
+    def __init__(self, space: Space, ranked: Sequence[Legal], seed: int):
+        self._ranked = ranked
+        self._axes = [_Axis(key, values) for key, values in space.sets.items() if len(values) > 1]
+        self._places = np.array(
+            [
+                [axis.place(dict(point.settings)[axis.key]) for axis in self._axes]
+                for point in ranked
+            ],
+            dtype=np.float64,
+        ).reshape(len(ranked), len(self._axes))
+        self._scale = np.array([axis.scale for axis in self._axes])
+        self._free = np.ones(len(ranked), dtype=bool)
+        self._next = 0
+        self._rank = {point.number: at for at, point in enumerate(ranked)}
+        self._asked: dict[int, Trial] = {}
+        self._count = 0
+        self._optuna = require_optuna()
+        self._space = {axis.key: axis.distribution(self._optuna) for axis in self._axes}
+        self._study = self._optuna.create_study(
+            sampler=self._optuna.samplers.TPESampler(
+                seed=seed, multivariate=True, constant_liar=True, n_startup_trials=OPENING // 2
+            )
+        )
+
+    @property
+    def left(self) -> int:
+        """Points that were not proposed."""
+        return int(self._free.sum())
+
+    def ask(self, count: int) -> tuple[Legal, ...]:
+        """The next points, at most ``count`` of them; none where all were proposed."""
+        return tuple(self._one() for _ in range(min(count, self.left)))
+
+    def tell(self, number: int, value: float | None) -> None:
+        """What a proposed point came to, less being better; None for one that is no good at all."""
+        trial = self._asked.pop(number)
+        if value is None:
+            self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
+        else:
+            self._study.tell(trial, value)
+
+    def known(self, number: int, value: float | None) -> None:
+        """A point that was tried before: it is not proposed again."""
+        at = self._rank[number]
+        if self._free[at]:
+            self._take(at)
+            self.tell(number, value)
+
+    def _one(self) -> Legal:
+        self._count += 1
+        if self._count <= OPENING or self._count % EVERY == 0 or not self._axes:
+            return self._take(self._by_rank())
+        trial = self._study.ask(self._space)
+        at = self._nearest(trial.params)
+        if self._params(at) != trial.params:
+            self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            return self._take(at)
+        return self._take(at, trial)
+
+    def _by_rank(self) -> int:
+        while not self._free[self._next]:
+            self._next += 1
+        return self._next
+
+    def _take(self, at: int, trial: Trial | None = None) -> Legal:
+        """The point at this rank is tried now: the sampler sees it as running."""
+        if trial is None:
+            self._study.enqueue_trial(self._params(at))
+            trial = self._study.ask(self._space)
+        self._free[at] = False
+        point = self._ranked[at]
+        self._asked[point.number] = trial
+        return point
+
+    def _params(self, at: int) -> dict[str, Value]:
+        pairs = zip(self._axes, self._places[at], strict=True)
+        return {axis.key: axis.param(int(place)) for axis, place in pairs}
+
+    def _nearest(self, params: Mapping[str, Value]) -> int:
+        """Of the untried points the one with most sets as in ``params``; of equals the first."""
+        wanted = np.array([axis.place_of(params[axis.key]) for axis in self._axes])
+        off = np.abs(self._places - wanted) * self._scale
+        far = np.where(off > 0, 1.0 + off, 0.0).sum(axis=1)
+        return int(np.argmin(np.where(self._free, far, np.inf)))
+
+
+class _Axis:
+    """A set with more than one value: numbers lie in order, words only differ."""
+
+    def __init__(self, key: str, values: Sequence[Value]):
+        self.key = key
+        numbers = [value for value in values if isinstance(value, int)]
+        self._ordered = len(numbers) == len(values)
+        self._values: list[Value] = [*sorted(numbers)] if self._ordered else list(values)
+
+    @property
+    def scale(self) -> float:
+        """What one place further counts, against a set that differs at all."""
+        return 1 / len(self._values) if self._ordered else 0.0
+
+    def distribution(self, optuna: Optuna) -> object:
+        kinds = optuna.distributions
+        if self._ordered:
+            return kinds.IntDistribution(0, len(self._values) - 1)
+        return kinds.CategoricalDistribution(tuple(map(str, self._values)))
+
+    def place(self, value: Value) -> int:
+        return self._values.index(value)
+
+    def place_of(self, param: Value) -> int:
+        return int(param) if self._ordered else list(map(str, self._values)).index(str(param))
+
+    def param(self, place: int) -> Value:
+        return place if self._ordered else str(self._values[place])
+
+
+class Trial(Protocol):
+    """Optuna's trial: a proposal that is being tried."""
+
+    @property
+    def params(self) -> dict[str, Value]: ...
+
+
+class _Study(Protocol):
+    def ask(self, fixed_distributions: Mapping[str, object]) -> Trial: ...
+    def tell(
+        self, trial: Trial, values: float | None = None, state: object | None = None
+    ) -> object: ...
+    def enqueue_trial(self, params: Mapping[str, Value]) -> None: ...
+
+
+class _Samplers(Protocol):
+    def TPESampler(
+        self, *, seed: int, multivariate: bool, constant_liar: bool, n_startup_trials: int
+    ) -> object: ...
+
+
+class _Distributions(Protocol):
+    def IntDistribution(self, low: int, high: int) -> object: ...
+    def CategoricalDistribution(self, choices: tuple[str, ...]) -> object: ...
+
+
+class _States(Protocol):
+    PRUNED: object
+    FAIL: object
+
+
+class _Trials(Protocol):
+    TrialState: _States
+
+
+class _Logging(Protocol):
+    ERROR: int
+
+    def set_verbosity(self, verbosity: int) -> None: ...
+
+
+class _Exceptions(Protocol):
+    ExperimentalWarning: type[Warning]
+
+
+class Optuna(Protocol):
+    """The little of Optuna that is used here, typed."""
+
+    samplers: _Samplers
+    distributions: _Distributions
+    trial: _Trials
+    logging: _Logging
+    exceptions: _Exceptions
+
+    def create_study(self, *, sampler: object) -> _Study: ...
+
+
+def require_optuna() -> Optuna:
+    """Optuna, silent; ``CannotCheck`` where it is not installed."""
+    try:
+        found = cast(Optuna, importlib.import_module("optuna"))
+    except ImportError:
+        raise CannotCheck(f"tune searches with Optuna, which is not installed: {INSTALL}") from None
+    found.logging.set_verbosity(found.logging.ERROR)
+    warnings.filterwarnings("ignore", category=found.exceptions.ExperimentalWarning)
+    return found

@@ -1,0 +1,90 @@
+"""Who is fastest: successive halving among the best of the first timing.
+
+A first timing is a few launches; over thousands of kernels its best is partly luck.  So the best of
+it meet again, in turns with each other and with cuBLAS, for more rounds each time half of them are
+out.  The last ones' medians decide, and the winner has to pass every check there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmgen.explore.tune.lab import SAMPLE, Candidate, Finding, Lab, Reading
+from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.search import Watched, value_of
+from gemmgen.explore.tune.trial import Trial
+
+FIELD = (48, 24, 12, 6)
+"""How many meet in each race."""
+FEWEST, MOST = 5, 60
+"""Rounds of a race."""
+SETUP = 3
+"""Samples' worth of time before a race's first round."""
+
+
+@dataclass(frozen=True)
+class Finals:
+    """The last race's readings, fastest first, and what disqualified others on the way.
+
+    ``winner`` is the first of ``readings`` that passed every check; None where none did.
+    """
+
+    winner: Reading | None
+    readings: tuple[Reading, ...]
+    found: Mapping[int, Finding]
+
+
+def finals(
+    lab: Lab,
+    entrants: Sequence[tuple[Trial, Candidate]],
+    points: Mapping[int, Legal],
+    clock: Callable[[], float],
+    until: float,
+    watch: Callable[[Watched], None] = lambda _: None,
+) -> Finals:
+    """Races between ``entrants``, the fastest first, that end at about ``until``.
+
+    They are checked first: those of an earlier search were compiled anew.
+    """
+    times = {trial.number: trial.ms for trial, _ in entrants}
+    found: dict[int, Finding] = {}
+    left: list[Candidate] = []
+    everyone = [candidate for _, candidate in entrants]
+    for candidate, finding in zip(everyone, lab.check(everyone), strict=True):
+        if finding is None:
+            left.append(candidate)
+        else:
+            found[candidate.number] = finding
+    readings: list[Reading] = []
+    for race, size in enumerate(FIELD):
+        if not left or (race and len(left) <= size):
+            continue
+        left = left[:size]
+        watch(Watched(f"race of {len(left)}", race, len(FIELD), None))
+        share = (until - clock()) / (len(FIELD) - race)
+        rounds = _rounds([times[c.number] for c in left], share)
+        readings = []
+        for reading in lab.time(left, rounds):
+            if reading.finding is None:
+                readings.append(reading)
+            else:
+                found[reading.number] = reading.finding
+        readings.sort(key=lambda reading: (value_of(reading), reading.number))
+        by_number = {candidate.number: candidate for candidate in left}
+        left = [by_number[reading.number] for reading in readings]
+    for reading, candidate in zip(readings, left, strict=True):
+        watch(Watched("proving", len(FIELD), len(FIELD), None))
+        finding = lab.prove(candidate, points[candidate.number].text)
+        if finding is None:
+            right = tuple(r for r in readings if r.number not in found)
+            return Finals(reading, right, found)
+        found[reading.number] = finding
+    return Finals(None, (), found)
+
+
+def _rounds(times: Sequence[tuple[float, ...]], seconds: float) -> int:
+    """How many rounds of these candidates, and of cuBLAS, fit into ``seconds``."""
+    once = sum(max(SAMPLE, ms) for each in times for ms in each) / 1e3
+    once *= (len(times) + 1) / max(1, len(times))
+    return max(FEWEST, min(MOST, int(seconds / max(once, 1e-9)) - SETUP))

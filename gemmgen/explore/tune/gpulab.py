@@ -1,0 +1,258 @@
+"""The lab that is a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from gemmgen.analyze.arguments import Shape
+from gemmgen.analyze.gpus import GPUS, Gpu
+from gemmgen.errors import CallError, CannotCheck
+from gemmgen.explore.tune.lab import SAMPLE, Candidate, Finding, Here, Reading, Screen
+from gemmgen.gpu import device
+from gemmgen.gpu.arguments import scalars
+from gemmgen.gpu.bench import as_stored, wanted_of
+from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
+from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.elements import elements, nan
+from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.timing import time_interleaved
+from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas, verify
+from gemmgen.interface import Interface
+from gemmgen.ir.build import problem_of
+from gemmgen.pipeline import compile_source
+from gemmgen.proof.epilogue import is_exact
+from gemmgen.proof.gpu import cases_of, reference_of
+from gemmgen.proof.outcome import Subject, spelled
+from gemmgen.proof.shapes import fit
+from gemmgen.schedule.roles import extents
+from gemmgen.source import Source
+
+CUBLAS = "cuBLAS"
+RAGGED = (127, 131, 257)
+WARM = 0.5
+"""Seconds of cuBLAS before anything is timed: a GPU that did nothing has a low clock."""
+
+
+SCREENED = 2.0
+"""Milliseconds of a sample in a first timing."""
+TIMES = 3
+"""Launches of a rough timing."""
+
+
+class GpuLab:
+    """The current GPU, for kernels of one problem at ``shapes``; ``text`` is one such schedule.
+
+    Inputs are random normal numbers, alpha is 1 and beta 0.  Raises ``CannotCheck`` where there is
+    no GPU, or not one that runs the schedule's target.
+    """
+
+    def __init__(self, text: str, shapes: Sequence[Shape]):
+        emitted = compile_source(Source(text))
+        here = cupy().cuda.runtime.getDevice()
+        self.here = Here(
+            device.name(here),
+            device.arch_for(emitted.target, *device.capability(here)),
+            gpu_here(here),
+        )
+        self._shapes = tuple(shapes)
+        reference, names = reference_of(emitted), tuple(extents(emitted.schedule.gemm).values())
+        self._problems = [
+            _Problem(emitted.interface, dict(zip(names, shape, strict=True)), reference)
+            for shape in shapes
+        ]
+        self._loaded: dict[int, Kernel] = {}
+        self._warm = False
+
+    def check(self, candidates: Sequence[Candidate]) -> tuple[Finding | None, ...]:
+        self._loaded.clear()
+        return tuple(self._checked(candidate) for candidate in candidates)
+
+    def time(
+        self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
+    ) -> tuple[Reading, ...]:
+        found = [self._timed(problem, candidates, rounds, screen) for problem in self._problems]
+        rivals = [rival for _, rival in found]
+        return tuple(
+            Reading(
+                candidate.number,
+                tuple(times[candidate.number] for times, _ in found),
+                None if None in rivals else cast(tuple[float, ...], tuple(rivals)),
+                self._checked(candidate),
+            )
+            for candidate in candidates
+        )
+
+    def prove(self, candidate: Candidate, text: str) -> Finding | None:
+        emitted = compile_source(Source(text))
+        shapes = tuple(dict.fromkeys((*self._shapes, fit(emitted, RAGGED))))
+        outcomes = verify(
+            self._kernel(candidate),
+            cases_of(Subject(emitted, shapes)),
+            reference=reference_of(emitted),
+            exact=is_exact(problem_of(emitted.schedule)),
+        )
+        for outcome in outcomes:
+            if outcome.status != "passed":
+                return Finding("wrong", f"{outcome.case.text()}: {outcome.detail}")
+        return None
+
+    def _kernel(self, candidate: Candidate) -> Kernel:
+        if candidate.number not in self._loaded:
+            files, interface = candidate.files, candidate.interface
+            kernel = Kernel("", interface, candidate.target, files=files)
+            self._loaded[candidate.number] = kernel
+        return self._loaded[candidate.number]
+
+    def _checked(self, candidate: Candidate) -> Finding | None:
+        try:
+            kernel = self._kernel(candidate)
+            for problem in self._problems:
+                complaint = problem.complaint(kernel)
+                if complaint is not None:
+                    return Finding("wrong", f"{problem.name}: {complaint}")
+        except (CallError, CannotCheck) as refusal:
+            return Finding("refused", str(refusal))
+        return None
+
+    def _timed(
+        self,
+        problem: _Problem,
+        candidates: Sequence[Candidate],
+        rounds: int,
+        screen: Screen | None,
+    ) -> tuple[dict[int, float], float | None]:
+        """Milliseconds by point, and cuBLAS's."""
+        if not self._warm:
+            problem.warm_up(self._kernel(candidates[0]), WARM)
+            self._warm = True
+        launches = {c.number: problem.launch(self._kernel(c)) for c in candidates}
+        most = math.inf
+        if screen is not None and problem.cublas is not None:
+            most = screen.slowest * once(problem.cublas)
+        times = {number: once(launch) for number, launch in launches.items()}
+        runs = {str(n): launch for n, launch in launches.items() if times[n] <= most}
+        if problem.cublas is not None:
+            runs[CUBLAS] = problem.cublas
+        if not runs:
+            return times, None
+        span = SAMPLE if screen is None else SCREENED
+        timings = time_interleaved(runs, warmup=0.0, rounds=rounds, span=span)
+        rival = timings.pop(CUBLAS, None)
+        times |= {int(name): timing.median for name, timing in timings.items()}
+        return times, None if rival is None else rival.median
+
+
+@dataclass
+class _Problem:
+    """One shape: its inputs, what comes of them, and cuBLAS's call where it has one."""
+
+    interface: Interface
+    extents: Mapping[str, int]
+    reference: Reference | None
+
+    @property
+    def name(self) -> str:
+        return spelled(tuple(self.extents.values()))
+
+    @cached_property
+    def product(self) -> Contraction:
+        return contraction(self.interface)
+
+    @cached_property
+    def values(self) -> dict[str, Array]:
+        """The inputs as numbers."""
+        return inputs(self.interface, self.extents, "normal")
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """The same as kernels take them; every candidate's result goes where C is."""
+        return as_stored(self.interface, self.values)
+
+    @property
+    def output(self) -> Array:
+        return self.arrays[self.product.c.name]
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        known = {"alpha": 1.0, "beta": 0.0}
+        return {p.name: known.get(p.name, OTHER_SCALAR) for p in scalars(self.interface)}
+
+    @cached_property
+    def expected(self) -> Expected:
+        return wanted_of(self.interface, self.reference, self.values, self.numbers)
+
+    @cached_property
+    def cublas(self) -> Callable[[], None] | None:
+        """Its call for the same matrices, with a result of its own."""
+        if not is_plain(self.interface):
+            return None
+        arrays = {**self.arrays, self.product.c.name: self.output.copy()}
+        return run_cublas(self.interface, arrays, Case(tuple(self.extents.items())))
+
+    def launch(self, kernel: Kernel) -> Callable[[], None]:
+        return kernel.prepare(**self.arrays, **self.numbers)
+
+    def complaint(self, kernel: Kernel) -> str | None:
+        """What is wrong with the result of one launch on a poisoned output, if anything is."""
+        launch, param = self.launch(kernel), self.product.c
+        if not param.read or self.numbers.get("beta") == 0:
+            self.output.fill(nan(param.dtype))
+        else:
+            self.output[...] = elements(self.values[param.name], param.dtype)
+        launch()
+        return self.expected.difference(self.output, param.dtype)
+
+    def warm_up(self, kernel: Kernel, seconds: float) -> None:
+        run = self.cublas or self.launch(kernel)
+        time_interleaved({CUBLAS: run}, warmup=seconds, rounds=1)
+
+
+def once(launch: Callable[[], None]) -> float:
+    """Milliseconds of a launch, the first one left out, roughly.
+
+    The least of some: a hiccup of the driver's takes two milliseconds, and must not look like a
+    slow kernel.
+    """
+    cp = cupy()
+    launch()
+    found: list[float] = []
+    for _ in range(TIMES):
+        start, end = cp.cuda.Event(), cp.cuda.Event()
+        start.record()
+        launch()
+        end.record()
+        end.synchronize()
+        found.append(cp.cuda.get_elapsed_time(start, end))
+    return min(found)
+
+
+_SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH = 16, 13, 36, 37  # cudaDeviceAttr
+_THREADS, _SHARED, _BLOCKS, _RESERVED = 39, 81, 106, 111
+_LANES = {(7, 5): 64, (8, 0): 64}
+
+
+def gpu_here(number: int) -> Gpu:
+    """The GPU's figures as its driver tells them; L2's bandwidth where it is known by name."""
+
+    def ask(attribute: int) -> int:
+        return cupy().cuda.runtime.deviceGetAttribute(attribute, number)
+
+    name, capability = device.name(number), device.capability(number)
+    known = next((gpu for key, gpu in GPUS.items() if key in name.split()), None)
+    return Gpu(
+        name=name,
+        arch="sm_{}{}".format(*capability),
+        sms=ask(_SMS),
+        clock=ask(_CLOCK) * 1e3,
+        lanes=_LANES.get(capability, 128),
+        shared=ask(_SHARED),
+        threads=ask(_THREADS),
+        blocks=ask(_BLOCKS),
+        memory=2e3 * ask(_MEMORY_CLOCK) * ask(_BUS_WIDTH) / 8,
+        l2=known.l2 if known else None,
+        reserved=ask(_RESERVED),
+    )

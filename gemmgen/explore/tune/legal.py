@@ -1,0 +1,104 @@
+"""Which points of a space are legal: those that the compiler takes, at these shapes.
+
+What is asked is the compiler itself, up to one thread's code and the target's limits; only its text
+is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+
+from gemmgen.analyze.arguments import Shape, arguments_of
+from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.explore.tune.facts import Facts, facts_of
+from gemmgen.explore.tune.space import Settings, Space
+from gemmgen.limits import check_limits
+from gemmgen.pipeline import make_concrete, rewrite
+from gemmgen.schedule.text import format_schedule
+
+CHUNK = 128
+"""Points that a process takes at a time."""
+
+
+@dataclass(frozen=True)
+class Legal:
+    """A point that compiles: its canonical text, and what the model knows of it."""
+
+    number: int
+    settings: Settings
+    text: str
+    facts: Facts
+
+
+@dataclass
+class Census:
+    """The legal points, in the space's order, and why the others are none."""
+
+    points: int = 0
+    legal: list[Legal] = field(default_factory=list[Legal])
+    refused: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, found: Found) -> None:
+        self.points += 1
+        if isinstance(found, str):
+            self.refused[found] += 1
+        else:
+            self.legal.append(found)
+
+
+Found = Legal | str
+"""A legal point, or the first thing that is wrong with it."""
+
+
+def census(
+    space: Space,
+    shapes: Sequence[Shape],
+    pool: Executor | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Census:
+    """Looks at every point of ``space``; with a ``pool``, in its processes."""
+    found = Census()
+    for chunk in _chunks(space, tuple(shapes), pool):
+        for one in chunk:
+            found.add(one)
+        progress(found.points, space.size)
+    return found
+
+
+def judge(space: Space, number: int, shapes: Sequence[Shape]) -> Found:
+    """One point: legal, or why not."""
+    try:
+        schedule = space.schedule(number)
+        program = rewrite(schedule)[-1].program
+        kernel = make_concrete(program).kernels[0]
+        check_limits(schedule, program, kernel)
+        for shape in shapes:
+            arguments_of(kernel.interface, program.problem, shape, dense=True)
+    except (ScheduleError, UsageError) as error:
+        return error.message if isinstance(error, ScheduleError) else str(error)
+    text = format_schedule(schedule)
+    return Legal(number, space.settings(number), text, facts_of(program, kernel.interface))
+
+
+def judge_all(space: Space, first: int, last: int, shapes: tuple[Shape, ...]) -> list[Found]:
+    """What a process does at a time: the points from ``first`` up to ``last``."""
+    return [judge(space, number, shapes) for number in range(first, last)]
+
+
+def _chunks(
+    space: Space, shapes: tuple[Shape, ...], pool: Executor | None
+) -> Iterator[list[Found]]:
+    starts = range(0, space.size, CHUNK)
+    ends = [(first, min(first + CHUNK, space.size)) for first in starts]
+    if pool is None:
+        for first, last in ends:
+            yield judge_all(space, first, last, shapes)
+        return
+    running: list[Future[list[Found]]] = [
+        pool.submit(judge_all, space, first, last, shapes) for first, last in ends
+    ]
+    for future in running:
+        yield future.result()

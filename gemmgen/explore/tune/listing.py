@@ -1,0 +1,92 @@
+"""A space as a list: what is legal, what the model thinks of it, and why the rest is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from gemmgen.analyze.gpus import Gpu
+from gemmgen.analyze.report import Section
+from gemmgen.explore.tune.legal import Census, Legal, Shape
+from gemmgen.explore.tune.model import estimate, ffma_share, intensity, residents, waves
+from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.tuner import rank
+from gemmgen.proof.outcome import spelled
+
+REASONS = 20
+"""Reasons for refusals that are listed, the commonest first."""
+
+
+def sections(
+    space: Space, census: Census, shapes: Sequence[Shape], gpu: Gpu
+) -> tuple[Section, ...]:
+    """Every legal point, the likeliest to be fast first, and the reasons of the others."""
+    keys = [key for key, values in space.sets.items() if len(values) > 1]
+    figures = ("threads", "shared", "registers", "blocks/SM", "FFMA", "intensity")
+    waved = tuple(f"waves, {_told(shape)}" for shape in shapes)
+    speed = tuple(f"TFLOP/s, {_told(shape)}" for shape in shapes)
+    ranked = rank(census.legal, shapes, gpu)
+    rows = tuple(
+        (
+            str(place),
+            *_figures(point, gpu),
+            *(f"{waves(point.facts, shape, gpu):.2f}" for shape in shapes),
+            *(f"{_rate(point, shape, gpu):.1f}" for shape in shapes),
+            *(str(dict(point.settings)[key]) for key in keys),
+        )
+        for place, point in enumerate(ranked, 1)
+    )
+    title = f"{len(ranked):,} legal schedules of {census.points:,} points, ranked for {gpu.name}"
+    note = "registers are estimated, and so is the speed: it is for the order alone"
+    found = [Section(title, ("", *figures, *waved, *speed, *keys), rows, (note,))]
+    if census.refused:
+        common = census.refused.most_common(REASONS)
+        reasons = tuple((f"{count:,}", reason) for reason, count in common)
+        more = len(census.refused) - len(common)
+        notes = (f"and {more:,} reasons more",) if more else ()
+        found.append(Section("refused", ("points", "reason"), reasons, notes))
+    return tuple(found)
+
+
+def as_json(space: Space, census: Census, shapes: Sequence[Shape], gpu: Gpu) -> dict[str, object]:
+    """The same for scripts."""
+    ranked = rank(census.legal, shapes, gpu)
+    return {
+        "points": census.points,
+        "legal": len(ranked),
+        "refused": dict(census.refused.most_common()),
+        "gpu": gpu.name,
+        "shapes": [list(shape) for shape in shapes],
+        "sets": {key: list(values) for key, values in space.sets.items()},
+        "ranked": [
+            {
+                "point": point.number,
+                "settings": dict(point.settings),
+                "threads": point.facts.threads,
+                "shared": point.facts.shared,
+                "registers": point.facts.registers,
+                "estimated_ms": [1e3 * estimate(point.facts, shape, gpu) for shape in shapes],
+            }
+            for point in ranked
+        ],
+    }
+
+
+def _figures(point: Legal, gpu: Gpu) -> tuple[str, ...]:
+    facts = point.facts
+    return (
+        str(facts.threads),
+        f"{facts.shared:,}",
+        str(facts.registers),
+        str(residents(facts, gpu)),
+        f"{ffma_share(facts):.0%}",
+        f"{intensity(facts):.0f}",
+    )
+
+
+def _rate(point: Legal, shape: Shape, gpu: Gpu) -> float:
+    return 2 * prod(shape) / estimate(point.facts, shape, gpu) / 1e12
+
+
+def _told(shape: Shape) -> str:
+    return spelled(shape) if len(set(shape)) > 1 else str(shape[0])

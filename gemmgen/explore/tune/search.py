@@ -1,0 +1,229 @@
+"""The search itself: propose, compile, check, time; then finals among the best.
+
+Every batch goes the same way.  While one is measured a later one is proposed, and those between
+are compiled.  What is proposed depends on what was told, never on when, so that one seed
+gives one order of trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from gemmgen.explore.tune.build import Builder, Built
+from gemmgen.explore.tune.explore import Explorer
+from gemmgen.explore.tune.lab import Candidate, Lab, Reading, Screen
+from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.trial import Log, Status, Trial
+from gemmgen.limits import meets
+from gemmgen.schedule.model import Require
+
+AHEAD = 2
+"""Batches that are being compiled or are ready, while one is measured."""
+SCREEN = 3
+"""Rounds of the first timing."""
+HOPELESS = 1.5
+"""A kernel that takes so many times the best one's time is timed once."""
+UNKNOWN = 6.0
+"""The same against cuBLAS, while there is no best one."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """How far a search has come: for a progress bar."""
+
+    stage: str
+    done: int
+    total: int
+    best: Trial | None
+
+
+@dataclass
+class State:
+    """What a search knows: its trials by point, and the kernels that can be timed again.
+
+    ``waited`` for the compiler, of the seconds that batches took, ``measured``.
+    """
+
+    trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
+    candidates: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
+    waited: float = 0.0
+    measured: float = 0.0
+
+    @property
+    def timed(self) -> list[Trial]:
+        """The right ones, fastest first."""
+        found = [trial for trial in self.trials.values() if trial.status == "timed"]
+        return sorted(found, key=lambda trial: (value_of(trial), trial.number))
+
+    @property
+    def best(self) -> Trial | None:
+        found = (trial for trial in self.trials.values() if trial.status == "timed")
+        return min(found, key=lambda trial: (value_of(trial), trial.number), default=None)
+
+    def count(self) -> Counter[Status]:
+        return Counter(trial.status for trial in self.trials.values())
+
+
+class Search:
+    """Tries the points that ``explorer`` proposes until ``until``, or until all were tried.
+
+    ``clock`` tells seconds; ``requires`` are the schedule's gates on registers and spills.
+    """
+
+    def __init__(
+        self,
+        explorer: Explorer,
+        builder: Builder,
+        lab: Lab,
+        log: Log,
+        requires: Sequence[Require],
+        clock: Callable[[], float],
+        watch: Callable[[Watched], None] = lambda _: None,
+    ):
+        self._explorer, self._builder, self._lab, self._log = explorer, builder, lab, log
+        self._requires, self._clock, self._watch = tuple(requires), clock, watch
+        self._codes: dict[str, Trial] = {}
+        self.state = State()
+
+    def resume(self, trials: Sequence[Trial]) -> None:
+        """Trials of an earlier search: they count as tried."""
+        for trial in trials:
+            self._keep(trial)
+            self._explorer.known(trial.number, _told(trial))
+
+    def run(self, until: float, batch: int) -> None:
+        pending: deque[tuple[tuple[Legal, ...], Callable[[], tuple[Built, ...]]]] = deque()
+
+        def propose(most: int) -> None:
+            while len(pending) < most and (points := self._explorer.ask(batch)):
+                pending.append((points, self._builder.submit(points)))
+
+        propose(AHEAD)
+        with ThreadPoolExecutor(1) as thread:
+            while pending and (self._clock() < until or self.state.best is None):
+                points, wait = pending.popleft()
+                begin = self._clock()
+                built = wait()
+                self.state.waited += self._clock() - begin
+                measured = thread.submit(self._measure, points, built)
+                propose(AHEAD)  # meanwhile
+                for trial in measured.result():
+                    self._finish(trial)
+                self.state.measured += self._clock() - begin
+
+    def _measure(self, points: Sequence[Legal], built: Sequence[Built]) -> list[Trial]:
+        """One batch: gated, checked and timed."""
+        trials: dict[int, Trial] = {}
+        again: list[tuple[Legal, Built]] = []
+        ready: list[Candidate] = []
+        codes = {b.code for b in built}
+        for point, one in zip(points, built, strict=True):
+            reason = gate(one, self._requires)
+            if one.files is None or one.interface is None:
+                trials[point.number] = _trial(point, one, "failed", one.reason)
+            elif reason:
+                trials[point.number] = _trial(point, one, "gated", reason)
+            elif one.code in self._codes or one.code not in codes:
+                again.append((point, one))
+            else:
+                codes.discard(one.code)
+                ready.append(Candidate(point.number, one.interface, one.target, one.files))
+        by_number = {p.number: (p, b) for p, b in zip(points, built, strict=True)}
+        trials |= self._tried(ready, by_number)
+        known = self._codes | {trial.code: trial for trial in trials.values()}
+        for point, one in again:
+            first = known[one.code]
+            reason = f"the same code as point {first.number}"
+            number, settings = point.number, point.settings
+            trials[number] = replace(first, number=number, settings=settings, reason=reason)
+        return list(trials.values())
+
+    def _tried(
+        self, ready: Sequence[Candidate], by_number: Mapping[int, tuple[Legal, Built]]
+    ) -> dict[int, Trial]:
+        """Checks all of ``ready``, and times those that are right."""
+        found: dict[int, Trial] = {}
+        findings = self._lab.check(ready) if ready else ()
+        right: list[Candidate] = []
+        for candidate, finding in zip(ready, findings, strict=True):
+            if finding is None:
+                right.append(candidate)
+                continue
+            point, one = by_number[candidate.number]
+            found[point.number] = _trial(point, one, finding.status, finding.reason)
+        for reading in self._lab.time(right, SCREEN, Screen(self._slowest())) if right else ():
+            point, one = by_number[reading.number]
+            found[point.number] = _timed(point, one, reading)
+        self.state.candidates |= {c.number: c for c in right}
+        return found
+
+    def _slowest(self) -> float:
+        best = self.state.best
+        if best is None or best.share is None:
+            return UNKNOWN
+        return HOPELESS / min(best.share)
+
+    def _finish(self, trial: Trial) -> None:
+        self._keep(trial)
+        self._log.add(trial)
+        self._explorer.tell(trial.number, _told(trial))
+        done = len(self.state.trials)
+        self._watch(Watched("trying", done, done + self._explorer.left, self.state.best))
+
+    def _keep(self, trial: Trial) -> None:
+        self.state.trials[trial.number] = trial
+        if trial.code:
+            self._codes.setdefault(trial.code, trial)
+
+
+def value_of(trial: Trial | Reading) -> float:
+    """What is made small: the mean logarithm of the times, against cuBLAS's where it has any."""
+    if trial.share is not None:
+        return -sum(map(math.log, trial.share)) / len(trial.share)
+    return sum(map(math.log, trial.ms)) / len(trial.ms)
+
+
+def gate(built: Built, requires: Sequence[Require]) -> str:
+    """The first ``require`` line that the compiled kernel does not meet; empty where it does."""
+    known = {"registers": built.registers, "spills": built.spills}
+    for require in requires:
+        value = known.get(require.quantity)
+        if value is not None and not meets(require, value):
+            wanted = f"require {require.quantity} {require.op} {require.limit}"
+            return f"{wanted}: {require.quantity} = {value}"
+    return ""
+
+
+def _told(trial: Trial) -> float | None:
+    return value_of(trial) if trial.status == "timed" else None
+
+
+def _trial(point: Legal, built: Built, status: Status, reason: str = "") -> Trial:
+    return Trial(
+        point.number,
+        point.settings,
+        status,
+        built.code,
+        built.registers,
+        built.spills,
+        reason=reason,
+    )
+
+
+def _timed(point: Legal, built: Built, reading: Reading) -> Trial:
+    if reading.finding is not None:
+        return _trial(point, built, reading.finding.status, reading.finding.reason)
+    return Trial(
+        point.number,
+        point.settings,
+        "timed",
+        built.code,
+        built.registers,
+        built.spills,
+        reading.ms,
+        reading.share,
+    )

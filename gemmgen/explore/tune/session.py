@@ -1,0 +1,108 @@
+"""A whole search as one call: what ``gemmgen tune`` and ``gemmgen.tune`` run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from gemmgen import temporary
+from gemmgen.errors import UsageError
+from gemmgen.explore.tune import remote
+from gemmgen.explore.tune.legal import CHUNK, Census, Shape, census
+from gemmgen.explore.tune.search import Watched
+from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.trial import Log
+from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
+from gemmgen.explore.tune.workers import Workers
+
+LARGE = 4096
+"""Points whose counting may take a minute: the GPU that it is for is asked for first."""
+
+
+def count(
+    space: Space,
+    shapes: Sequence[Shape],
+    workers: Workers,
+    tick: Callable[[int, int], None] | None = None,
+) -> Census:
+    """The legal points; ``UsageError`` if there is none."""
+    found = census(space, shapes, workers.pool if space.size > CHUNK else None, tick or _silent)
+    if not found.legal:
+        reason, times = found.refused.most_common(1)[0]
+        raise UsageError(f"no point of {space.source.name} is legal; of {times:,}: {reason}")
+    return found
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+def search(
+    task: Task,
+    workers: Workers,
+    trials: Path | None = None,
+    *,
+    resume: bool = False,
+    watch: Callable[[Watched], None] = lambda _: None,
+) -> Tuned:
+    """Compiles, checks and times points of ``task`` until its end; each trial goes to ``trials``.
+
+    Raises ``CannotCheck`` without a GPU, CuPy, a compiler or Optuna.
+    """
+    from gemmgen.explore.tune.build import CompilingBuilder
+    from gemmgen.explore.tune.explore import require_optuna
+    from gemmgen.explore.tune.gpulab import GpuLab
+    from gemmgen.explore.tune.remote import RemoteLab
+    from gemmgen.gpu.compiler import compiler
+
+    require_optuna()
+    lab = RemoteLab(partial(GpuLab, task.census.legal[0].text, task.shapes))
+    log: Log | None = None
+    try:
+        here = lab.here
+        compiler()  # refuses where there is none
+        log = Log(trials, about(task, here), resume=resume)
+        with temporary.folder("tune-") as folder:
+            builder = CompilingBuilder(workers, here.arch, Path(folder))
+            return tune(task, builder, lab, log, time.monotonic, watch)
+    finally:
+        lab.end()
+        if log is not None:
+            log.close()
+
+
+def run(
+    space: Space,
+    shapes: Sequence[Shape],
+    *,
+    seconds: float,
+    jobs: int | None = None,
+    seed: int = 0,
+    trials: Path | None = None,
+    resume: bool = False,
+) -> Tuned:
+    """Counts the points of ``space``, and searches them for ``seconds`` in all."""
+    begin = time.monotonic()
+    if space.size > LARGE:
+        remote.require_gpu()
+    with Workers(jobs or os.cpu_count() or 1) as workers:
+        found = count(space, shapes, workers)
+        task = task_of(space, found, shapes, seed, begin, seconds, workers)
+        return search(task, workers, trials, resume=resume)
+
+
+def task_of(
+    space: Space,
+    found: Census,
+    shapes: Sequence[Shape],
+    seed: int,
+    begin: float,
+    seconds: float,
+    workers: Workers,
+) -> Task:
+    """Batches as large as what is compiled at once keep every process busy."""
+    batch = max(16, 2 * workers.jobs)
+    return Task(space, found, tuple(shapes), seed, begin, begin + seconds, batch)

@@ -1,0 +1,207 @@
+"""What became of a point that was tried, and the file that keeps it.
+
+A trials file is JSON Lines: first what was tuned where, then one line a point, written as it is
+known.  ``--resume`` goes on from it; a line that was cut off by a crash is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Literal, cast, get_args
+
+from gemmgen.errors import UsageError
+from gemmgen.explore.tune.space import Settings, Value
+
+Status = Literal["timed", "gated", "failed", "refused", "wrong", "crashed"]
+"""``timed``: right, and measured.  ``gated``: a ``require`` line does not hold for it.  ``failed``:
+it did not compile.  ``refused``: its launcher does not take the shape.  ``wrong``: its result was.
+``crashed``: the GPU's process ended, or did not answer."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point: ``code`` names its kernel's code, ``ms`` and ``share`` of cuBLAS are per shape.
+
+    ``share`` is None where cuBLAS has no such call; ``spills`` counts bytes.
+    """
+
+    number: int
+    settings: Settings
+    status: Status
+    code: str = ""
+    registers: int | None = None
+    spills: int | None = None
+    ms: tuple[float, ...] = ()
+    share: tuple[float, ...] | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a trials file is of: times of another schedule, shape or GPU are no use.
+
+    ``code`` names the code of the first legal point: a gemmgen that emits other code shows there.
+    """
+
+    gemmgen: str
+    code: str
+    schedule: str
+    sets: tuple[tuple[str, tuple[Value, ...]], ...]
+    shapes: tuple[tuple[int, ...], ...]
+    gpu: str
+    arch: str
+
+    def differs(self, other: About) -> str | None:
+        """The first thing that is not as in ``other``, if there is one."""
+        for name, mine in asdict(self).items():
+            theirs = getattr(other, name)
+            if mine != theirs:
+                shown = f"{theirs!r}, not {mine!r}" if len(f"{theirs}{mine}") < 80 else ""
+                return f"{name}{' ' if shown else ''}{shown}"
+        return None
+
+
+class Log:
+    """A trials file that is being written; without a path it keeps nothing."""
+
+    def __init__(self, path: Path | None, about: About, *, resume: bool = False):
+        self.known: tuple[Trial, ...] = ()
+        self._file: IO[str] | None = None
+        if path is None:
+            return
+        old = read(path) if resume and path.exists() else None
+        if old is not None:
+            unlike = about.differs(old[0])
+            if unlike:
+                raise UsageError(
+                    f"{path} has trials of something else ({unlike}): leave --resume out, or name "
+                    "another file"
+                )
+            self.known = old[1]
+        self._file = _opened(path, [about, *self.known])
+
+    def add(self, trial: Trial) -> None:
+        """Written at once: what is in the file outlives this process."""
+        if self._file is not None:
+            self._file.write(_line(_as_json(trial)))
+            self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
+    """What a trials file holds, of each point the last line; ``UsageError`` where it is none."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        head = cast(dict[str, object], json.loads(lines[0]))
+        about = About(
+            gemmgen=str(head["gemmgen"]),
+            code=str(head["code"]),
+            schedule=str(head["schedule"]),
+            sets=tuple((key, tuple(values)) for key, values in _pairs(head["sets"])),
+            shapes=tuple(tuple(shape) for shape in cast(list[list[int]], head["shapes"])),
+            gpu=str(head["gpu"]),
+            arch=str(head["arch"]),
+        )
+    except (OSError, *_DAMAGED) as wrong:
+        raise UsageError(f"{path} is no file of trials, so nothing can be resumed") from wrong
+    found: dict[int, Trial] = {}
+    for line in lines[1:]:
+        trial = _trial(line, len(about.shapes))
+        if trial is not None:
+            found[trial.number] = trial
+    return about, tuple(found.values())
+
+
+def _trial(line: str, shapes: int) -> Trial | None:
+    """A line's trial of ``shapes`` shapes; None for a line that was cut off, or is damaged."""
+    try:
+        found = cast(dict[str, object], json.loads(line))
+        status, share = found["status"], found["share"]
+        if status not in get_args(Status):
+            return None
+        return Trial(
+            number=_whole(found["number"]),
+            settings=tuple(_settings(found["settings"])),
+            status=cast(Status, status),
+            code=_text(found["code"]),
+            registers=_count(found["registers"]),
+            spills=_count(found["spills"]),
+            ms=_times(found["ms"], (0, shapes)),
+            share=None if share is None else _times(share, (shapes,)),
+            reason=_text(found["reason"]),
+        )
+    except _DAMAGED:
+        return None
+
+
+_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading a line raises that is none."""
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} counts nothing")
+    return value
+
+
+def _count(value: object) -> int | None:
+    return None if value is None else _whole(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _times(value: object, counts: tuple[int, ...]) -> tuple[float, ...]:
+    """Positive numbers, as many as one of ``counts``."""
+    found = tuple(cast(list[object], value)) if isinstance(value, list) else ()
+    if not isinstance(value, list) or len(found) not in counts:
+        raise ValueError(f"{value!r} is no list of so many times")
+    if not all(isinstance(x, int | float) and 0 < x < math.inf for x in found):
+        raise ValueError(f"{value!r} holds what is no time")
+    return cast(tuple[float, ...], found)
+
+
+def _settings(values: object) -> list[tuple[str, Value]]:
+    found = list(cast(Mapping[str, object], values).items())
+    if not all(isinstance(value, int | str) for _, value in found):
+        raise ValueError(f"{values!r} settles nothing")
+    return cast(list[tuple[str, Value]], found)
+
+
+def _pairs(values: object) -> list[tuple[str, list[Value]]]:
+    return list(cast(Mapping[str, list[Value]], values).items())
+
+
+def _as_json(value: About | Trial) -> dict[str, object]:
+    found: dict[str, object] = asdict(value)
+    for key in ("sets", "settings"):
+        if key in found:
+            found[key] = dict(cast(Sequence[tuple[str, object]], found[key]))
+    return found
+
+
+def _line(values: Mapping[str, object]) -> str:
+    return json.dumps(values) + "\n"
+
+
+def _opened(path: Path, begin: Sequence[About | Trial]) -> IO[str]:
+    """The file with these lines, to be gone on with; what was there is lost last."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text("".join(_line(_as_json(one)) for one in begin), "utf-8", newline="\n")
+        os.replace(draft, path)
+        return path.open("a", encoding="utf-8", newline="\n")
+    except OSError as wrong:
+        draft.unlink(missing_ok=True)
+        raise UsageError(f"{path} can't be written: {wrong.strerror}") from None

@@ -1,0 +1,134 @@
+"""``tune`` as one function: the legal points, ranked, searched, and raced."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gemmgen import __version__
+from gemmgen.analyze.gpus import Gpu
+from gemmgen.explore.tune.build import Builder, code_at
+from gemmgen.explore.tune.explore import Explorer
+from gemmgen.explore.tune.finals import FIELD, Finals, finals
+from gemmgen.explore.tune.lab import Candidate, Here, Lab
+from gemmgen.explore.tune.legal import Census, Legal, Shape
+from gemmgen.explore.tune.model import estimate
+from gemmgen.explore.tune.search import Search, State, Watched, value_of
+from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.trial import About, Log, Trial
+from gemmgen.schedule.fmt import fmt_source
+from gemmgen.source import Source
+
+RACES = 0.2
+"""The share of the time that the finals get."""
+FINALS = (5.0, 45.0)
+"""Seconds of the finals, at least and at most."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is tuned: the legal points of ``space`` at ``shapes``, by ``seed``, until ``end``."""
+
+    space: Space
+    census: Census
+    shapes: tuple[Shape, ...]
+    seed: int
+    begin: float
+    end: float
+    batch: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of it.  ``finals.winner`` is None where no point was right."""
+
+    task: Task
+    here: Here
+    state: State
+    finals: Finals
+    seconds: float
+
+    @property
+    def points(self) -> dict[int, Legal]:
+        return {point.number: point for point in self.task.census.legal}
+
+    @property
+    def wrong(self) -> list[Trial]:
+        """Points whose kernels gave wrong results, or none: mistakes of gemmgen's."""
+        return [t for t in self.state.trials.values() if t.status in ("wrong", "crashed")]
+
+
+def tune(
+    task: Task,
+    builder: Builder,
+    lab: Lab,
+    log: Log,
+    clock: Callable[[], float],
+    watch: Callable[[Watched], None] = lambda _: None,
+) -> Tuned:
+    """Searches, and tells the winner; each trial is in ``log`` as soon as it is known."""
+    points = {point.number: point for point in task.census.legal}
+    ranked = rank(task.census.legal, task.shapes, lab.here.gpu)
+    requires = task.space.schedule(ranked[0].number).requires
+    explorer = Explorer(task.space, ranked, task.seed)
+    search = Search(explorer, builder, lab, log, requires, clock, watch)
+    search.resume([trial for trial in log.known if trial.number in points])
+    search.run(until=task.end - _for_finals(task), batch=task.batch)
+    entrants = _entrants(search.state, points, builder)
+    found = finals(lab, entrants, points, clock, task.end, watch)
+    for number, finding in found.found.items():
+        trial = search.state.trials[number]
+        wrong = Trial(number, trial.settings, finding.status, trial.code, reason=finding.reason)
+        search.state.trials[number] = wrong
+        log.add(wrong)
+    return Tuned(task, lab.here, search.state, found, clock() - task.begin)
+
+
+def about(task: Task, here: Here) -> About:
+    """What the trials of this task are worth something for."""
+    return About(
+        gemmgen=__version__,
+        code=code_at(task.census.legal[0].text),
+        schedule=fmt_source(Source(_without_comments(task.space.source.text))),
+        sets=tuple(task.space.sets.items()),
+        shapes=task.shapes,
+        gpu=here.name,
+        arch=here.arch,
+    )
+
+
+def _without_comments(text: str) -> str:
+    return "".join(re.sub(r"\s*#.*", "", line) + "\n" for line in text.splitlines())
+
+
+def rank(legal: Sequence[Legal], shapes: Sequence[Shape], gpu: Gpu) -> tuple[Legal, ...]:
+    """The points by the model's time, the mean over the shapes; of equals the first."""
+
+    def mean(point: Legal) -> float:
+        return sum(math.log(estimate(point.facts, shape, gpu)) for shape in shapes)
+
+    return tuple(sorted(legal, key=lambda point: (mean(point), point.number)))
+
+
+def _for_finals(task: Task) -> float:
+    least, most = FINALS
+    return min(most, max(least, RACES * (task.end - task.begin)))
+
+
+def _entrants(
+    state: State, points: dict[int, Legal], builder: Builder
+) -> list[tuple[Trial, Candidate]]:
+    """The best trials, one for each code; those of an earlier search are compiled again."""
+    best: dict[str, Trial] = {}
+    for trial in sorted(state.timed, key=lambda t: (value_of(t), t.number not in state.candidates)):
+        best.setdefault(trial.code, trial)
+    chosen = list(best.values())[: FIELD[0]]
+    missing = [points[t.number] for t in chosen if t.number not in state.candidates]
+    for built in builder.submit(missing)() if missing else ():
+        if built.files is not None and built.interface is not None:
+            state.candidates[built.number] = Candidate(
+                built.number, built.interface, built.target, built.files
+            )
+    return [(t, state.candidates[t.number]) for t in chosen if t.number in state.candidates]

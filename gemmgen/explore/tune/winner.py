@@ -1,0 +1,110 @@
+"""What a search found, as a schedule file, as a table, and for scripts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from gemmgen.analyze.report import Section
+from gemmgen.explore.tune.lab import Reading
+from gemmgen.explore.tune.trial import Trial
+from gemmgen.explore.tune.tuner import Tuned
+from gemmgen.proof.outcome import spelled
+
+WIDTH = 100
+
+
+def schedule_text(tuned: Tuned) -> str:
+    """The winner: an ordinary schedule, settled, with what was measured as its comment.
+
+    The same measurements give the same text: it has no date and no path.
+    """
+    winner = tuned.finals.winner
+    assert winner is not None
+    lines = [f"# Tuned by gemmgen on an {tuned.here.name}, results checked:"]
+    lines += [f"#   {told}" for told in _speeds(tuned, winner)]
+    tried, legal = len(tuned.state.trials), len(tuned.task.census.legal)
+    lines.append(f"# Of {legal:,} legal schedules {tried:,} were tried (seed {tuned.task.seed}).")
+    return "\n".join(lines) + "\n" + tuned.points[winner.number].text
+
+
+def _speeds(tuned: Tuned, reading: Reading) -> Iterator[str]:
+    for at, shape in enumerate(tuned.task.shapes):
+        ms = reading.ms[at]
+        found = f"{spelled(shape)}: {ms:.4g} ms, {2 * math.prod(shape) / ms / 1e9:.1f} "
+        found += "TFLOP/s"
+        if reading.share is not None:
+            found += f", {reading.share[at]:.1%} of cuBLAS"
+        yield found
+
+
+def section(tuned: Tuned) -> Section:
+    """The finalists, fastest first, and how many points came to what."""
+    keys = [key for key, values in tuned.task.space.sets.items() if len(values) > 1]
+    shapes = [spelled(shape) for shape in tuned.task.shapes]
+    compared = any(reading.share is not None for reading in tuned.finals.readings)
+    header = (*(f"ms, {shape}" for shape in shapes),)
+    if compared:
+        header += tuple(f"of cuBLAS, {shape}" for shape in shapes)
+    rows = tuple(
+        (
+            str(place),
+            *(f"{ms:.4f}" for ms in reading.ms),
+            *(f"{share:.1%}" for share in reading.share or ()),
+            _number(_trial(tuned, reading).registers),
+            _number(_trial(tuned, reading).spills),
+            *(str(dict(_trial(tuned, reading).settings)[key]) for key in keys),
+        )
+        for place, reading in enumerate(tuned.finals.readings, 1)
+    )
+    counts = tuned.state.count()
+    told = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    tried, legal = len(tuned.state.trials), len(tuned.task.census.legal)
+    waited, measured = tuned.state.waited, tuned.state.measured
+    notes = (
+        f"{tried:,} of {legal:,} legal schedules in {tuned.seconds:.0f} s: {told}",
+        f"{measured:.0f} s for the search, {waited:.0f} s of them waiting for the compiler",
+    )
+    title = f"the best on an {tuned.here.name}, seed {tuned.task.seed}"
+    return Section(title, ("", *header, "registers", "spills", *keys), rows, notes)
+
+
+def as_json(tuned: Tuned) -> dict[str, object]:
+    """The same for scripts; ``winner`` is null where no point was right."""
+    winner = tuned.finals.winner
+    return {
+        "gpu": tuned.here.name,
+        "arch": tuned.here.arch,
+        "shapes": [list(shape) for shape in tuned.task.shapes],
+        "seed": tuned.task.seed,
+        "seconds": round(tuned.seconds, 3),
+        "search_seconds": round(tuned.state.measured, 3),
+        "waited_seconds": round(tuned.state.waited, 3),
+        "points": tuned.task.census.points,
+        "legal": len(tuned.task.census.legal),
+        "tried": len(tuned.state.trials),
+        "statuses": dict(tuned.state.count()),
+        "finalists": [_as_json(tuned, reading) for reading in tuned.finals.readings],
+        "winner": None if winner is None else _as_json(tuned, winner),
+        "schedule": None if winner is None else schedule_text(tuned),
+    }
+
+
+def _as_json(tuned: Tuned, reading: Reading) -> dict[str, object]:
+    trial = _trial(tuned, reading)
+    return {
+        "point": reading.number,
+        "settings": dict(trial.settings),
+        "ms": list(reading.ms),
+        "share": None if reading.share is None else list(reading.share),
+        "registers": trial.registers,
+        "spills": trial.spills,
+    }
+
+
+def _trial(tuned: Tuned, reading: Reading) -> Trial:
+    return tuned.state.trials[reading.number]
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)

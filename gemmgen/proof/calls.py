@@ -1,0 +1,239 @@
+"""One call of a kernel on the CPU: matrices in poisoned memory, run, and everything looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gemmgen import reference
+from gemmgen.formats import Real, Stored, computing, held, stored
+from gemmgen.interface import Param
+from gemmgen.ir.axes import axes_of, in_roles, in_storage, sizes_of
+from gemmgen.ir.build import problem_of
+from gemmgen.ir.landing import LANDINGS, Landing
+from gemmgen.ir.problem import Problem
+from gemmgen.passes.async_copy import AsyncCopy
+from gemmgen.pipeline import Emitted
+from gemmgen.proof.epilogue import Wanted, hides_c, wanted
+from gemmgen.proof.far import spread
+from gemmgen.proof.layouts import Layout, lay_out, shared_letters
+from gemmgen.proof.outcome import Shape, spelled
+from gemmgen.proof.shapes import alignment, solve
+from gemmgen.proof.sums import Summation
+from gemmgen.reference import Inputs
+from gemmgen.sim.memory import Matrix, Sparse
+from gemmgen.sim.packing import Argument
+from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
+
+Data = Literal[
+    "integers",
+    "normal",
+    "permutation",
+    "NaN in A",
+    "infinity in B",
+    "infinities in A",
+    "infinities in B",
+]
+"""The last two: all elements of one operand are infinite, and all of the other positive."""
+Order = Literal["ascending", "descending", "shuffled"]
+OTHER_SCALAR = 0.75
+"""What scalars of an epilogue get, beyond alpha and beta."""
+DENSE = 1 << 27
+"""Elements that a tensor may span in memory that is there as a whole."""
+
+_LAYOUTS = {"behind": "behind one another", "within": "row by row in turn", "shared": "shared"}
+
+_MAKERS: Mapping[str, reference.Maker] = {
+    "integers": reference.integers,
+    "permutation": reference.permutation,
+    "infinities in A": reference.positive,
+    "infinities in B": reference.positive,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Extents, numbers, and how it is run; rows are ``pad`` elements apart beyond their length.
+
+    ``watched``: each access is looked at.  ``far``: rows and matrices lie so far apart that offsets
+    are no ints.
+    """
+
+    shape: Shape
+    data: Data = "integers"
+    alpha: float = 1.0
+    beta: float = 0.0
+    pad: int = 0
+    order: Order = "ascending"
+    landing: Landing = "late"
+    layout: Layout = "behind"
+    watched: bool = True
+    far: bool = False
+
+    def text(self) -> str:
+        scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
+        padding = f", rows padded by {self.pad}" if self.pad else ""
+        padding = ", rows 2^30 elements apart" if self.far else padding
+        batches = f", matrices {_LAYOUTS[self.layout]}" if len(self.shape) > 3 else ""
+        landing = ", copies landing early" if self.landing == "early" else ""
+        told = f"{spelled(self.shape)}, {self.data}, {scaled}{padding}{batches}"
+        return f"{told}, threads {self.order}{landing}"
+
+
+def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
+    """When asynchronous copies may land: one is enough for a kernel that has none."""
+    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
+    return LANDINGS if copies else LANDINGS[:1]
+
+
+class Caller:
+    """Calls one kernel; the sums of inputs that come again are kept."""
+
+    def __init__(self, emitted: Emitted):
+        self.emitted = emitted
+        self.problem = problem_of(emitted.schedule)
+        self._summation = Summation.of(emitted.program)
+        self._sums: dict[tuple[Shape, Data, Order, bool], tuple[Inputs, Real]] = {}
+
+    def complaint(
+        self, case: Case, kernel: CompiledKernel, seconds: float = RUN_SECONDS
+    ) -> str | None:
+        """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
+
+        Raises ``KernelFailure`` where the run is stopped, as after ``seconds``.
+        """
+        problem, params = self.problem, self.emitted.interface.params
+        inputs, acc = self._inputs(case)
+        names = [problem.extent(letter) for letter in problem.letters]
+        sizes = dict(zip(names, case.shape, strict=True))
+        values = solve(self.emitted, sizes, case.pad)
+        if case.far:
+            values = spread(self.emitted, values)
+        else:
+            values = lay_out(self.emitted, values, case.pad, case.layout)
+        scalars = _scalars(params, case)
+        tensors = self._tensors(case, inputs, scalars)
+        unread = hides_c(problem) and scalars["beta"] == 0.0
+        placed = {
+            p.name: self._place(p, tensors, values, unread=unread)
+            for p in params
+            if p.kind == "tensor"
+        }
+        before = {name: matrix.view.copy() for name, matrix in placed.items()}
+        arguments: dict[str, Argument] = {**values, **scalars}
+        arguments |= {name: matrix.view for name, matrix in placed.items()}
+        kernel.run(
+            {p.name: arguments[p.name] for p in params if not p.is_scratch},
+            order=case.order,
+            landing=case.landing,
+            seed=sum(case.shape),
+            seconds=seconds,
+            unreadable=(problem.c.name,) if unread else (),
+        )
+        c = problem.c
+        result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))
+        empty = np.zeros(result.shape, computing(problem.accumulate))
+        want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(empty, None)
+        return _difference(problem, placed, before, result, want)
+
+    def _inputs(self, case: Case) -> tuple[Inputs, Real]:
+        """A, B and C in their roles, and the product of the first two, of C's shape."""
+        order = case.order if self._summation.follows_blocks else "ascending"
+        shared = case.layout == "shared"
+        key = case.shape, case.data, order, shared
+        if key not in self._sums:
+            problem, (m, n, k, *batches) = self.problem, case.shape
+            there = (1 for _ in batches) if shared else batches
+            sizes = dict(zip(problem.batch, there, strict=True))
+            of_a, of_b = (sizes_of(problem.batch, t.letters, sizes) for t in (problem.a, problem.b))
+            usual = reference.normal
+            if order == "shuffled":
+                usual = reference.integers  # whose sums are the same in any order
+            make, types = _MAKERS.get(case.data, usual), problem.types
+            made = reference.batched(make, (m, n, k), of_a, of_b, m + n + k, types)
+            if shared:  # but each C is one's own
+                apart, one = tuple(batches), (1,) * len(batches)
+                c = reference.batched(make, (m, n, 0), apart, one, m + n, types).c
+                made = Inputs(made.a, made.b, c)
+            if case.data == "NaN in A":
+                made = Inputs(_marked(made.a, np.nan), made.b, made.c)
+            if case.data == "infinity in B":
+                made = Inputs(made.a, _marked(made.b, np.inf), made.c)
+            if case.data == "infinities in A":
+                made = Inputs(np.full_like(made.a, np.inf), made.b, made.c)
+            if case.data == "infinities in B":
+                made = Inputs(made.a, np.full_like(made.b, np.inf), made.c)
+            acc = self._summation.sums(made.a, made.b, backwards=order == "descending")
+            self._sums[key] = made, np.broadcast_to(acc, made.c.shape)
+        return self._sums[key]
+
+    def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, Real]:
+        """Every tensor as numbers in its roles; along letters whose matrices are one it has one
+        element."""
+        problem, interface, c = self.problem, self.emitted.interface, inputs.c
+        found = {problem.a.name: inputs.a, problem.b.name: inputs.b, problem.c.name: c}
+        m, n, *_ = case.shape
+        for at, param in enumerate(interface.params):
+            if param.kind == "tensor" and param.name not in found:
+                sizes = dict(zip(problem.letters, case.shape, strict=True))
+                sizes |= dict.fromkeys(shared_letters(interface, param, case.layout), 1)
+                shape = sizes_of(axes_of(problem, param.name), param.indices, sizes)
+                rng = np.random.default_rng([at, m, n])
+                drawn = rng.integers(-5, 6, shape) if case.data == "integers" else None
+                values = rng.standard_normal(shape) if drawn is None else drawn
+                number = computing(problem.accumulate)
+                found[param.name] = held(values, param.dtype).astype(number)
+        return found
+
+    def _place(
+        self, param: Param, tensors: Mapping[str, Real], values: Mapping[str, int], *, unread: bool
+    ) -> Matrix:
+        """A tensor in its storage order; an output that may not be read was never written."""
+        interface = self.emitted.interface
+        shape = tuple(values[interface.extent(letter)] for letter in param.indices)
+        strides = tuple(1 if s is None else values[s] for s in interface.steps(param))
+        step = alignment(interface, param.name)
+        if max(n * abs(s) for n, s in zip(shape, strides, strict=True)) > DENSE:
+            matrix: Matrix = Sparse.spanning(shape, strides, dtype=param.dtype)
+        else:
+            matrix = Matrix.strided(shape, strides, offset=step, dtype=param.dtype)
+        if not param.written or (param.read and not unread):
+            axes = axes_of(self.problem, param.name)
+            laid = np.broadcast_to(in_storage(tensors[param.name], param.indices, axes), shape)
+            matrix.view[...] = stored(laid, param.dtype)
+        return matrix
+
+
+def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:
+    given = {"alpha": case.alpha, "beta": case.beta}
+    return {p.name: given.get(p.name, OTHER_SCALAR) for p in params if p.kind == "scalar"}
+
+
+def _marked(values: Real, mark: float) -> Real:
+    """``values`` with ``mark`` in the middle, if there is one: in one matrix of several."""
+    if not values.size:
+        return values
+    copy = values.copy()
+    copy[tuple(size // 2 for size in values.shape)] = mark
+    return copy
+
+
+def _difference(
+    problem: Problem,
+    placed: Mapping[str, Matrix],
+    before: Mapping[str, Stored],
+    result: Stored,
+    want: Wanted,
+) -> str | None:
+    for name, matrix in placed.items():
+        touched = matrix.touched()
+        if touched is not None:
+            return f"{name}: {touched}"
+        changed = matrix.changed(before[name]) if name != problem.c.name else None
+        if changed is not None:
+            return f"the input {name} was written to: {changed}"
+    compared = reference.compare(result, want.value, want.bound, problem.c.dtype)
+    return None if compared.equal else f"{problem.c.name}: {compared.text()}"

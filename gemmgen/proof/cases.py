@@ -1,0 +1,167 @@
+"""The calls with which C2 tries a kernel: what each of them can show, at the least cost.
+
+``cases`` tries the shapes of ``default_shapes`` with numbers, paddings, orders and layouts in turn.
+``reaching`` adds the few calls that are larger or lie farther apart.  A new kind of call is one
+more generator in ``_REACHING``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import cycle, islice, product
+from math import ceil, prod
+
+from gemmgen.ir.landing import Landing
+from gemmgen.pipeline import Emitted
+from gemmgen.proof.calls import Case, Data, Order, landings_of
+from gemmgen.proof.far import far_shapes
+from gemmgen.proof.layouts import LAYOUTS
+from gemmgen.proof.outcome import Shape
+from gemmgen.proof.shapes import default_shapes, fit, ragged_terms, ring_of, tile_of, with_batches
+
+FACTORS = (0.0, 1.0, -1.0, 0.7)
+"""Values of alpha and of beta."""
+
+_ORDERS: tuple[Order, ...] = ("ascending", "descending", "shuffled")
+_DATA: tuple[Data, ...] = ("integers", "normal", "permutation")
+_PADS = (0, 1, 5)
+_SMALL = 64
+"""Elements of C up to which a shape meets every alpha and beta."""
+_FEW = 4
+_LARGE = 1 << 14
+"""Elements of C beyond which only the first ``_WATCHED`` calls of a shape are watched."""
+_WATCHED = 2
+_BLOCKS = 40
+"""A grid has at least as many in one call."""
+_TERMS = 520
+"""One sum has at least as many."""
+_MOST_ELEMENTS = 1 << 22
+"""Of C, beyond which there is no second band of the raster."""
+_LIGHT = 1 << 22
+"""Multiply-adds up to which calls that show wrong values alone are watched all the same."""
+_WORTH = 1 << 20
+"""Multiply-adds of all unwatched calls, below which a second program costs more than it saves."""
+
+
+def cases_of(emitted: Emitted, landings: tuple[Landing, ...] = ()) -> tuple[Case, ...]:
+    """All calls of a kernel for which no shapes were asked for.
+
+    ``landings`` are the kernel's own where none are given.
+    """
+    landings = landings or landings_of(emitted)
+    found = (*cases(default_shapes(emitted), landings), *reaching(emitted, landings))
+    unwatched = sum(work(emitted, case.shape) for case in found if not case.watched)
+    return found if unwatched > _WORTH else tuple(replace(case, watched=True) for case in found)
+
+
+def work(emitted: Emitted, shape: Shape) -> int:
+    """Multiply-adds of a call, those of partial tiles included."""
+    *tile, _ = tile_of(emitted.program)
+    whole = (ceil(size / step) * step for size, step in zip(shape[:3], tile, strict=True))
+    return prod(whole) * prod(shape[3:])
+
+
+def cases(shapes: tuple[Shape, ...], landings: tuple[Landing, ...] = ("late",)) -> Iterator[Case]:
+    """Small shapes with every alpha and beta, others with some; orders, paddings, data and, of
+    batches, layouts in turn.
+
+    Each kind of NaN and infinity is placed once per shape; asynchronous copies land in each of
+    ``landings``.
+    """
+    for case, landing in product(_cases(shapes), landings):
+        yield replace(case, landing=landing)
+
+
+def _cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
+    pairs = cycle(product(FACTORS, FACTORS))
+    orders, data, pads = cycle(_ORDERS), cycle(_DATA), cycle(_PADS)
+    for at, shape in enumerate(shapes):
+        m, n, _, *batches = shape
+        size = m * n * prod(batches)
+        layouts = cycle(LAYOUTS if batches else LAYOUTS[:1])
+        count = len(FACTORS) ** 2 if size <= _SMALL else _FEW
+        for number, (alpha, beta) in enumerate(islice(pairs, count)):
+            order, layout = next(orders), next(layouts)
+            watched = size <= _LARGE or number < _WATCHED
+            case = Case(shape, next(data), alpha, beta, next(pads), order, layout=layout)
+            yield replace(case, watched=watched)
+            next(data if at % 2 else orders)  # else the same few meet again and again
+        for kind in ("NaN in A", "infinity in B"):
+            order, layout = next(orders), next(layouts)
+            case = Case(shape, kind, 1.0, 0.0, next(pads), order, layout=layout)
+            yield replace(case, watched=size <= _LARGE)
+
+
+def reaching(emitted: Emitted, landings: tuple[Landing, ...] = ("late",)) -> Iterator[Case]:
+    """Calls beyond the default shapes: of many blocks, long sums, stale tiles, far addresses."""
+    for generate in _REACHING:
+        for case in generate(emitted):
+            both = case.data in ("infinities in A", "infinities in B")
+            yield from (replace(case, landing=landing) for landing in landings[: 2 if both else 1])
+
+
+def _whole_tiles(emitted: Emitted) -> Iterator[Case]:
+    """Several whole tiles along each letter, where ``N / BN + 1`` counts one too many; a second
+    band of the raster, where that moves a tile."""
+    m, n, k, _ = tile_of(emitted.program)
+    band = _band(emitted)
+    columns = 2 if band > 1 else 3
+    shape = fit(emitted, with_batches(emitted, ((band + 1) * m, columns * n, min(k, 8)), 2))
+    yield Case(shape, "normal", 0.7, -1.0, 1, "descending", watched=False)
+
+
+def _many_blocks(emitted: Emitted) -> Iterator[Case]:
+    """A last, shorter band of the raster, and blocks of large numbers."""
+    m, n, *_ = tile_of(emitted.program)
+    parts, band = emitted.program.main.work.parts, _band(emitted)
+    rows = band + 2 if band > 1 else 3 if parts > 1 else 5
+    columns = max(2 if band > 1 else 3, ceil(_BLOCKS / (rows * parts)))
+    wanted = ((rows - 1) * m + 1, (columns - 1) * n + 1, 3)
+    shape = fit(emitted, with_batches(emitted, wanted, 1))
+    yield Case(shape, "normal", -1.0, 0.7, 5, "ascending", watched=False)
+
+
+def _band(emitted: Emitted) -> int:
+    """Block rows in a band of the raster; 1 where there is none, or too high a one."""
+    m, n, *_ = tile_of(emitted.program)
+    band = emitted.program.main.work.raster
+    return band if (band + 2) * m * (n + 1) <= _MOST_ELEMENTS else 1
+
+
+def _long_sums(emitted: Emitted) -> Iterator[Case]:
+    """Several times round the ring of stages; more rows than columns, both less than a tile."""
+    _, _, k, stages = tile_of(emitted.program)
+    ring = ring_of(emitted.program)
+    terms = max(_TERMS, 3 * k * stages, ring + k * stages) + k // 2 + 1
+    shape = fit(emitted, with_batches(emitted, (9, 5, terms), 1))
+    yield Case(shape, "normal", 0.7, 0.7, 1, "shuffled", watched=False)
+
+
+def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
+    """A stage that keeps an element of an earlier tile, where 0 belongs: it meets a zero of the
+    other operand, so that only an infinity shows it.
+
+    The last part of a split sum has more tiles than there are stages, the last one ragged.
+    """
+    *_, stages = tile_of(emitted.program)
+    terms = ragged_terms(emitted.program, stages + 1)
+    shape = fit(emitted, with_batches(emitted, (5, 9, terms), 1))
+    watched = work(emitted, shape) <= _LIGHT
+    yield Case(shape, "infinities in A", 1.0, 0.0, 1, "ascending", watched=watched)
+    yield Case(shape, "infinities in B", 1.0, 0.0, 0, "descending", watched=watched)
+
+
+def _far_addresses(emitted: Emitted) -> Iterator[Case]:
+    """Offsets that an int does not hold."""
+    for shape in far_shapes(emitted):
+        yield Case(shape, "normal", 0.7, -1.0, far=True)
+
+
+_REACHING: tuple[Callable[[Emitted], Iterator[Case]], ...] = (
+    _stale_tiles,
+    _far_addresses,
+    _whole_tiles,
+    _many_blocks,
+    _long_sums,
+)

@@ -1,0 +1,107 @@
+"""C3: the text compiles without a warning for every architecture that can run it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.errors import CannotCheck
+from gemmgen.gpu import compiler
+from gemmgen.passes.async_copy import SINCE, AsyncCopy
+from gemmgen.passes.base import Said
+from gemmgen.passes.launch_bounds import LaunchBounds
+from gemmgen.pipeline import Emitted
+from gemmgen.proof import whole
+from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
+from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
+from gemmgen.residency import fits
+from gemmgen.schedule.model import Schedule
+from gemmgen.target import BF16_SINCE, TARGETS
+
+LAYER = "C3"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
+FILE = 65536
+"""32-bit registers that the threads of a block share, on each of these architectures."""
+
+
+def check(subject: Subject) -> Outcome:
+    """Compiles; checks registers against the block's threads and the ``require`` lines."""
+    emitted = subject.emitted
+    missing = compiler.available()
+    if missing is not None:
+        return skipped(LAYER, _unchecked(emitted, missing))
+    found: dict[str, compiler.Compiled] = {}
+    for arch in architectures(emitted):
+        try:
+            found[arch] = compiler.compile_text(emitted.text, arch)
+        except compiler.CompileError as refused:
+            return failed(LAYER, str(refused))
+        except CannotCheck as unsure:
+            return skipped(LAYER, _unchecked(emitted, str(unsure)))
+    figures = {
+        arch: {
+            "registers": c.registers,
+            "spills": c.spills,
+            "spill_stores": c.spill_stores,
+            "spill_loads": c.spill_loads,
+        }
+        for arch, c in found.items()
+    }
+    by_nvcc = whole.compiled(emitted.text, emitted.target)
+    complaint = _complaint(emitted, found) or by_nvcc.complaint
+    if complaint is not None:
+        return replace(failed(LAYER, complaint), figures=figures)
+    return replace(passed(LAYER, f"{_told(found)}; {by_nvcc.told}"), figures=figures)
+
+
+def _unchecked(emitted: Emitted, why: str) -> str:
+    """``why``, and the gates that were not evaluated for it."""
+    gates = gates_of(emitted.schedule)
+    return f"{why}; not evaluated: {spelled(gates)}" if gates else why
+
+
+def architectures(emitted: Emitted) -> tuple[str, ...]:
+    """Those that the block's shared memory fits and that have what its directives need; an exact
+    target (``sm_90a``) stands alone."""
+    if not emitted.target.removeprefix("sm_").isdigit():
+        return (emitted.target,)
+    used = emitted.interface.static_shared + emitted.interface.dynamic_shared
+    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
+    converts = any(dtype == "bf16" for _, dtype in emitted.schedule.dtypes)
+    since = max(SINCE if copies else 0, BF16_SINCE if converts else 0)
+    x, y = emitted.interface.block
+    fitting = [
+        arch
+        for arch in ARCHITECTURES
+        if TARGETS[arch].shared >= used
+        and int(arch.removeprefix("sm_")) >= since
+        and fits(TARGETS[arch], x * y, blocks_asked(emitted.schedule))
+    ]
+    return tuple(dict.fromkeys((*fitting, emitted.target)))
+
+
+def blocks_asked(schedule: Schedule) -> int:
+    """What ``launch_bounds`` says; 1 where it says nothing."""
+    said = Said.of(schedule, LaunchBounds.SPEC.name)
+    return (said.integer("blocks") if said else None) or 1
+
+
+def _complaint(emitted: Emitted, found: dict[str, compiler.Compiled]) -> str | None:
+    x, y = emitted.interface.block
+    for arch, compiled in found.items():
+        needed = -(-compiled.registers // 8) * 8 * x * y
+        if needed > FILE:
+            return (
+                f"{arch}: {compiled.registers} registers for each of {x * y} threads are more than "
+                f"the {FILE:,} of a block, so no launch would succeed"
+            )
+    broken = mistakes(emitted, found[emitted.target])
+    return broken[0].message if broken else None
+
+
+def _told(found: dict[str, compiler.Compiled]) -> str:
+    parts: list[str] = []
+    for arch, compiled in found.items():
+        spills = f" ({spills_of(compiled)} spilled)" if compiled.spills else ""
+        parts.append(f"{arch} {compiled.registers}{spills}")
+    compiler = next(iter(found.values())).compiler
+    return f"{compiler} compiles it without warnings; registers: {', '.join(parts)}"

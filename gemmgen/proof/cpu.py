@@ -1,0 +1,112 @@
+"""C2: the emitted text itself, run on this machine, against the very bits it should give.
+
+Each of its accesses is looked at while it runs (races, bounds, alignment, what was never written);
+of the largest calls some show wrong values and writes beside the tensors alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from gemmgen.errors import CannotCheck
+from gemmgen.proof import launcher, verdicts
+from gemmgen.proof.calls import Caller, Case, landings_of
+from gemmgen.proof.cases import cases, cases_of
+from gemmgen.proof.far import SPAN
+from gemmgen.proof.outcome import Outcome, Shape, Subject, counted, failed, passed, skipped
+from gemmgen.sim import programs
+from gemmgen.sim.failures import CompileFailure, KernelFailure
+from gemmgen.sim.memory import can_span
+from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
+from gemmgen.sim.toolchain import require_gxx
+from gemmgen.sim.widths import check_widths
+
+LAYER = "C2"
+MOST = 1 << 26
+"""Multiply-adds beyond which a shape is left to a GPU."""
+
+_NEAR = "; none past 2^31 elements, as this process is granted no address space for that"
+
+
+def check(subject: Subject) -> Outcome:
+    """Runs the kernel at ragged shapes; the first wrong answer ends the check."""
+    emitted, small = subject.emitted, _small(subject)
+    landings = landings_of(emitted)
+    chosen = tuple(cases(small, landings)) if small else cases_of(emitted, landings)
+    near = not can_span(SPAN)
+    if near:
+        chosen = tuple(case for case in chosen if not case.far)
+    try:
+        require_gxx()
+        complaint = verdicts.complaint_of(
+            lambda: first_complaint(Caller(emitted), emitted.text, chosen),
+            LAYER,
+            programs.identity(),
+            emitted,
+            emitted.program,
+            chosen,
+        )
+    except CompileFailure as failure:
+        return failed(LAYER, f"g++ does not take the text: {failure}")
+    except CannotCheck as missing:
+        return skipped(LAYER, str(missing))
+    if complaint is not None:
+        return failed(LAYER, complaint)
+    return passed(LAYER, _told(chosen) + _left(subject) + (_NEAR if near else ""))
+
+
+def first_complaint(
+    caller: Caller,
+    text: str,
+    chosen: Iterable[Case],
+    *,
+    warn: bool = True,
+    seconds: float = RUN_SECONDS,
+) -> str | None:
+    """What is wrong with ``text``, in words, at the first of the calls that shows it; None where
+    nothing is.
+
+    Each run is stopped after ``seconds``.  Raises ``CompileFailure`` where g++ refuses the text or
+    (``warn``) warns, ``CannotCheck`` where this machine can't run kernels.
+    """
+    compiled: dict[bool, CompiledKernel] = {}
+    check_widths(text, caller.emitted.interface)
+    try:
+        for case in chosen:
+            if case.watched not in compiled:
+                compiled[case.watched] = CompiledKernel(
+                    text, caller.emitted.interface, checked=case.watched, warn=warn
+                )
+                wrong = launcher.complaint(caller.emitted, text, compiled[case.watched])
+                if wrong is not None:
+                    return wrong
+            try:
+                complaint = caller.complaint(case, compiled[case.watched], seconds)
+            except KernelFailure as failure:
+                complaint = str(failure)
+            if complaint is not None:
+                return f"{case.text()}: {complaint}"
+    finally:
+        for program in compiled.values():
+            program.close()
+    return None
+
+
+def _small(subject: Subject) -> tuple[Shape, ...]:
+    """The shapes asked for that a CPU can do."""
+    return tuple(s for s in subject.shapes if prod(s) <= MOST)
+
+
+def _told(chosen: tuple[Case, ...]) -> str:
+    watched, far = sum(c.watched for c in chosen), sum(c.far for c in chosen)
+    shapes = len({(case.shape, case.far) for case in chosen})
+    past = f", {counted(far, 'run')} past 2^31 elements" if far else ""
+    where = "" if watched == len(chosen) else f" in {watched} of them"
+    runs = f"{counted(len(chosen), 'run')} of the text at {counted(shapes, 'shape')}"
+    return f"{runs}{past}, every access watched{where}"
+
+
+def _left(subject: Subject) -> str:
+    count = len(subject.shapes) - len(_small(subject))
+    return f"; of those asked for, {count} is left to a GPU" if count else ""

@@ -1,0 +1,52 @@
+"""C1: the program means the same after every pass."""
+
+from __future__ import annotations
+
+from math import prod
+
+from gemmgen.ir.meaning import same_meaning
+from gemmgen.pipeline import Step, make_concrete, rewrite
+from gemmgen.proof import verdicts
+from gemmgen.proof.outcome import Outcome, Shape, Subject, counted, failed, passed, spelled
+from gemmgen.proof.shapes import fit, ring_of, tile_of
+
+LAYER = "C1"
+MOST = 1 << 16
+"""Elements of C beyond which a shape is no matter for an interpreter."""
+
+
+def check(subject: Subject) -> Outcome:
+    """Interprets the program after each pass; a failure names the pass where it first appears."""
+    steps = rewrite(subject.emitted.schedule)
+    shapes = shapes_of(subject)
+    for step in steps:
+        complaint = difference(step, shapes)
+        if complaint is not None:
+            return failed(LAYER, f"after {step.directive}: {complaint}")
+    names = ", ".join(step.directive for step in steps)
+    return passed(LAYER, f"after each of {names}, at {counted(len(shapes), 'shape')}")
+
+
+def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
+    """Where the program of ``step`` is not its problem, in words."""
+    lowered, problem, facts = make_concrete(step.program), step.program.problem, step.program.facts
+
+    def prove() -> str | None:
+        for shape in shapes:
+            found = same_meaning(lowered, problem, facts, shape)
+            if found is not None:
+                return f"{spelled(shape)}: {found.text()}"
+        return None
+
+    return verdicts.complaint_of(prove, LAYER, lowered, problem, facts, shapes)
+
+
+def shapes_of(subject: Subject) -> tuple[Shape, ...]:
+    """Tiny and ragged: less than a tile, a little more than one, and past the stages."""
+    given = tuple(s for s in subject.shapes if s[0] * s[1] * prod(s[3:]) <= MOST)
+    if given:
+        return given
+    m, n, _, _ = tile_of(subject.emitted.program)
+    ring = ring_of(subject.emitted.program)
+    wanted: tuple[Shape, ...] = ((2, 3, 5), (m + 1, 5, ring + 1), (3, n + 1, max(ring - 1, 1)))
+    return tuple(dict.fromkeys(fit(subject.emitted, shape) for shape in wanted))
