@@ -107,6 +107,8 @@ def _simpler_cases(case: Case) -> Iterator[Case]:
         yield replace(case, order="ascending")
     if case.alpha != 1.0 or case.beta != 0.0:
         yield replace(case, alpha=1.0, beta=0.0)
+    if case.skips_product:
+        yield replace(case, skips_product=False)
     if case.pad:
         yield replace(case, pad=0)
     if case.layout != "behind":

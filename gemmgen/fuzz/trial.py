@@ -184,7 +184,8 @@ def check_compiles(emitted: Emitted) -> None:
 
 def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
     """Four ragged shapes, each in two orders of threads; in one of them asynchronous copies land
-    late, in the other early.  And one call of those that reach farther."""
+    late, in the other early, and where alpha is 0 the product is skipped.  And one call of those
+    that reach farther."""
     found: list[Case] = []
     landings = landings_of(emitted)
     for at, shape in enumerate(shapes(emitted, dice)):
@@ -194,7 +195,14 @@ def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
         layout = dice.pick(LAYOUTS) if len(shape) > 3 else LAYOUTS[0]
         for order, landing in zip(orders, (landings[0], landings[-1]), strict=True):
             found.append(Case(shape, data, alpha, beta, pad, order, landing, layout))
+        found[-1] = as_called(emitted, found[-1])
     return (*found, *_farther(emitted, dice))
+
+
+def as_called(emitted: Emitted, case: Case) -> Case:
+    """``case`` as callers of the kernel make it: where alpha is 0 the product is skipped."""
+    skips_product = case.alpha == 0 and emitted.interface.product is not None
+    return replace(case, skips_product=skips_product)
 
 
 def _farther(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:

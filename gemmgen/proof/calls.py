@@ -10,9 +10,10 @@ import numpy as np
 
 from gemmgen import reference
 from gemmgen.formats import Real, Stored, computing, held, stored
-from gemmgen.interface import Param
+from gemmgen.interface import Interface, Param
 from gemmgen.ir.axes import axes_of, in_roles, in_storage, sizes_of
 from gemmgen.ir.build import problem_of
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.landing import LANDINGS, Landing
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.async_copy import AsyncCopy
@@ -27,6 +28,7 @@ from gemmgen.reference import Inputs
 from gemmgen.sim.memory import Matrix, Sparse
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
+from gemmgen.strides import bounds
 
 Data = Literal[
     "integers",
@@ -59,7 +61,8 @@ class Case:
     """Extents, numbers, and how it is run; rows are ``pad`` elements apart beyond their length.
 
     ``watched``: each access is looked at.  ``far``: rows and matrices lie so far apart that offsets
-    are no ints.
+    are no ints.  ``skips_product``: where alpha is 0 the call is made by ``Interface.product``'s
+    rule, with K = 0 and inputs that may not be read; else the kernel runs with all of K.
     """
 
     shape: Shape
@@ -72,6 +75,7 @@ class Case:
     layout: Layout = "behind"
     watched: bool = True
     far: bool = False
+    skips_product: bool = False
 
     def text(self) -> str:
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
@@ -80,7 +84,8 @@ class Case:
         batches = f", matrices {_LAYOUTS[self.layout]}" if len(self.shape) > 3 else ""
         landing = ", copies landing early" if self.landing == "early" else ""
         told = f"{spelled(self.shape)}, {self.data}, {scaled}{padding}{batches}"
-        return f"{told}, threads {self.order}{landing}"
+        skipped = ", K = 0 as alpha is" if self.skips_product else ""
+        return f"{told}, threads {self.order}{landing}{skipped}"
 
 
 def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
@@ -105,20 +110,18 @@ class Caller:
 
         Raises ``KernelFailure`` where the run is stopped, as after ``seconds``.
         """
-        problem, params = self.problem, self.emitted.interface.params
+        problem, interface = self.problem, self.emitted.interface
+        params = interface.params
         inputs, acc = self._inputs(case)
-        names = [problem.extent(letter) for letter in problem.letters]
-        sizes = dict(zip(names, case.shape, strict=True))
-        values = solve(self.emitted, sizes, case.pad)
-        if case.far:
-            values = spread(self.emitted, values)
-        else:
-            values = lay_out(self.emitted, values, case.pad, case.layout)
-        scalars = _scalars(params, case)
-        tensors = self._tensors(case, inputs, scalars)
-        unread = hides_c(problem) and scalars["beta"] == 0.0
+        values, scalars = self._values(case), _scalars(params, case)
+        tensors = self._tensors(case, inputs)
+        unread = {problem.c.name} if hides_c(problem) and scalars["beta"] == 0.0 else set[str]()
+        skips_product = case.skips_product and interface.skips_product(scalars)
+        if skips_product:
+            acc = np.zeros_like(acc)
+            unread |= {p.name for p in params if interface.is_factor(p)}
         placed = {
-            p.name: self._place(p, tensors, values, unread=unread)
+            p.name: self._place(p, tensors, values, unread=p.name in unread)
             for p in params
             if p.kind == "tensor"
         }
@@ -131,13 +134,32 @@ class Caller:
             landing=case.landing,
             seed=sum(case.shape),
             seconds=seconds,
-            unreadable=(problem.c.name,) if unread else (),
+            unreadable=tuple(sorted(unread)),
+            skips_product=skips_product,
         )
         c = problem.c
         result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))
         empty = np.zeros(result.shape, computing(problem.accumulate))
         want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(empty, None)
         return _difference(problem, placed, before, result, want)
+
+    def span(self, case: Case) -> int:
+        """Bytes from the first element to the last of all tensors, what lies between included."""
+        values, interface = self._values(case), self.emitted.interface
+        found = 0
+        for param in interface.params:
+            if param.kind == "tensor":
+                low, high = bounds(*_laid_out(interface, param, values))
+                found += (high - low) * BYTES[param.dtype]
+        return found
+
+    def _values(self, case: Case) -> dict[str, int]:
+        """Extents, leading dimensions and strides of a call."""
+        names = [self.problem.extent(letter) for letter in self.problem.letters]
+        values = solve(self.emitted, dict(zip(names, case.shape, strict=True)), case.pad)
+        if case.far:
+            return spread(self.emitted, values)
+        return lay_out(self.emitted, values, case.pad, case.layout)
 
     def _inputs(self, case: Case) -> tuple[Inputs, Real]:
         """A, B and C in their roles, and the product of the first two, of C's shape."""
@@ -170,7 +192,7 @@ class Caller:
             self._sums[key] = made, np.broadcast_to(acc, made.c.shape)
         return self._sums[key]
 
-    def _tensors(self, case: Case, inputs: Inputs, scalars: Mapping[str, float]) -> dict[str, Real]:
+    def _tensors(self, case: Case, inputs: Inputs) -> dict[str, Real]:
         """Every tensor as numbers in its roles; along letters whose matrices are one it has one
         element."""
         problem, interface, c = self.problem, self.emitted.interface, inputs.c
@@ -191,20 +213,27 @@ class Caller:
     def _place(
         self, param: Param, tensors: Mapping[str, Real], values: Mapping[str, int], *, unread: bool
     ) -> Matrix:
-        """A tensor in its storage order; an output that may not be read was never written."""
+        """A tensor in its storage order; one that may not be read was never written."""
         interface = self.emitted.interface
-        shape = tuple(values[interface.extent(letter)] for letter in param.indices)
-        strides = tuple(1 if s is None else values[s] for s in interface.steps(param))
+        shape, strides = _laid_out(interface, param, values)
         step = alignment(interface, param.name)
         if max(n * abs(s) for n, s in zip(shape, strides, strict=True)) > DENSE:
             matrix: Matrix = Sparse.spanning(shape, strides, dtype=param.dtype)
         else:
             matrix = Matrix.strided(shape, strides, offset=step, dtype=param.dtype)
-        if not param.written or (param.read and not unread):
+        if not unread and (param.read or not param.written):
             axes = axes_of(self.problem, param.name)
             laid = np.broadcast_to(in_storage(tensors[param.name], param.indices, axes), shape)
             matrix.view[...] = stored(laid, param.dtype)
         return matrix
+
+
+def _laid_out(
+    interface: Interface, param: Param, values: Mapping[str, int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape and the strides of a tensor."""
+    shape = tuple(values[interface.extent(letter)] for letter in param.indices)
+    return shape, tuple(1 if step is None else values[step] for step in interface.steps(param))
 
 
 def _scalars(params: tuple[Param, ...], case: Case) -> dict[str, float]:

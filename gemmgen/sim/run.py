@@ -59,6 +59,7 @@ class CompiledKernel:
         seed: int = 0,
         seconds: float = RUN_SECONDS,
         unreadable: Collection[str] = (),
+        skips_product: bool = False,
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
         Memory for the launch alone (``interface.scratch``) may be left out.
@@ -70,9 +71,9 @@ class CompiledKernel:
         ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval).
         ``landing`` is when asynchronous copies do: ``late``, as they are waited for, or ``early``,
         as they are issued.  The launch goes through the text's launcher, where it has one, unless
-        that would leave out the product (alpha = 0): then the kernel runs with all of K.  A checked
-        kernel may not read the tensors named in ``unreadable`` where it has not written them: C,
-        where beta is 0.
+        that would leave out the product (alpha = 0): then the kernel runs with all of K, or with
+        ``skips_product`` by its launcher nevertheless.  A checked kernel may not read the tensors
+        named in ``unreadable`` where it has not written them: C, where beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault where the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
@@ -86,7 +87,7 @@ class CompiledKernel:
         launch = pack_launch(self.interface, given, order, seed, frozenset(unreadable))
         if not launch.grid:
             return
-        by_launcher = not self._leaves_out_product(given)
+        by_launcher = skips_product or not self._leaves_out_product(given)
         launch = replace(launch, landing=landing, by_launcher=by_launcher)
         if self.checked:
             arrays = tuple((array.offset, array.bytes) for array in self.shared)

@@ -6,6 +6,11 @@ import pytest
 
 from gemmgen.gpu import device
 
+CALLS = "calls on both sides, and on the CPU alone"
+"""What a test records, with ``record_property``."""
+MOST_BYTES = 1 << 30
+"""That the tensors of a call on the GPU may span: they go there whole, from several processes."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = [item for item in items if Path(__file__).parent in item.path.parents]
@@ -22,3 +27,18 @@ def private_cache(
 ) -> None:
     """Cubins of a test run go to a folder of their own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many calls of random schedules were made on the GPU, and how many were left out."""
+    reports = [each for found in terminalreporter.stats.values() for each in found]
+    counts = [
+        value
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == CALLS and report.when == "call"
+    ]
+    if counts:
+        both, host_only = map(sum, zip(*counts, strict=True))
+        left = f"{host_only} whose tensors span more than {MOST_BYTES >> 30} GiB on the CPU alone"
+        terminalreporter.write_line(f"random schedules: {both} calls on GPU and CPU, {left}")
