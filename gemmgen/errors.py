@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from gemmgen.record import record
 from gemmgen.source import Source, Span
 
 _MOST = 50
@@ -18,7 +18,7 @@ _ENOUGH = 1000
 """Mistakes after which checking ends: such a file is no schedule, and may be made to take long."""
 
 
-@dataclass(frozen=True)
+@record
 class Mistake:
     """One mistake in a schedule: ``message`` and ``hint`` always, ``notes`` for arithmetic."""
 

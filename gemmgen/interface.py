@@ -7,15 +7,15 @@ value, so that none of them can disagree.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.record import record
 
 INT_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True)
+@record
 class Param:
     """One kernel parameter, in the order of the parameter list.
 
@@ -49,7 +49,7 @@ class Param:
         return 4 if self.kind == "counter" else BYTES[self.dtype]
 
 
-@dataclass(frozen=True)
+@record
 class AtLeast:
     """``lda >= K``: a leading dimension spans its row."""
 
@@ -63,7 +63,7 @@ class AtLeast:
         return values[self.name] >= values[self.bound]
 
 
-@dataclass(frozen=True)
+@record
 class AtMost:
     """``M <= 2147483519``: 32-bit index arithmetic cannot wrap."""
 
@@ -77,7 +77,7 @@ class AtMost:
         return values[self.name] <= self.bound
 
 
-@dataclass(frozen=True)
+@record
 class MultipleOf:
     """``lda % 4 == 0``: a stated divisibility of an extent or a leading dimension."""
 
@@ -91,7 +91,7 @@ class MultipleOf:
         return values[self.name] % self.divisor == 0
 
 
-@dataclass(frozen=True)
+@record
 class Equal:
     """``lda == K``: an assumed equality of an extent and another (``assume N == K``)."""
 
@@ -105,7 +105,7 @@ class Equal:
         return values[self.name] == values[self.other]
 
 
-@dataclass(frozen=True)
+@record
 class Aligned:
     """``A is 16-byte aligned``: the pointer's address is a multiple of ``bytes``."""
 
@@ -123,7 +123,7 @@ class Aligned:
 Requirement = AtLeast | AtMost | MultipleOf | Equal | Aligned
 
 
-@dataclass(frozen=True)
+@record
 class Interface:
     """A kernel as its callers see it.
 

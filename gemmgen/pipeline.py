@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gemmgen.collisions import check_identifiers
 from gemmgen.emit import emit
@@ -16,6 +16,7 @@ from gemmgen.ir.verify import verify
 from gemmgen.limits import check_limits
 from gemmgen.lower import lower
 from gemmgen.passes.ladder import passes_of
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
@@ -23,7 +24,7 @@ from gemmgen.source import Source
 from gemmgen.what import what_it_computes
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """The program as one pass left it; ``directive`` is that pass's name ("gemm" for the naive
     one)."""
@@ -32,7 +33,7 @@ class Step:
     program: Program
 
 
-@dataclass(frozen=True)
+@record
 class Emitted:
     """A kernel as text, and how it is called; ``program`` is what its schedule's passes made."""
 

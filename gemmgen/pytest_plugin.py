@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+
+from gemmgen.record import record
 
 if TYPE_CHECKING:
     from gemmgen.pipeline import Emitted
@@ -54,7 +55,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(path)
 
 
-@dataclass(frozen=True)
+@record
 class Golden:
     """The fixture's value.
 

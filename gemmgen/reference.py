@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +32,7 @@ from gemmgen.formats import (
     stored,
 )
 from gemmgen.ir.dtypes import SINGLE, DType, Types
+from gemmgen.record import record
 
 __all__ = ["F32", "F64", "Real", "fma", "is_poison", "poison"]
 
@@ -150,7 +150,7 @@ def stored_bound(want: F64, bound: F64, types: Types = SINGLE) -> F64:
     return bound + UNIT[types.c] * (np.abs(want) + bound) + TINY[types.c]
 
 
-@dataclass(frozen=True)
+@record
 class Inputs:
     """A (M, K), B (K, N) and C (M, N), as numbers that their types hold.  A and B never hold the
     same numbers."""
@@ -247,7 +247,7 @@ def placed(values: Real, row: int, col: int, value: float) -> Real:
     return copy
 
 
-@dataclass(frozen=True)
+@record
 class Comparison:
     """How two results compare.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gemmgen.record import record
 
 _WIDEST = 120
 """Characters of a line that an excerpt shows; of a longer one, the part with the mistake."""
 
 
-@dataclass(frozen=True)
+@record
 class Span:
     """Characters ``start`` to ``end`` (exclusive) of a source text.  Serves errors alone."""
 
@@ -16,7 +16,7 @@ class Span:
     end: int
 
 
-@dataclass(frozen=True)
+@record
 class Source:
     """A text and the name under which its errors are reported."""
 

@@ -6,7 +6,7 @@ specifications per compute capability.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gemmgen.record import record
 
 STATIC_SHARED = 48 * 1024
 """Bytes of shared memory a kernel may declare statically, on every architecture."""
@@ -32,7 +32,7 @@ def has(target: str, since: int) -> bool:
     return int(target.removeprefix("sm_").rstrip("a")) >= since
 
 
-@dataclass(frozen=True)
+@record
 class Target:
     """One architecture.
 

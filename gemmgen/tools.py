@@ -14,12 +14,12 @@ is one number (a cube), rows, columns, terms and batches in order, or extents by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmgen.api import AnySchedule, Settings, compile_any
 from gemmgen.errors import CannotCheck, UsageError
+from gemmgen.record import record
 from gemmgen.schedule.read import read_source
 from gemmgen.schedule.roles import extents
 from gemmgen.schedule.shapes import AnyShape, shape_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gemmgen.proof.outcome import Outcome
 
 
-@dataclass(frozen=True)
+@record
 class Verification:
     """The outcome of each layer, in order; ``exit_code`` is that of ``gemmgen verify``."""
 
@@ -49,7 +49,7 @@ class Verification:
         return "\n".join(f"{o.layer}  {o.status:<7}  {o.detail or o.reason}" for o in self.outcomes)
 
 
-@dataclass(frozen=True)
+@record
 class Explained:
     """Counts and bounds of a schedule at a shape; ``str`` is the report of ``gemmgen explain``."""
 
@@ -69,7 +69,7 @@ class Explained:
         return "\n".join(plain(section) for section in report(self.explanation, self.name))
 
 
-@dataclass(frozen=True)
+@record
 class Winner:
     """What a search found; ``text`` is the fastest schedule, None if no point was right."""
 

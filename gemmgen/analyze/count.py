@@ -21,7 +21,7 @@ tile and of the k tile; guards compare them with extents.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from hashlib import blake2b
 from math import gcd, lcm
 
@@ -37,6 +37,7 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.memory import Index, Lanes, Mask
+from gemmgen.record import record
 
 MOST_LANES = 16384
 """Threads that are walked side by side."""
@@ -45,7 +46,7 @@ FIELDS = 7
 """Of ``Counts``, those that add up."""
 
 
-@dataclass(frozen=True)
+@record
 class Counts:
     """What the accesses of a site come to in a launch.
 

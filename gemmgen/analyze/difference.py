@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.figures import as_figures
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_schedule
 
 ABSENT = "-"
 
 
-@dataclass(frozen=True)
+@record
 class Change:
     """Something called ``name``: as it was and as it is; ``ABSENT`` where it is not."""
 

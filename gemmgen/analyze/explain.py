@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from gemmgen.analyze.arguments import Shape, arguments_of
@@ -28,12 +27,13 @@ from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 
 Values = Mapping[str, int | float]
 
 
-@dataclass(frozen=True)
+@record
 class Kernel:
     """A schedule compiled, with all that analysing it needs."""
 
@@ -42,7 +42,7 @@ class Kernel:
     lowered: LoweredKernel
 
 
-@dataclass(frozen=True)
+@record
 class Traffic:
     """All accesses of one buffer in one direction; ``widths`` are those that occur, in elements."""
 
@@ -56,7 +56,7 @@ class Traffic:
         return f"{self.buffer} {'write' if self.write else 'read'}"
 
 
-@dataclass(frozen=True)
+@record
 class Explanation:
     """``launch`` has the counts site by site, ``traffic`` buffer by buffer.
 

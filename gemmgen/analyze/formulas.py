@@ -8,7 +8,6 @@ TN elements a thread the same holds between shared memory and registers: MNK(1/T
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 
 from gemmgen.analyze.arguments import Shape
@@ -17,9 +16,10 @@ from gemmgen.ir import names
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.context import WORKSPACE
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Formula:
     """``counted`` elements beside ``value``, what ``text`` comes to at the shape."""
 

@@ -12,7 +12,7 @@ were written down without the sheets at hand: look them up before you rely on on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gemmgen.record import record
 
 REGISTERS = 65536
 """32-bit registers of an SM, on all of these GPUs."""
@@ -20,7 +20,7 @@ SCHEDULERS = 4
 """Of an SM; each issues one instruction of a warp a clock."""
 
 
-@dataclass(frozen=True)
+@record
 class Gpu:
     """``shared``: bytes an SM's blocks may have together, of which each block takes ``reserved``
     for the system.  ``memory`` and ``l2``: bytes a second; None where it is not known."""

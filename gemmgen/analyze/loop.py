@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 from gemmgen.gpu import sass
+from gemmgen.record import record
 
 INSTRUCTION = 16
 """Bytes, since sm_70."""
@@ -18,7 +18,7 @@ SOURCES = 3
 """Operands that a multiply-add reads."""
 
 
-@dataclass(frozen=True)
+@record
 class LoopCode:
     """One turn of the loop over k tiles: ``count`` instructions ``arithmetic`` (FFMA, HMMA) and
     ``others``.

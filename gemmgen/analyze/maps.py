@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from gemmgen.errors import UsageError
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.memory import Index, Lanes, Mask
+from gemmgen.record import record
 
 HOPS = ("global", "shared")
 NOBODY = -1
@@ -24,7 +24,7 @@ STEPS = 4
 """k tiles of the block that are looked at."""
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """The threads of a warp (0 to 31, ``NOBODY``) that touch the elements of one row."""
 
@@ -32,7 +32,7 @@ class Row:
     lanes: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Picture:
     """One request: ``columns`` name what the cells of the ``rows`` stand for."""
 
@@ -42,7 +42,7 @@ class Picture:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record
 class _Request:
     """An access of one warp: the first element of each of its 32 threads, -1 for none."""
 

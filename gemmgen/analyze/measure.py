@@ -7,12 +7,12 @@ neighbouring elements of each thread; and ``size``, the bytes of an element.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from gemmgen.ir.evaluate import Bools, Ints
+from gemmgen.record import record
 
 WARP = 32
 SECTOR = 32
@@ -42,7 +42,7 @@ def units(first: Ints, width: int, unit: int, size: int = WORD) -> Ints:
     return _distinct(numbers).sum(axis=1)
 
 
-@dataclass(frozen=True)
+@record
 class Phases:
     """Of each warp: its phases, their wavefronts, the worst phase's n (of "n-way"), and clocks."""
 

@@ -7,7 +7,6 @@ tile lengthened by every pad in turn, or permuted by every swizzle.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -23,12 +22,13 @@ from gemmgen.ir.lowered import LoweredKernel, SharedArray
 from gemmgen.ir.memory import Index, Lanes, Mask
 from gemmgen.ir.nodes import Kernel, Program, Swizzle
 from gemmgen.passes.banks import candidates
+from gemmgen.record import record
 
 STEPS = 2
 """Times that the block goes through all stages."""
 
 
-@dataclass(frozen=True)
+@record
 class Conflicts:
     """With this pad or swizzle: wavefronts for each phase (1.0: no conflicts), and the worst
     n-way."""
@@ -50,7 +50,7 @@ class Conflicts:
         return self.wavefronts - self.phases
 
 
-@dataclass(frozen=True)
+@record
 class PadChoice:
     """A tile's conflicts as it is, and with the smallest of the best pads and swizzles.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from gemmgen.analyze.explain import Explanation, Traffic
@@ -10,6 +9,7 @@ from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice
 from gemmgen.analyze.resources import Resources
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.record import record
 
 JOINED = (
     "compiled: the compiler joins reads of neighbours into wide ones, and these are what the "
@@ -17,7 +17,7 @@ JOINED = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Section:
     """A table under a title; ``header`` may be empty.  ``notes`` are lines behind it."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.analyze.loop import LoopCode, loop_code
@@ -18,6 +17,7 @@ from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.pipeline import Emitted
+from gemmgen.record import record
 from gemmgen.target import WARP
 
 REGISTER_UNIT = 256
@@ -30,7 +30,7 @@ _SUFFIX = {1: "", 2: ".v2", 4: ".v4"}
 _OF_BYTES = {"4": "", "8": ".v2", "16": ".v4"}
 
 
-@dataclass(frozen=True)
+@record
 class Resources:
     """Per block: threads, bytes of shared memory.  Per thread: registers, and the bytes of spills
     that the ``compiler`` reports.
@@ -73,7 +73,7 @@ class Resources:
         return frozenset(width for width in (1, 2, 4) if f"ld.shared{_SUFFIX[width]}" in names)
 
 
-@dataclass(frozen=True)
+@record
 class Occupancy:
     """Blocks that an SM holds at once; ``limits`` says how many each resource allows, and
     ``limiter`` which is the least."""
@@ -93,7 +93,7 @@ class Occupancy:
         return self.warps / self.most_warps
 
 
-@dataclass(frozen=True)
+@record
 class Waves:
     """How often ``per_wave`` blocks, all that the GPU holds at once, go into the grid's
     ``blocks``."""

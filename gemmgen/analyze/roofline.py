@@ -6,7 +6,6 @@ top.  Work at ragged edges counts as the kernel does it, idle places of the last
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from gemmgen.analyze.count import Counts
@@ -15,9 +14,10 @@ from gemmgen.analyze.gpus import SCHEDULERS, Gpu
 from gemmgen.analyze.measure import WARP
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Work:
     """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included, in ``sums``;
     ``conversions``: operands of fewer bits made ready for them.
@@ -37,7 +37,7 @@ class Work:
     atom: Atom = "fma"
 
 
-@dataclass(frozen=True)
+@record
 class Bound:
     """``seconds`` at the least, because of ``what``: ``how`` it is reckoned."""
 
@@ -48,7 +48,7 @@ class Bound:
     """Of units that each SM has; else of the whole GPU."""
 
 
-@dataclass(frozen=True)
+@record
 class Roofline:
     """``flops`` useful operations within ``bounds``; ``intensity``: operations for each byte of
     device memory; ``ridge``: the intensity from which on memory no longer bounds."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from gemmgen.ir.expr import Binary, Expr, Select, transform, walk
 from gemmgen.ir.memory import FlatMemory, Index, Lanes, Mask
+from gemmgen.record import record
 
 Space = Literal["global", "shared"]
 ZERO = np.float32(0)
 NOTHING = np.zeros(0, np.float32)
 
 
-@dataclass(frozen=True)
+@record
 class Site:
     """Accesses of one kind: to one buffer, in one direction, of one width, under one comment.
 

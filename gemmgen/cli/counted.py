@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gemmgen.cli.progress import progress
 from gemmgen.cli.rungs import Rung
 from gemmgen.errors import UsageError
+from gemmgen.record import record
 
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
@@ -20,7 +20,7 @@ HEADING = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Counted:
     """A rung, and what ``explain`` says of it; None with the reason where it can't."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gemmgen import examples
@@ -14,11 +14,12 @@ from gemmgen.errors import ScheduleError
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Program, Space
 from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_directive
 
 
-@dataclass(frozen=True)
+@record
 class Rung:
     """A kernel of a ladder.
 
@@ -40,7 +41,7 @@ def built_in() -> tuple[Rung, ...]:
     )
 
 
-@dataclass(frozen=True)
+@record
 class Rungs:
     """The rungs of a ladder; ``left_out`` names what makes no kernel, and says why."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
 
 from gemmgen.errors import UsageError
 from gemmgen.interface import INT_MAX
+from gemmgen.record import record
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
 from gemmgen.source import shown
@@ -22,7 +22,7 @@ HELP = "Rows x columns x terms, or by letter: b=64,m=256,n=256,k=256, or 256x256
 _FORM = "a shape is MxNxK, 1024x512x256 say, or one number for all three, or letter=number,..."
 
 
-@dataclass(frozen=True)
+@record
 class Written:
     """A shape as written: rows, columns and terms together, and extents by letter."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import STORED
@@ -25,6 +24,7 @@ from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_line
 from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
+from gemmgen.record import record
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
 """Where a long line may be broken."""
@@ -36,7 +36,7 @@ BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
 
 
-@dataclass(frozen=True)
+@record
 class KernelView:
     begin: str
     end: str
@@ -51,7 +51,7 @@ class KernelView:
     template = "kernel.j2"
 
 
-@dataclass(frozen=True)
+@record
 class LauncherView:
     name: str
     parameters: list[str]
@@ -67,7 +67,7 @@ class LauncherView:
     template = "launcher.j2"
 
 
-@dataclass(frozen=True)
+@record
 class FileView:
     what: list[str]
     schedule: list[str]

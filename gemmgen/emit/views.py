@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import KINDS, STORED, vector_type
@@ -43,13 +42,14 @@ from gemmgen.ir.lowered import (
     Wait,
     WarpBarrier,
 )
+from gemmgen.record import record
 
 WIDTH = 100
 SHORT = 76
 INDENT = "    "
 
 
-@dataclass(frozen=True)
+@record
 class LineView:
     """One statement on one line, or broken after its ``=``."""
 
@@ -57,7 +57,7 @@ class LineView:
     template = "line.j2"
 
 
-@dataclass(frozen=True)
+@record
 class ForView:
     pragma: list[str]
     head: str
@@ -65,7 +65,7 @@ class ForView:
     template = "for.j2"
 
 
-@dataclass(frozen=True)
+@record
 class IfView:
     condition: str
     body: list[str]
@@ -73,7 +73,7 @@ class IfView:
     template = "if.j2"
 
 
-@dataclass(frozen=True)
+@record
 class BlockView:
     comment: list[str]
     opening: list[str]

@@ -8,8 +8,6 @@ freed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmgen.expand.fragments import steps_in_tile
 from gemmgen.expand.ring import (
     Ring,
@@ -27,9 +25,10 @@ from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, term
 from gemmgen.ir.expanded import Await, Close, Edge, Issue, Phase, Repeat, Set, Stage, Sync, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class AsyncPipeline:
     """The expansion of one pipeline whose copies are asynchronous."""
 

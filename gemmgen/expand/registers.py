@@ -9,8 +9,6 @@ reads its first fragments, so that no tile begins with a wait.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmgen.expand.fragments import NO_STAGE, steps_between, steps_in_tile
 from gemmgen.expand.ring import (
     Ring,
@@ -31,9 +29,10 @@ from gemmgen.ir import names
 from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class RegisterPipeline:
     """The expansion of one pipeline whose copies go through registers."""
 

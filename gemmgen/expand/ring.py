@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gemmgen.expand.fragments import (
     below,
@@ -22,12 +22,13 @@ from gemmgen.ir.expanded import Fetch, Phase, Quit, Repeat, Set, Stage, Timed, W
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
+from gemmgen.record import record
 
 CopyTo = Callable[[Expr], tuple[Timed, ...]]
 """The copies of the tile that begins at an index."""
 
 
-@dataclass(frozen=True)
+@record
 class Ring:
     """Copies whose tiles have the same number of stages, and the names of the ring's variables."""
 

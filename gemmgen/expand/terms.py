@@ -3,16 +3,15 @@ begin."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Edge, Phase, Set, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Terms:
     """From ``start`` below ``stop``; a part may be empty, and then starts behind its stop.
 

@@ -20,6 +20,7 @@ from gemmgen.fuzz.rules import broken
 from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
 from gemmgen.processes import end_with_parent
+from gemmgen.record import record
 
 BATCH = 10
 """Schedules that a process takes at a time."""
@@ -29,7 +30,7 @@ SHRUNK = 5
 """Failures of different kinds that are made small."""
 
 
-@dataclass(frozen=True)
+@record
 class Trial:
     """The ``index``-th schedule of a seed and what came of it."""
 
@@ -44,7 +45,7 @@ class Trial:
         return f"{self.seed}:{self.index}"
 
 
-@dataclass(frozen=True)
+@record
 class Found:
     """A trial that failed; ``small`` where it was shrunk."""
 
@@ -86,7 +87,7 @@ class Tally:
             self.unlike.append(f"{trial.replay} is legal, but {rule}")
 
 
-@dataclass(frozen=True)
+@record
 class Limits:
     """When a campaign ends: after ``schedules``, or ``seconds``, whichever comes first."""
 

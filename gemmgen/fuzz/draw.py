@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import lcm
 
 from gemmgen.fuzz.dice import Dice
@@ -11,6 +10,7 @@ from gemmgen.fuzz.factors import NONE, SIZES, Plan
 from gemmgen.fuzz.grids import NAIVE, WARP, Grid, grids, wish
 from gemmgen.fuzz.plans import plan_at
 from gemmgen.fuzz.rules import last_shared, widest
+from gemmgen.record import record
 
 STEPS = {"1": (1,), "odd": (3, 5, 7, 9, 13), "even": (2, 6, 10, 14), "fours": (4, 8, 12, 16, 32)}
 PARTS = {
@@ -42,7 +42,7 @@ def schedule_at(seed: int, index: int) -> str:
     return Draw(Dice(seed, index, "text"), plan_at(seed, index)).text()
 
 
-@dataclass(frozen=True)
+@record
 class Letters:
     m: str
     n: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmgen.fuzz.dice import Dice
+from gemmgen.record import record
 
 _POOL = {
     "arithmetic": ("{v}", "alpha * {v}", "-({v})", "({v}) / 3", "2 * {v} - 1", "{v} * 0.1"),
@@ -41,7 +42,7 @@ _SMOOTH = ("{a} + {b}", "{b} - ({a})", "{a} - ({b})", "0.5 * ({a})", "-({a})", "
 """What a library function's result goes through: nothing that turns its last bits into a jump."""
 
 
-@dataclass(frozen=True)
+@record
 class Names:
     """What the epilogue's schedule calls things; ``own`` are names for tensors."""
 

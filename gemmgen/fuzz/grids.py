@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from math import gcd
 
 from gemmgen.fuzz.factors import NONE, Plan
+from gemmgen.record import record
 
 MICRO = {
     NONE: (1,),
@@ -27,7 +27,7 @@ NAIVE = (8, 32)
 """The naive kernel's threads: 32 along x."""
 
 
-@dataclass(frozen=True)
+@record
 class Grid:
     """A thread's elements along m and n, ``interleave`` (0: none), and the block's threads; on
     tensor cores, and where lanes share sums, a warp's and the block's warps, each of ``group``
@@ -48,7 +48,7 @@ class Grid:
         return self.micro[0] * self.threads[0], self.micro[1] * self.threads[1]
 
 
-@dataclass(frozen=True)
+@record
 class Wish:
     """What a plan asks of its grid.
 

@@ -6,16 +6,16 @@ They are told apart from the compiler's own checks on purpose: where the two dis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from gemmgen.fuzz.factors import FACTORS, NONE, SIZES, Plan
 from gemmgen.fuzz.grids import grids, last_shared, permuted, whole_runs, widest, wish
+from gemmgen.record import record
 
 Chosen = Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@record
 class Rule:
     """``holds`` where all of ``factors`` are chosen; ``says`` why not, for a person.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gemmgen.fuzz.simpler import simpler
 from gemmgen.fuzz.trial import Failure, again
 from gemmgen.proof.calls import Case
+from gemmgen.record import record
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
@@ -19,7 +20,7 @@ SECONDS = 60.0
 Failing = Callable[[str, tuple[Case, ...]], Failure | None]
 
 
-@dataclass(frozen=True)
+@record
 class Small:
     """The smallest schedule found that fails alike, and how it fails."""
 

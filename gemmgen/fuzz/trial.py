@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gemmgen.errors import GemmgenError, ScheduleError
 from gemmgen.fuzz.dice import Dice
@@ -22,6 +22,7 @@ from gemmgen.proof.far import SPAN
 from gemmgen.proof.layouts import LAYOUTS
 from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.proof.shapes import fit, ring_of, tile_of
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
@@ -39,7 +40,7 @@ _DATA: tuple[Data, ...] = ("integers", "permutation", "integers", "normal")
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
 
 
-@dataclass(frozen=True)
+@record
 class Failure:
     """What went wrong, in which layer.
 
@@ -55,7 +56,7 @@ class Failure:
     blame: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Verdict:
     """``refused`` is the message of a located error; ``plan`` what an accepted schedule is."""
 

@@ -7,7 +7,6 @@ the launcher keeps; those that depend on addresses are made at every call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import lcm
 
 from gemmgen.errors import CallError
@@ -24,10 +23,11 @@ from gemmgen.interface import (
     Requirement,
 )
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.record import record
 from gemmgen.strides import bounds, is_folded, may_meet
 
 
-@dataclass(frozen=True)
+@record
 class View:
     """A tensor in device memory: address, shape, strides in elements, dtype name, device number."""
 
@@ -38,7 +38,7 @@ class View:
     device: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Footprint:
     """Where the bytes of a tensor lie, counted from its address on: its shape and strides in bytes,
     an element's own bytes last."""
@@ -59,7 +59,7 @@ class Footprint:
         return address + low, address + high
 
 
-@dataclass(frozen=True)
+@record
 class Geometry:
     """Extents, leading dimensions and strides of a call by name, its blocks, and where its tensors
     lie."""

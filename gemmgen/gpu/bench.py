@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from rich.table import Table
@@ -31,6 +30,7 @@ from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
 from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas
 from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.record import record
 
 CUBLAS = "cuBLAS"
 _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH, _SMS = 13, 36, 37, 16  # cudaDeviceAttr
@@ -38,7 +38,7 @@ _LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on a
 _DOUBLE_LANES = {(8, 0): 32, (9, 0): 64}  # 2 on all others
 
 
-@dataclass(frozen=True)
+@record
 class Entry:
     """A kernel to time; ``reference`` computes what an epilogue of its own should give."""
 
@@ -47,7 +47,7 @@ class Entry:
     reference: Reference | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """One kernel at one shape; ``ms`` is None where it couldn't be called, and ``note`` says why.
 
@@ -71,7 +71,7 @@ class Row:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class _Run:
     """A candidate ready to be timed: its launch, where its result goes, what that should be."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import elements, held, nan, numbers, storage
 from gemmgen.interface import Interface, MultipleOf, Param
 from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.record import record
 
 GUARD = 128  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
 
@@ -22,7 +23,7 @@ Layout = Literal["behind", "within", "shared"]
 """Of the matrices of a batch: one behind the other, row by row in turn, or, of inputs, all one."""
 
 
-@dataclass(frozen=True)
+@record
 class Contraction:
     """The product at the heart of an interface: its two inputs, its output, and its einsum."""
 
@@ -50,7 +51,7 @@ def contraction(interface: Interface) -> Contraction:
     return Contraction(a, b, c)
 
 
-@dataclass(frozen=True)
+@record
 class Placed:
     """A tensor within a poisoned buffer: padding between its rows, a guard before and behind."""
 
@@ -186,7 +187,7 @@ def product_of(interface: Interface, values: Mapping[str, Array], *, absolute: b
     return cupy().einsum(found.subscripts, a, b)
 
 
-@dataclass(frozen=True)
+@record
 class Expected:
     """A result in float64 and how far from it a kernel may end up, element by element."""
 

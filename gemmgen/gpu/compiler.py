@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 from gemmgen.errors import CannotCheck, GemmgenError
+from gemmgen.record import record
 
 INSTALL = "pip install 'gemmgen[nvrtc]', or put nvcc of the CUDA toolkit on PATH"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
@@ -30,7 +30,7 @@ class CompileError(GemmgenError):
         self.log = log
 
 
-@dataclass(frozen=True)
+@record
 class Compiled:
     """A compiled text and what ptxas reports of it.
 
@@ -58,7 +58,7 @@ class Compiled:
         return self.spill_stores + self.spill_loads
 
 
-@dataclass(frozen=True)
+@record
 class Output:
     """What a compiler gave: ``log`` includes ptxas's report."""
 

@@ -10,7 +10,7 @@ import ctypes
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import cast
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.ir.dtypes import BYTES, HALVES, DType
+from gemmgen.record import record
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
 DEFAULT = 0  # CUBLAS_DEFAULT_MATH
@@ -28,7 +29,7 @@ _DEFAULT_ALGORITHM = -1
 _WORKSPACE = 32 << 20  # what cuBLAS itself takes on Hopper
 
 
-@dataclass(frozen=True)
+@record
 class Matrix:
     """A rows x columns matrix in device memory, stored by rows every ``ld`` elements.
 
@@ -64,7 +65,7 @@ def multiplies(a: DType, b: DType, c: DType) -> bool:
     return a == b and (c == a or (a in HALVES and c == "f32"))
 
 
-@dataclass(frozen=True)
+@record
 class Batch:
     """The first of several matrices, and the elements between them along each batch letter."""
 

@@ -12,19 +12,19 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from gemmgen import temporary
 from gemmgen.errors import CannotCheck
+from gemmgen.record import record
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
 ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "DFMA")
 GLOBAL_LOADS = ("LDG", "LDGSTS", "UTMALDG", "UBLKCP")
 
 
-@dataclass(frozen=True)
+@record
 class Instruction:
     """One instruction: ``LDG.E.128.CONSTANT`` with its operands and guard (``@!P0`` or empty).
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gemmgen import caches, temporary
 from gemmgen.gpu import compiler
+from gemmgen.record import record
 
 _CUBIN, _SOURCE = "kernel.cubin", "kernel.cu"
 
 
-@dataclass(frozen=True)
+@record
 class Stored:
     """A cubin on disk, and its source."""
 

@@ -7,7 +7,6 @@ its numbers are negated when they are read), so it is asked for at each call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -17,6 +16,7 @@ from gemmgen.gpu.arguments import View
 from gemmgen.gpu.memo import Memo
 from gemmgen.gpu.plan import Plan
 from gemmgen.ir.dtypes import DType
+from gemmgen.record import record
 
 
 class _Device(Protocol):
@@ -84,7 +84,7 @@ _Check = Callable[..., bool]
 """Of some tensors: are they like those of an earlier call in all but their addresses?"""
 
 
-@dataclass(frozen=True)
+@record
 class _Entry:
     matches: _Check
     has_gradients: bool

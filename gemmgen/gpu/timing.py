@@ -11,17 +11,17 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from gemmgen.gpu.device import Cupy, Stream, cupy
+from gemmgen.record import record
 
 NOISE = 0.01  # differences under 1% decide nothing
 _SPAN = 5.0  # milliseconds between two events, at least: their resolution is 0.5 us
 _MOST = 200  # launches between two events
 
 
-@dataclass(frozen=True)
+@record
 class Timing:
     """Milliseconds of one launch: median and quartiles of samples, each a mean of ``launches``."""
 

@@ -7,7 +7,7 @@ beta * C also with cuBLAS.  Everything around the tensors is poisoned and must s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle
 from typing import Literal, Protocol
 
@@ -33,6 +33,7 @@ from gemmgen.gpu.compare import (
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import bits, held
 from gemmgen.interface import Interface, Param
+from gemmgen.record import record
 
 OTHER_SCALAR = 0.75  # what the scalars of an epilogue get, beyond alpha and beta
 
@@ -48,7 +49,7 @@ class Callee(Protocol):
     def __call__(self, **arguments: object) -> object: ...
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """One call: extents by name, the kind of numbers, alpha, beta, elements between rows; where the
     matrices of a batch lie."""
@@ -67,7 +68,7 @@ class Case:
         return f"{shape} {self.data} {scaled} pad={self.pad}{layout}"
 
 
-@dataclass(frozen=True)
+@record
 class Outcome:
     """What became of a case; ``detail`` says where it failed, or why it was refused."""
 
@@ -259,7 +260,7 @@ def run_cublas(
     return _Packed(call, tuple(arrays.values()))
 
 
-@dataclass(frozen=True)
+@record
 class _Packed:
     """A call that knows addresses alone, and the arrays there, which live as long as it does."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gemmgen.ir.dtypes import DType
+from gemmgen.record import record
 
 Atom = Literal["fma", "wmma"]
 """``fma``: one product of one thread; ``wmma``: a warp's matrices of 16 x 16, on tensor cores."""
 
 
-@dataclass(frozen=True)
+@record
 class TensorAtom:
     """An instruction for all lanes of a warp: ``m`` x ``n`` sums of ``k`` products each.
 

@@ -7,7 +7,7 @@ of one for each.  Arithmetic is done in all lanes; memory is read in those of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, cast
 
 import numpy as np
@@ -41,6 +41,7 @@ from gemmgen.ir.expr import (
 )
 from gemmgen.ir.lowered import Point
 from gemmgen.ir.memory import FlatMemory, Index, Mask, Registers
+from gemmgen.record import record
 from gemmgen.target import WARP
 
 Kind = Literal["int", "float", "double", "bool"]
@@ -54,7 +55,7 @@ KINDS: dict[type[np.generic], Kind] = {
 """What an element of a memory is in C: f16 and bf16 are raw bits."""
 
 
-@dataclass(frozen=True)
+@record
 class Compiled:
     """A closure, its type in C, and its value where that is known before anything runs."""
 
@@ -63,7 +64,7 @@ class Compiled:
     known: Value | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Slot:
     """A variable: its place in the frame and its type."""
 
@@ -71,7 +72,7 @@ class Slot:
     kind: Kind
 
 
-@dataclass(frozen=True)
+@record
 class Array:
     """A memory and the extents by which its indices are flattened, as C does it.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gemmgen.record import record
 
 DType = Literal["f32", "f64", "f16", "bf16"]
 """IEEE 754 binary32, binary64 and binary16, and bfloat16: the upper half of a binary32."""
@@ -28,7 +29,7 @@ def widths(dtype: DType) -> tuple[int, ...]:
     return tuple(width for width in (2, 4, 8) if width <= widest(dtype))
 
 
-@dataclass(frozen=True)
+@record
 class Types:
     """What the operands and the result of a GEMM are stored as, and what its sums are kept in."""
 

@@ -7,14 +7,14 @@ thread's code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Origins, Program
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Stage:
     """Which of a buffer's stages an operation uses; None where there is only one."""
 
@@ -26,7 +26,7 @@ Edge = Literal["stop", "both", "tile"]
 first one, or the tile as a whole."""
 
 
-@dataclass(frozen=True)
+@record
 class Load:
     """Load the tile at ``origin`` (the global index of its first k) into staging registers."""
 
@@ -35,7 +35,7 @@ class Load:
     edge: Edge = "stop"
 
 
-@dataclass(frozen=True)
+@record
 class Store:
     """Store the staging registers of ``copy`` to a stage of its shared tile."""
 
@@ -43,7 +43,7 @@ class Store:
     stage: Stage
 
 
-@dataclass(frozen=True)
+@record
 class Transfer:
     """Load and store at once: the tile at ``origin`` to a stage of its shared tile."""
 
@@ -53,7 +53,7 @@ class Transfer:
     edge: Edge = "stop"
 
 
-@dataclass(frozen=True)
+@record
 class Issue:
     """Begin the asynchronous copy of the tile at ``origin`` to a stage of its shared tile."""
 
@@ -63,19 +63,19 @@ class Issue:
     edge: Edge = "stop"
 
 
-@dataclass(frozen=True)
+@record
 class Close:
     """End the group of the copies issued since the last one."""
 
 
-@dataclass(frozen=True)
+@record
 class Await:
     """Until at most ``pending`` groups are under way."""
 
     pending: int
 
 
-@dataclass(frozen=True)
+@record
 class Fetch:
     """Read the fragment for step ``k`` (of the tile, if ``copy`` reads shared memory) into
     ``slot``.
@@ -90,7 +90,7 @@ class Fetch:
     slot: Stage
 
 
-@dataclass(frozen=True)
+@record
 class Multiply:
     """The contraction of one ``k``; stages and slots of both operands."""
 
@@ -101,7 +101,7 @@ class Multiply:
     b_stage: Stage
 
 
-@dataclass(frozen=True)
+@record
 class Repeat:
     """``for variable from start below stop by step``; ``bound`` is a second bound, for a ragged
     tail."""
@@ -114,7 +114,7 @@ class Repeat:
     unroll: bool | int = False
 
 
-@dataclass(frozen=True)
+@record
 class When:
     """``if (condition)``, the same for all threads of the block."""
 
@@ -123,14 +123,14 @@ class When:
     otherwise: tuple[Timed, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Quit:
     """Leave the loop that it stands in where the condition, the same for the whole block, holds."""
 
     condition: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Set:
     """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name =
     value``."""
@@ -140,7 +140,7 @@ class Set:
     kind: str = "fresh"
 
 
-@dataclass(frozen=True)
+@record
 class Sync:
     """A barrier of the block: what was written before it is seen by all threads after it."""
 
@@ -149,7 +149,7 @@ Sharers = Literal["parts", "group", "groups"]
 """Whose sums meet: all parts of a tile, the parts of one group, or the groups of a tile."""
 
 
-@dataclass(frozen=True)
+@record
 class HandOver:
     """Put the block's sums into the workspace, for the other ``sharers``; ``atomic``: add them to
     the tile's."""
@@ -158,7 +158,7 @@ class HandOver:
     atomic: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class CountIn:
     """Count the block among its ``sharers``; all of them but the last one to come leave the kernel.
 
@@ -169,7 +169,7 @@ class CountIn:
     sharers: Sharers
 
 
-@dataclass(frozen=True)
+@record
 class Gather:
     """The sums of all ``sharers``, added in their order; ``atomic``: added already, and the
     workspace is left zero."""
@@ -178,7 +178,7 @@ class Gather:
     atomic: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Take:
     """Each lane reads its own terms of the step at ``origin`` into registers."""
 
@@ -186,12 +186,12 @@ class Take:
     origin: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Combine:
     """The sums of a warp's lanes, added in one order; every lane has the result."""
 
 
-@dataclass(frozen=True)
+@record
 class Phase:
     """Operations under one heading of the emitted text."""
 
@@ -225,7 +225,7 @@ Timed = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class ExpandedKernel:
     """A declared kernel and its body in time."""
 
@@ -235,7 +235,7 @@ class ExpandedKernel:
     """The copies that travel through staging registers."""
 
 
-@dataclass(frozen=True)
+@record
 class ExpandedProgram:
     program: Program
     kernels: tuple[ExpandedKernel, ...]

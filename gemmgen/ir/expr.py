@@ -8,8 +8,9 @@ evaluates them, ``ir.text`` prints and parses them.  Index arithmetic is over no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from gemmgen.record import record
 
 ArithmeticOp = Literal["+", "-", "*", "/", "%", "^"]
 CompareOp = Literal["<", "<=", ">", ">=", "==", "!="]
@@ -17,14 +18,14 @@ LogicOp = Literal["&&", "||"]
 BinaryOp = ArithmeticOp | CompareOp | LogicOp
 
 
-@dataclass(frozen=True)
+@record
 class Int:
     """An integer literal."""
 
     value: int
 
 
-@dataclass(frozen=True)
+@record
 class Float:
     """A finite number in the accumulator's precision: in lowered code ``dtype`` says which."""
 
@@ -32,14 +33,14 @@ class Float:
     dtype: Literal["f32", "f64"] = "f32"
 
 
-@dataclass(frozen=True)
+@record
 class Var:
     """A name: an index, a loop variable, a local, a kernel parameter or a ``constexpr``."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@record
 class Binary:
     """``left op right``."""
 
@@ -48,7 +49,7 @@ class Binary:
     right: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Unary:
     """``-operand`` or ``!operand``."""
 
@@ -56,7 +57,7 @@ class Unary:
     operand: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Select:
     """``condition ? yes : no``; written ``where(condition, yes, no)`` in a schedule.
 
@@ -68,7 +69,7 @@ class Select:
     no: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Call:
     """A function of the epilogue language (``relu``, ``exp``, ...), or ``fmaf`` and ``float``."""
 
@@ -76,7 +77,7 @@ class Call:
     arguments: tuple[Expr, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Element:
     """One element of a buffer: ``bias[n]``, ``A_shared[stage][k][m]``.
 
@@ -88,7 +89,7 @@ class Element:
     indices: tuple[Expr, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Wide:
     """``operand`` as a 64-bit integer, so that a product with it cannot wrap."""
 

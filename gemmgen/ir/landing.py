@@ -9,7 +9,7 @@ writes what it copies from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Literal
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from gemmgen.ir.lowered import CopyAsync, LoweredProgram, contains
 from gemmgen.ir.memory import POISON, Elements, FlatMemory, Index, Mask, Registers, Trap
+from gemmgen.record import record
 
 Landing = Literal["late", "early"]
 LANDINGS: tuple[Landing, ...] = ("late", "early")
@@ -29,7 +30,7 @@ def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
     return LANDINGS if copies else LANDINGS[:1]
 
 
-@dataclass(frozen=True)
+@record
 class _Copy:
     """Of each thread one element: ``value`` to ``index`` of ``target``."""
 

@@ -7,16 +7,16 @@ prints it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.nodes import Origins
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Constant:
     """``constexpr int LM = BM / TM;``: a name, its value, how it is computed (None: a literal).
 
@@ -29,7 +29,7 @@ class Constant:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Check:
     """``static_assert(condition, message)``: what a reader would ask of the constants."""
 
@@ -37,7 +37,7 @@ class Check:
     message: str
 
 
-@dataclass(frozen=True)
+@record
 class SharedArray:
     """An array in shared memory; the last of ``shape`` is contiguous, pads included.
 
@@ -60,7 +60,7 @@ class SharedArray:
         return total
 
 
-@dataclass(frozen=True)
+@record
 class RegisterArray:
     """A thread's own array (``shape`` not empty), zeroed or not; ``wide`` when moved 16 bytes at a
     time."""
@@ -73,7 +73,7 @@ class RegisterArray:
     wide: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Define:
     """``const int m = ...;`` or, ``mutable``, a variable that ``Assign`` changes."""
 
@@ -83,7 +83,7 @@ class Define:
     mutable: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Assign:
     """``target = value;`` to an element of an array or a mutable variable."""
 
@@ -91,7 +91,7 @@ class Assign:
     value: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Move:
     """``width`` neighbouring elements from ``source`` to ``target`` in one access each.
 
@@ -104,7 +104,7 @@ class Move:
     dtype: DType = "f32"
 
 
-@dataclass(frozen=True)
+@record
 class For:
     """``for (int variable = start; variable < stop [&& while_]; variable += step)``.
 
@@ -120,7 +120,7 @@ class For:
     """Wholly, or that many times; a hint to the compiler without a meaning of its own."""
 
 
-@dataclass(frozen=True)
+@record
 class If:
     """``if (condition) body else otherwise``; a barrier inside needs a condition all threads
     share."""
@@ -130,14 +130,14 @@ class If:
     otherwise: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Leave:
     """``if (condition) return;``: where barriers follow, all threads of a block alike."""
 
     condition: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Advance:
     """``tensor += by;``: the tensor's name means the elements from there on."""
 
@@ -145,7 +145,7 @@ class Advance:
     by: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Point:
     """``name`` is a pointer to ``source``, an element of global memory of ``dtype``: its own
     elements are that one and those behind it.
@@ -159,7 +159,7 @@ class Point:
     dtype: DType
 
 
-@dataclass(frozen=True)
+@record
 class Break:
     """``if (condition) break;`` out of the loop that it stands in, all threads of the block
     together."""
@@ -167,12 +167,12 @@ class Break:
     condition: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Barrier:
     """``__syncthreads();``"""
 
 
-@dataclass(frozen=True)
+@record
 class CountIn:
     """``name`` says whether ``counter`` has been counted up ``last`` times before, which resets it.
 
@@ -186,7 +186,7 @@ class CountIn:
     last: Expr
 
 
-@dataclass(frozen=True)
+@record
 class AtomicAdd:
     """``target += value``, undivided, of elements of ``dtype``."""
 
@@ -195,7 +195,7 @@ class AtomicAdd:
     dtype: DType = "f32"
 
 
-@dataclass(frozen=True)
+@record
 class CopyAsync:
     """``width`` elements from global to shared memory, some time before the ``Wait`` for their
     group.
@@ -211,12 +211,12 @@ class CopyAsync:
     dtype: DType = "f32"
 
 
-@dataclass(frozen=True)
+@record
 class Commit:
     """Ends a group: the thread's copies since the last one."""
 
 
-@dataclass(frozen=True)
+@record
 class Wait:
     """Until at most ``pending`` of the thread's groups are under way."""
 
@@ -227,7 +227,7 @@ Line = Literal["row", "col"]
 """What is contiguous in a fragment's memory: its rows or its columns."""
 
 
-@dataclass(frozen=True)
+@record
 class FragmentArray:
     """A lane's share of fragments of 16 x 16, ``sizes`` of them; opaque, as which lane keeps which
     element is the hardware's.
@@ -244,7 +244,7 @@ class FragmentArray:
     wide: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class LoadFragment:
     """A warp reads 16 x 16 elements of shared memory from ``source`` on, in lines ``pitch`` apart,
     into the fragment ``target``: one of operand ``side``.
@@ -260,7 +260,7 @@ class LoadFragment:
     dtype: DType
 
 
-@dataclass(frozen=True)
+@record
 class MultiplyFragments:
     """``sum += a * b`` of a warp's fragments, which were loaded by these lines."""
 
@@ -272,7 +272,7 @@ class MultiplyFragments:
     dtype: DType
 
 
-@dataclass(frozen=True)
+@record
 class StoreFragment:
     """A warp writes a fragment of sums to shared memory, in lines ``pitch`` apart."""
 
@@ -282,12 +282,12 @@ class StoreFragment:
     line: Line
 
 
-@dataclass(frozen=True)
+@record
 class WarpBarrier:
     """``__syncwarp();``"""
 
 
-@dataclass(frozen=True)
+@record
 class Block:
     """Statements under one comment, which cites the directives that they come from.
 
@@ -341,7 +341,7 @@ def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@record
 class LoweredKernel:
     """A kernel ready to print: constants, shared arrays, the body of one thread.
 
@@ -361,7 +361,7 @@ class LoweredKernel:
     """The directives that say so; none where it was chosen."""
 
 
-@dataclass(frozen=True)
+@record
 class LoweredProgram:
     """The kernels of a program, in launch order; ``temporaries`` are tensors between them."""
 

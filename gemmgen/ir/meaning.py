@@ -7,7 +7,6 @@ that may not be read is poison, and A and B never hold the same numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import lcm
 from typing import cast
@@ -38,6 +37,7 @@ from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.memory import Elements, Trap, elements
 from gemmgen.ir.nodes import Fact
 from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.record import record
 from gemmgen.reference import batched, integers
 
 SCALARS = {"alpha": 2.0, "beta": 3.0}
@@ -49,7 +49,7 @@ RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
 the greatest sum."""
 
 
-@dataclass(frozen=True)
+@record
 class Difference:
     """Where a program first goes wrong: ``place`` is a row and a column of C, behind the numbers of
     the matrix; empty where no element is."""
@@ -68,7 +68,7 @@ class Difference:
         return f"{place} is {self.got!r}, should be {self.want!r} ({self.reason})"
 
 
-@dataclass(frozen=True)
+@record
 class Trial:
     """Tensors, as numbers, in their own letters' order, and scalars; ``reads_c`` False: C holds
     poison."""

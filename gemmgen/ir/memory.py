@@ -6,7 +6,6 @@ an access, None that all do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from gemmgen.formats import STORAGE
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.evaluate import Bools, Ints
+from gemmgen.record import record
 
 F32 = npt.NDArray[np.float32]
 Elements = npt.NDArray[np.float32 | np.float64 | np.uint16]
@@ -51,7 +51,7 @@ class Trap(Exception):
         self.description = description
 
 
-@dataclass(frozen=True)
+@record
 class Lanes:
     """The threads that run at once: those of ``blocks`` blocks from number ``first`` on.
 

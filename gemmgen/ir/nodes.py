@@ -8,7 +8,7 @@ node; they are part of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from math import prod
 from typing import Literal
@@ -17,6 +17,7 @@ from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
+from gemmgen.record import record
 
 Origins = tuple[str, ...]
 FmaOrder = Literal["rows", "serpentine", "zigzag"]
@@ -35,7 +36,7 @@ class Space(Enum):
     REGISTER = "register"
 
 
-@dataclass(frozen=True)
+@record
 class AxisSpread:
     """How one letter of a tile is dealt to threads.
 
@@ -64,7 +65,7 @@ class AxisSpread:
         return self.pieces * self.width
 
 
-@dataclass(frozen=True)
+@record
 class Spread:
     """Which thread owns which element of a register tile; ``x`` is the letter that varies
     fastest.
@@ -108,7 +109,7 @@ class Spread:
         return replace(self, axes=tuple(new.get(a.letter, a) for a in self.axes))
 
 
-@dataclass(frozen=True)
+@record
 class Swizzle:
     """Chunks of ``chunk`` elements change places within a row: chunk c of row r stands where chunk
     ``c ^ (r / every % by)`` would.  ``by`` and ``chunk`` are powers of two."""
@@ -127,7 +128,7 @@ class Swizzle:
         return column ^ (row // self.every % self.by * self.chunk)
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     """Where an element of a tile lies: letters in storage order, elements of padding per row,
     stages, and how rows are permuted."""
@@ -138,7 +139,7 @@ class Layout:
     swizzle: Swizzle | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Buffer:
     """A tensor in global memory, or a tile of one in shared memory or registers.
 
@@ -167,7 +168,7 @@ class Buffer:
         return size
 
 
-@dataclass(frozen=True)
+@record
 class Work:
     """Which block computes which tile and which terms: tile extents per letter of C, the order of
     the blocks, and how many of them share a tile.
@@ -192,7 +193,7 @@ class Work:
         return dict(self.tile)[letter]
 
 
-@dataclass(frozen=True)
+@record
 class Bounds:
     """How many blocks a multiprocessor is to hold at once, at the least; 0 where ``lower``
     chooses."""
@@ -201,14 +202,14 @@ class Bounds:
     origins: Origins = ()
 
 
-@dataclass(frozen=True)
+@record
 class Init:
     """``dst = 0`` over its tile."""
 
     dst: str
 
 
-@dataclass(frozen=True)
+@record
 class Copy:
     """``dst = src`` over the tile of ``dst``; elements outside the problem's extents become zero.
 
@@ -222,7 +223,7 @@ class Copy:
     origins: Origins = ()
 
 
-@dataclass(frozen=True)
+@record
 class Contract:
     """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs."""
 
@@ -234,7 +235,7 @@ class Contract:
     origins: Origins = ()
 
 
-@dataclass(frozen=True)
+@record
 class Map:
     """``dst = value`` elementwise over the block's tile; ``acc`` in ``value`` is the register
     tile.
@@ -250,7 +251,7 @@ class Map:
     through: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Loop:
     """Serial over one letter, ``step`` at a time; over the tile in a pipeline, else the problem.
 
@@ -267,7 +268,7 @@ class Loop:
 Residue = Literal["last", "first"]
 
 
-@dataclass(frozen=True)
+@record
 class Pipeline:
     """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed.
 
@@ -287,7 +288,7 @@ class Pipeline:
 Statement = Init | Copy | Contract | Map | Loop | Pipeline
 
 
-@dataclass(frozen=True)
+@record
 class Kernel:
     """One kernel: its work, its buffers and its body, and what its launch is bounded by."""
 
@@ -311,7 +312,7 @@ class Kernel:
         return spread
 
 
-@dataclass(frozen=True)
+@record
 class Fact:
     """``name % divisor == 0`` or ``name == equals``: assumed of the arguments, checked at
     launch."""
@@ -321,7 +322,7 @@ class Fact:
     equals: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """Kernels launched one after another on one stream; the first one contracts."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
+from gemmgen.record import record
 from gemmgen.schedule.roles import extent_of, ld_name, stride_name
 
 Role = Literal["a", "b", "c"]
 
 
-@dataclass(frozen=True)
+@record
 class Tensor:
     """A tensor in global memory; ``letters`` in storage order, the last one contiguous.
 
@@ -29,7 +29,7 @@ class Tensor:
         return self.letters[-1]
 
 
-@dataclass(frozen=True)
+@record
 class Problem:
     """``c = epilogue(acc)`` with ``acc[m, n] = sum over k of a[m, k] * b[k, n]``.
 

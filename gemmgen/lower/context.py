@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from gemmgen.ir import names
@@ -16,6 +16,7 @@ from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Spa
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.ir.simplify import add, all_of, div, less, mod, mul, wide_product
 from gemmgen.lower.swizzle import Known, swizzled
+from gemmgen.record import record
 
 THREADS = Var("THREADS")
 TID, LANE = Var("tid"), Var("lane")
@@ -25,7 +26,7 @@ WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
 """Where blocks that share a tile leave their sums, and where they count themselves."""
 
 
-@dataclass(frozen=True)
+@record
 class Context:
     """One kernel being lowered."""
 

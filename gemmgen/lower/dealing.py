@@ -7,8 +7,6 @@ threads stand along a row than it has pieces, each takes several of them (``ir/d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmgen.ir import names
 from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
@@ -16,11 +14,12 @@ from gemmgen.ir.lowered import Define
 from gemmgen.ir.nodes import Buffer, Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul
 from gemmgen.lower.context import THREADS, TID, Context
+from gemmgen.record import record
 
 PIECE, ALONG = Var("piece"), Var("along")
 
 
-@dataclass(frozen=True)
+@record
 class Dealing:
     """The pieces of one copy: ``count`` per thread, the last of which may fall outside the tile.
 

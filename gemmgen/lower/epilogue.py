@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
@@ -13,13 +13,14 @@ from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.context import Context, after
 from gemmgen.lower.types import computable, storable
+from gemmgen.record import record
 
 OUT, OLD = "out", "old"
 ByElement = Callable[[Expr], Expr]
 """What belongs to number ``e`` of a run of neighbours."""
 
 
-@dataclass(frozen=True)
+@record
 class Own:
     """What a thread keeps for each of a run: its sum, and the number of the register that holds its
     element of a vector, where those were read ahead of the rows."""

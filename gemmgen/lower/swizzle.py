@@ -8,15 +8,15 @@ chunk does too: ``((k / 4) ^ ...) * 4 + k % 4``.  Both are then constants of an 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import gcd, inf
 
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
 from gemmgen.ir.nodes import Swizzle
 from gemmgen.ir.simplify import add, div, mod, mul, xor
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Known:
     """What is known of a kernel's names: the values of constants; of variables what they are
     multiples of, and what they are smaller than; ``unrolled`` are those of unrolled loops."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from gemmgen.errors import UsageError
 from gemmgen.mutate.mutants import Mutant
+from gemmgen.record import record
 from gemmgen.sim.blame import blame
 
 _HEAD = re.compile(r"([*\w/, ]+?)(?: \((.+)\))?$")
 
 
-@dataclass(frozen=True)
+@record
 class Allowed:
     """``old`` may become ``new`` in the kernels of these names (``*``: in all), where ``context``
     follows, if it is given, and the code comes from ``directive``, if that is."""

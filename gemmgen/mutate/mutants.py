@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from gemmgen.mutate import planted
 from gemmgen.mutate.planted import Change
+from gemmgen.record import record
 from gemmgen.sim.toolchain import BEGIN, END
 
 _OPPOSITE = {
@@ -81,7 +81,7 @@ _DECLARES = re.compile(
 _IDLE = re.compile(r"^\s*(?:static_assert|#|//|extern \"C\"|__launch_bounds__)")
 
 
-@dataclass(frozen=True)
+@record
 class Mutant:
     """``text`` with ``before`` at ``start`` replaced by ``after``, as the rule ``kind`` says."""
 

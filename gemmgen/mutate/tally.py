@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gemmgen.errors import UsageError
 from gemmgen.mutate.allowed import Allowed
 from gemmgen.mutate.mutants import Mutant
+from gemmgen.record import record
 
 BEGIN, END = "<!-- mutants -->", "<!-- /mutants -->"
 _HEAD = ("kernel", "mutants", "caught", "equivalent", "survivors")
 
 
-@dataclass(frozen=True)
+@record
 class Tried:
     """A mutant of the kernel ``name``; ``found`` says how it was found out, None that it wasn't.
 
@@ -27,7 +27,7 @@ class Tried:
     same: bool
 
 
-@dataclass(frozen=True)
+@record
 class Tally:
     """How many mutants of a kernel were tried, found out and argued to be equivalent."""
 

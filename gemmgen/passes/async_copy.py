@@ -14,7 +14,7 @@ what its absence does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -22,6 +22,7 @@ from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Program
 from gemmgen.passes.base import Fact, Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
@@ -31,7 +32,7 @@ SINCE = 80
 """The first architecture with cp.async."""
 
 
-@dataclass(frozen=True)
+@record
 class AsyncCopy:
     SPEC: ClassVar = DirectiveSpec(
         "async_copy",

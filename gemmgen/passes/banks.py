@@ -8,13 +8,13 @@ tests compare the two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import product
 
 from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, wide_access
 from gemmgen.ir.nodes import Buffer, Copy, Kernel, Spread, Swizzle
+from gemmgen.record import record
 from gemmgen.target import WARP
 
 BANKS, BANK_BYTES = 32, 4
@@ -25,7 +25,7 @@ Place = tuple[int, int]
 """A row and a column of the tile."""
 
 
-@dataclass(frozen=True)
+@record
 class Phase:
     """Threads served together: the places where their accesses begin, ``width`` elements of
     ``size`` bytes each, and how often the like happens in a step."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Protocol
 
 from gemmgen.ir.nodes import Program
+from gemmgen.record import record
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.schedule.text import format_directive
@@ -27,7 +28,7 @@ class Pass(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record
 class Fact:
     """What one statement says of one operand."""
 
@@ -38,7 +39,7 @@ class Fact:
     """The place of the value (or of the operand where there is none)."""
 
 
-@dataclass(frozen=True)
+@record
 class Said:
     """The canonical statements of one directive name, in a schedule."""
 

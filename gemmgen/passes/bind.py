@@ -11,7 +11,7 @@ row-major C is the textbook's uncoalesced kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -20,11 +20,12 @@ from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class Bind:
     SPEC: ClassVar = DirectiveSpec(
         "bind",

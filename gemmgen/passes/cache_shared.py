@@ -16,7 +16,7 @@ nothing to a sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -24,11 +24,12 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
 from gemmgen.passes.base import Fact, Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class CacheShared:
     SPEC: ClassVar = DirectiveSpec("cache_shared", operands=("a", "b"), layout=True)
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)

@@ -11,7 +11,7 @@ into registers, and stored late, after the arithmetic, so that the loads' latenc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd
 from typing import ClassVar
 
@@ -19,11 +19,12 @@ from gemmgen.errors import Refusal
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import Fact, Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class DoubleBuffer:
     SPEC: ClassVar = DirectiveSpec(
         "double_buffer",

@@ -16,17 +16,18 @@ that fusion saves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.ir.build import TEMPORARY
 from gemmgen.ir.nodes import Buffer, Kernel, Map, Program
+from gemmgen.record import record
 from gemmgen.schedule.exprtext import format_expression
 from gemmgen.schedule.model import Epilogue, Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class FuseEpilogue:
     SPEC: ClassVar = DirectiveSpec("fuse_epilogue")
     AFTER: ClassVar[tuple[str, ...]] = ()

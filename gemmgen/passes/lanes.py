@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gemmgen.errors import Refusal
 from gemmgen.ir.dtypes import BYTES, widths
@@ -22,6 +22,7 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Tensor
 from gemmgen.passes.base import Fact, Said
+from gemmgen.record import record
 from gemmgen.schedule.model import NOWHERE, Schedule
 from gemmgen.source import Span
 from gemmgen.target import WARP
@@ -41,7 +42,7 @@ def reads_terms(fact: Fact, schedule: Schedule) -> bool:
     return along is not None and along not in free and fact.operand.hop in (None, "global")
 
 
-@dataclass(frozen=True)
+@record
 class Lanes:
     """The rewrite: fragments become whole steps of an operand, dealt to lanes along k."""
 

@@ -14,17 +14,18 @@ choice to gemmgen, as without the line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Bounds, Kernel, Program
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class LaunchBounds:
     """Whether so many blocks fit is told with the other limits, when threads and bytes are
     known."""

@@ -11,17 +11,18 @@ and columns of B than a walk row by row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class Raster:
     SPEC: ClassVar = DirectiveSpec(
         "raster", arguments=(ArgumentSpec("group", maximum=1024, required=True, identity=1),)

@@ -19,7 +19,7 @@ FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd
 from typing import ClassVar
 
@@ -42,6 +42,7 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
@@ -49,7 +50,7 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 ORDERS: tuple[FmaOrder, ...] = ("rows", "serpentine", "zigzag")
 
 
-@dataclass(frozen=True)
+@record
 class RegisterBlock:
     SPEC: ClassVar = DirectiveSpec(
         "register_block",

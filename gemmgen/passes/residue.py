@@ -15,7 +15,7 @@ It needs tiles that are loaded ahead (``double_buffer``).  Wide accesses along k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -24,12 +24,13 @@ from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
 from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import deals_terms
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class Residue:
     SPEC: ClassVar = DirectiveSpec(
         "residue",

@@ -21,7 +21,7 @@ add what the lanes have, in one order: for matrix-vector products, and few rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import ClassVar
 
@@ -30,6 +30,7 @@ from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program, Reduce
 from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import Lanes
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.target import MAX_THREADS, WARP
@@ -39,7 +40,7 @@ MOST = 65535
 REDUCE: tuple[Reduce, ...] = ("ordered", "atomic")
 
 
-@dataclass(frozen=True)
+@record
 class SplitK:
     SPEC: ClassVar = DirectiveSpec(
         "split_k",

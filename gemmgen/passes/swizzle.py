@@ -14,7 +14,7 @@ chosen for the fewest conflicts; ``explain`` shows how many remain.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -23,6 +23,7 @@ from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.ir.nodes import Swizzle as Pattern
 from gemmgen.passes.banks import candidates, conflicts, phases
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.text import format_directive
@@ -31,7 +32,7 @@ from gemmgen.source import Span
 ARGUMENTS = ("by", "every", "chunk")
 
 
-@dataclass(frozen=True)
+@record
 class Wish:
     """What a statement says of one operand: ``given`` of its arguments, each with its place."""
 
@@ -44,7 +45,7 @@ class Wish:
         return self.places.get(name, self.operand.span)
 
 
-@dataclass(frozen=True)
+@record
 class Swizzle:
     SPEC: ClassVar = DirectiveSpec(
         "swizzle",

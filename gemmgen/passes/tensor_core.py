@@ -21,7 +21,7 @@ its sums pass through a slice of shared memory, where threads take them up for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
@@ -43,6 +43,7 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.target import WARP
@@ -56,7 +57,7 @@ USUAL = 64
 """The greatest side of a warp's tile where none is asked for."""
 
 
-@dataclass(frozen=True)
+@record
 class TensorCore:
     SPEC: ClassVar = DirectiveSpec(
         "tensor_core",

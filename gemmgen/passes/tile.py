@@ -19,7 +19,7 @@ the threads (``cache_shared``).  Blocks read K(BM + BN) elements for BM x BN res
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.ir.build import accumulator, spread_evenly
@@ -27,12 +27,13 @@ from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class Tile:
     SPEC: ClassVar = DirectiveSpec(
         "tile",

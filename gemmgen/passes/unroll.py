@@ -19,7 +19,7 @@ a multiprocessor keeps it.  ``explain`` shows its size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import lcm
 from typing import ClassVar
 
@@ -28,6 +28,7 @@ from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Buffer, Kernel, Loop, Pipeline, Program, Space, Statement
 from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import deals_terms
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
@@ -38,7 +39,7 @@ MOST_FMAS = 32768
 an NVIDIA H200, 8,192 of them (142 KiB) already take 2.4 times as long as 1,024."""
 
 
-@dataclass(frozen=True)
+@record
 class Unroll:
     SPEC: ClassVar = DirectiveSpec(
         "unroll",

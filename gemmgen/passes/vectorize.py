@@ -21,7 +21,7 @@ aligned; ragged edges stay guarded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd
 from typing import ClassVar
 
@@ -32,11 +32,12 @@ from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Pr
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Fact, Said
 from gemmgen.passes.lanes import deals_terms, reads_terms
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
-@dataclass(frozen=True)
+@record
 class Vectorize:
     SPEC: ClassVar = DirectiveSpec(
         "vectorize",

@@ -11,13 +11,14 @@ it: (m / reg.m) * (n / reg.n) = 32.  With ``tensor_core`` the warp owns it as a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.errors import Refusal
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import AxisSpread, Buffer, Program
 from gemmgen.passes.base import Said
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
@@ -26,7 +27,7 @@ LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
 """How a warp's threads may stand, the squarest first."""
 
 
-@dataclass(frozen=True)
+@record
 class WarpTile:
     SPEC: ClassVar = DirectiveSpec(
         "warp_tile",

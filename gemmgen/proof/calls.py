@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,6 +23,7 @@ from gemmgen.proof.layouts import Layout, lay_out, shared_letters
 from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.proof.shapes import alignment, solve
 from gemmgen.proof.sums import Summation
+from gemmgen.record import record
 from gemmgen.reference import Inputs
 from gemmgen.sim.memory import Matrix, Sparse
 from gemmgen.sim.packing import Argument
@@ -56,7 +56,7 @@ _MAKERS: Mapping[str, reference.Maker] = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """Extents, numbers, and how it is run; rows are ``pad`` elements apart beyond their length.
 

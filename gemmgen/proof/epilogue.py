@@ -28,6 +28,7 @@ from gemmgen.ir.expr import (
 )
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
+from gemmgen.record import record
 
 LIBRARY = frozenset({"exp", "tanh", "erf"})
 """Functions that C libraries round differently, by a few units in the last place."""
@@ -37,7 +38,7 @@ _TINY = {"f32": 2.0**-140, "f64": 2.0**-1060}
 OLD = "old"
 
 
-@dataclass(frozen=True)
+@record
 class Wanted:
     """What C must be, before it is rounded to its type; ``bound`` (None: the very bits) where a
     library function takes part."""

@@ -8,7 +8,7 @@ numbers runs the kernel rightly is shown by each run of the text, which goes thr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import lcm
 
 from gemmgen.errors import UsageError
@@ -24,6 +24,7 @@ from gemmgen.interface import (
 )
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.shapes import solve
+from gemmgen.record import record
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.launcher import MAX_DYNAMIC_SHARED, Call, Called, bits_of
@@ -45,7 +46,7 @@ _ALWAYS_THERE = 48 * 1024
 Values = dict[str, int | float]
 
 
-@dataclass(frozen=True)
+@record
 class Expected:
     """What a call must do: an error, and whether it launches."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from gemmgen.pipeline import Emitted
+from gemmgen.record import record
 
 Status = Literal["passed", "failed", "skipped"]
 Shape = tuple[int, ...]
@@ -14,7 +15,7 @@ Shape = tuple[int, ...]
 order."""
 
 
-@dataclass(frozen=True)
+@record
 class Outcome:
     """What became of a layer.
 
@@ -29,7 +30,7 @@ class Outcome:
     figures: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
 
-@dataclass(frozen=True)
+@record
 class Subject:
     """A kernel to prove; without ``shapes`` each layer takes its own."""
 

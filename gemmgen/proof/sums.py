@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmgen import reference
 from gemmgen.formats import Real
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Program
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Summation:
     """``parts`` ranges of whole steps of ``step`` terms, each summed term by term.
 

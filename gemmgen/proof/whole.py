@@ -6,18 +6,18 @@ NVRTC sees no launcher, and nvcc's own cubins come without one.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from gemmgen import caches
 from gemmgen.errors import CannotCheck
 from gemmgen.gpu import nvcc
+from gemmgen.record import record
 
 OPTIONS = ("-std=c++17", "-Werror", "all-warnings", "-Xcompiler", "-Wall")
 
 
-@dataclass(frozen=True)
+@record
 class Whole:
     """``complaint`` is what nvcc refuses, or None; ``told`` says what was done, or why nothing."""
 

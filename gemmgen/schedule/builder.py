@@ -12,10 +12,11 @@ says what the file says:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gemmgen.errors import UsageError
 from gemmgen.passes.specs import SPECS
+from gemmgen.record import record
 from gemmgen.schedule import model
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.sets import Settings
@@ -30,7 +31,7 @@ BuilderValue = Item | Iterable[Item]
 STATEMENTS = (*HEADS, *(spec.name for spec in SPECS), EPILOGUE)
 
 
-@dataclass(frozen=True)
+@record
 class ScheduleBuilder:
     """A schedule as lines of its text; every call gives a new one.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gemmgen.errors import Mistake, Mistakes
+from gemmgen.record import record
 from gemmgen.schedule.directives import Checked
 from gemmgen.schedule.heads import first_given
 from gemmgen.schedule.model import Argument, Directive, Operand
@@ -14,7 +15,7 @@ from gemmgen.source import Source
 _ROLES: tuple[Role, ...] = ("a", "b", "c")
 
 
-@dataclass(frozen=True)
+@record
 class _Fact:
     """What one statement says of one hop of one operand."""
 

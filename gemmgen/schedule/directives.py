@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmgen.errors import Mistakes, Refusal
+from gemmgen.record import record
 from gemmgen.schedule.model import Argument, Operand
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope
@@ -16,7 +15,7 @@ from gemmgen.schedule.words import EXAMPLES, argument_meant, close
 from gemmgen.source import Span, shown
 
 
-@dataclass(frozen=True)
+@record
 class Checked:
     """A statement that means something: its operands by role, its arguments in the spec's order."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import cast
 
 from lark import Token, Tree
@@ -21,6 +20,7 @@ from gemmgen.ir.expr import (
     Unary,
     Var,
 )
+from gemmgen.record import record
 from gemmgen.schedule.raw import Reader, Word
 from gemmgen.schedule.statements import DEEPEST
 from gemmgen.schedule.words import FUNCTIONS, close
@@ -55,7 +55,7 @@ _FUNCTIONS_ELSEWHERE = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Use:
     """A name in an expression; ``indices`` is None for a bare one."""
 
@@ -64,7 +64,7 @@ class Use:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class Parsed:
     """An epilogue, the names in it and its numbers, left to right."""
 

@@ -6,16 +6,17 @@ wherever and in whatever order they were written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
+from gemmgen.record import record
 from gemmgen.source import Source, Span
 
 NOWHERE = Span(0, 0)
 
 
-@dataclass(frozen=True)
+@record
 class Access:
     """``A[m, k]``: a tensor and its letters, in storage order, the last one contiguous."""
 
@@ -24,7 +25,7 @@ class Access:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Gemm:
     """``gemm C[m, n] = A[m, k] * B[k, n]``."""
 
@@ -39,7 +40,7 @@ Dtypes = tuple[tuple[str, DType], ...]
 DEFAULT_DTYPES: Dtypes = (("A", "f32"), ("B", "f32"), ("C", "f32"), ("acc", "f32"))
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """``A``, ``A.shared`` or ``A[k, m]`` in a directive.
 
@@ -56,7 +57,7 @@ class Operand:
     """The first argument written beside this operand; else the operand."""
 
 
-@dataclass(frozen=True)
+@record
 class Choice:
     """``{64, 128}``: the values of a set that a search settles; a canonical schedule has none."""
 
@@ -66,7 +67,7 @@ class Choice:
 Value = int | str
 
 
-@dataclass(frozen=True)
+@record
 class Argument:
     """``name=value``; ``span`` covers it whole, name and value."""
 
@@ -75,7 +76,7 @@ class Argument:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Directive:
     """``vectorize A B C width=4``: one rung of the ladder.
 
@@ -89,7 +90,7 @@ class Directive:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Epilogue:
     """``fuse_epilogue relu(acc + bias[n])``."""
 
@@ -97,7 +98,7 @@ class Epilogue:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Assume:
     """``assume N % 4 == 0`` (``divisor`` 4, ``equals`` None) or ``assume lda == K``."""
 
@@ -107,7 +108,7 @@ class Assume:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Require:
     """``require shared <= 48KiB``: ``quantity`` is shared (bytes), threads, registers or spills."""
 
@@ -117,7 +118,7 @@ class Require:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Schedule:
     """A whole, canonical schedule: directives in ladder order, one value per set of facts.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from gemmgen.errors import Mistakes, Refusal
+from gemmgen.record import record
 from gemmgen.schedule.language import LETTER, NAME, language_word
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
 from gemmgen.schedule.raw import RawOperand, Word
@@ -19,7 +19,7 @@ MOST_LETTERS = 6
 _EXAMPLE = "C[m, n] = A[m, k] * B[k, n]"
 
 
-@dataclass(frozen=True)
+@record
 class Scope:
     """The names that the other statements are checked against.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lark import Token, Tree
 
+from gemmgen.record import record
 from gemmgen.schedule.statements import Statement
 from gemmgen.source import Span
 
 
-@dataclass(frozen=True)
+@record
 class Word:
     """A name or a number as written."""
 
@@ -19,7 +19,7 @@ class Word:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class RawSet:
     """``{64, 128}``."""
 
@@ -27,7 +27,7 @@ class RawSet:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class RawOperand:
     """``A``, ``A.shared`` or ``A[k, m]``."""
 
@@ -42,7 +42,7 @@ class RawOperand:
         return self.tensor.text + (f".{self.hop.text}" if self.hop else "")
 
 
-@dataclass(frozen=True)
+@record
 class RawArgument:
     """``name=value``."""
 
@@ -51,7 +51,7 @@ class RawArgument:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class RawDirective:
     """Operands and ``name=value`` behind a first word."""
 
@@ -61,7 +61,7 @@ class RawDirective:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class RawAssume:
     """``name % divisor == remainder``, or ``name == other`` (a name or a number)."""
 
@@ -71,7 +71,7 @@ class RawAssume:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class RawRequire:
     """``quantity op limit unit``."""
 

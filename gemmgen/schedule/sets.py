@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from gemmgen.errors import Mistake, Mistakes, Refusal
+from gemmgen.record import record
 from gemmgen.schedule.model import Choice
 from gemmgen.schedule.raw import RawDirective, RawSet, Word
 from gemmgen.schedule.words import close
@@ -16,7 +16,7 @@ _MOST_SHOWN = 12
 Settings = tuple[tuple[str, int | str], ...]
 
 
-@dataclass(frozen=True)
+@record
 class Let:
     """``let name = value``."""
 
@@ -25,7 +25,7 @@ class Let:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class Knob:
     """A set that a search, or ``--set key=value``, settles.  ``label`` is how messages call it."""
 

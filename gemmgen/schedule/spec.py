@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gemmgen.record import record
 
 Role = Literal["a", "b", "c"]
 
 
-@dataclass(frozen=True)
+@record
 class ArgumentSpec:
     """One ``name=value`` of a directive.
 
@@ -29,7 +30,7 @@ class ArgumentSpec:
     identity: int | str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class DirectiveSpec:
     """The shape of a directive: which operands, hops and arguments it takes.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from unicodedata import normalize
 
 from gemmgen.errors import Mistakes, Refusal
+from gemmgen.record import record
 from gemmgen.source import Source, Span, shown
 
 MOST_BYTES = 256 * 1024
@@ -25,7 +25,7 @@ _NEW = re.compile(r"[ \t]*(?!not\b)[A-Za-z_]\w*[ \t]+(?!(?:and|or)\b)[A-Za-z_]")
 """No bracketed text goes on with two names side by side, so such a line begins a statement."""
 
 
-@dataclass(frozen=True)
+@record
 class Statement:
     """One logical statement: ``source.text[start:end]``, without the comments around it.
 
@@ -53,7 +53,7 @@ class Statement:
         return self.text[len(self.word) :]
 
 
-@dataclass(frozen=True)
+@record
 class Statements:
     """A file's statements in its order, and the comments below the last one."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gemmgen.record import record
 
 Kind = Literal[
     "race",
@@ -19,7 +20,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True)
+@record
 class Access:
     """A thread at a line of the text.
 
@@ -48,7 +49,7 @@ class Access:
         return "writes" if self.write else "reads"
 
 
-@dataclass(frozen=True)
+@record
 class Finding:
     """One mistake of a kernel.
 

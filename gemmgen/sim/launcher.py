@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gemmgen.interface import Interface, Param
+from gemmgen.record import record
 
 CALLED = 4
 """The status of an answer to calls."""
@@ -22,7 +22,7 @@ MAX_DYNAMIC_SHARED = 8
 """``cudaFuncAttributeMaxDynamicSharedMemorySize``."""
 
 
-@dataclass(frozen=True)
+@record
 class Call:
     """One call: a value for each parameter (of a pointer its address), the stream's address.
 
@@ -35,7 +35,7 @@ class Call:
     launch_error: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Called:
     """What a call returned and did.
 

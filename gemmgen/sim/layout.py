@@ -6,7 +6,8 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from gemmgen.record import record
 
 _CONSTANTS = re.compile(r"constexpr int ([^;]+);")
 _SIZES = r"((?:\s*\[[^\]]*\])+)"
@@ -31,7 +32,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class SharedArray:
     """``offset`` and ``bytes`` are in the segment of shared memory; ``shape`` is empty where the
     text does not tell it.  ``element`` counts bytes."""

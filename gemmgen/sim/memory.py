@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from gemmgen.formats import STORAGE, Stored, bits, poison
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.record import record
 from gemmgen.strides import bounds
 
 Array = Stored
@@ -24,7 +24,7 @@ BAND = 1024
 """Elements of poison on either side."""
 
 
-@dataclass(frozen=True)
+@record
 class Matrix:
     """``view`` (rows, cols; or of any shape) lies in ``memory``, whose other elements are poison.
 
@@ -119,7 +119,7 @@ class Matrix:
         return f"the element at row {place[0]}, column {place[1]} changed"
 
 
-@dataclass(frozen=True)
+@record
 class Sparse(Matrix):
     """A matrix that may span more memory than the machine has: only pages that are touched exist.
 

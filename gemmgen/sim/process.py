@@ -15,9 +15,9 @@ import subprocess
 import threading
 import time
 import weakref
-from dataclasses import dataclass
 from pathlib import Path
 
+from gemmgen.record import record
 from gemmgen.sim.failures import KernelFault, KernelTimeout
 
 _MAGIC = 0x67676D32
@@ -35,7 +35,7 @@ LANDINGS = ("late", "early")
 """When asynchronous copies land: at the wait for them, or at once."""
 
 
-@dataclass(frozen=True)
+@record
 class Buffer:
     """Memory that goes to the kernel, and comes back into the same place where it is writable.
 
@@ -52,7 +52,7 @@ class Buffer:
         return tuple(self.memory[start : start + size] for start, size in self.pieces)
 
 
-@dataclass(frozen=True)
+@record
 class Pointer:
     """``offset`` bytes into the ``buffer``-th buffer."""
 
@@ -60,7 +60,7 @@ class Pointer:
     offset: int
 
 
-@dataclass(frozen=True)
+@record
 class Tensor:
     """What a checked kernel may touch behind ``pointer``, its lowest element; ``strides`` count
     bytes.
@@ -79,14 +79,14 @@ class Tensor:
     """May several blocks write an element, one after another?"""
 
 
-@dataclass(frozen=True)
+@record
 class Real:
     """A number that the kernel takes in double precision."""
 
     value: float
 
 
-@dataclass(frozen=True)
+@record
 class Launch:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 

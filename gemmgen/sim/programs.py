@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from gemmgen import caches, temporary
 from gemmgen.interface import Interface
+from gemmgen.record import record
 from gemmgen.sim import toolchain
 from gemmgen.sim.alignment import check_alignment
 
@@ -26,7 +26,7 @@ _LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _PROGRAM, _SYMBOLS = "kernel", "symbols"
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """An executable file, and of a checked one what readelf lists.  ``held`` is the folder that
     ends with it, where it is in no cache."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from gemmgen.record import record
 from gemmgen.sim.failures import CompileFailure
 
 _ASM = re.compile(r"\basm\b")
@@ -32,7 +33,7 @@ _PURE = ("cvt.", "mov.")
 """Instructions that compute a register from registers, and nothing else."""
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """``"=r"(result)``: a C++ expression and where an instruction finds its value."""
 
@@ -45,7 +46,7 @@ class Operand:
         return self.modifier != ""
 
 
-@dataclass(frozen=True)
+@record
 class Instruction:
     """``mnemonic`` and its operands, each a tree of tokens: ``("[", "%0")`` is an address, and
     ``("{", "%0", "%1")`` a vector."""
@@ -60,7 +61,7 @@ class Instruction:
         return addressed or self.mnemonic.startswith("cp.async")
 
 
-@dataclass(frozen=True)
+@record
 class Statement:
     """One ``asm`` statement."""
 

@@ -6,9 +6,9 @@ import re
 import struct
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from gemmgen.record import record
 from gemmgen.sim.blame import blame
 from gemmgen.sim.findings import Access, Finding, Kind
 from gemmgen.sim.layout import TYPE, SharedArray
@@ -33,7 +33,7 @@ RECORD_BYTES = _FINDING.size + 2 * _ACCESS.size + _DETAIL_BYTES
 _TENSOR, _SHARED = 1, 2
 
 
-@dataclass(frozen=True)
+@record
 class TensorShape:
     """What a launch says of a tensor; ``strides`` count bytes, the last of them an element's."""
 
@@ -60,7 +60,7 @@ class TensorShape:
         return f"{self.name} has {' x '.join(map(str, self.shape))} elements{rows}"
 
 
-@dataclass(frozen=True)
+@record
 class Context:
     """What the records are about: the kernel's text and program, and the launch."""
 
@@ -83,7 +83,7 @@ def read_findings(records: bytes, context: Context) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: finding.kind == "never written"))
 
 
-@dataclass(frozen=True)
+@record
 class _RawAccess:
     pc: int
     line: int
@@ -92,7 +92,7 @@ class _RawAccess:
     write: int
 
 
-@dataclass(frozen=True)
+@record
 class _Record:
     """One ``Finding`` of runner.h."""
 

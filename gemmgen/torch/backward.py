@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gemmgen.ir.expr import Element, Expr, walk
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.elementwise import broadcast, evaluate, indices
 from gemmgen.torch.gradient import (
@@ -28,7 +28,7 @@ Define = Callable[[str, Schedule, bool], tuple[Operator, Signature]]
 """Makes an operator of a name's ending, a schedule, and whether its directives are a user's."""
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """The parts of a backward pass, with their operators defined.
 

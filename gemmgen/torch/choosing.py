@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.errors import CallError
@@ -11,6 +11,7 @@ from gemmgen.formats import NAMES
 from gemmgen.gpu.arguments import View, contiguous_strides, geometry
 from gemmgen.interface import AtLeast, AtMost, Interface
 from gemmgen.pipeline import Emitted
+from gemmgen.record import record
 from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.text import format_schedule
@@ -22,7 +23,7 @@ Order = tuple[int, ...] | None
 """A permutation of a tensor's dimensions; None: a contiguous copy in the given order."""
 
 
-@dataclass(frozen=True)
+@record
 class Call:
     """What a kernel is chosen for.
 
@@ -38,7 +39,7 @@ class Call:
     known: tuple[tuple[Emitted, Mapping[str, int]], ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Choice:
     """A kernel, the shape of its output, and the order of each tensor that it doesn't take as it
     is given."""

@@ -11,31 +11,32 @@ For C = f(acc, t, ..) with acc = A * B, and G the gradient of C:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gemmgen.ir.derivative import adjoints, is_zero
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, transform, walk
 from gemmgen.ir.problem import Problem
+from gemmgen.record import record
 from gemmgen.schedule.model import Access, Dtypes, Epilogue, Gemm, Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
 
 
-@dataclass(frozen=True)
+@record
 class Zero:
     """The argument has no influence."""
 
 
-@dataclass(frozen=True)
+@record
 class Factor:
     """G times a number, an expression of the scalars."""
 
     number: Expr
 
 
-@dataclass(frozen=True)
+@record
 class Pointwise:
     """An expression of ``gradient`` (G), the epilogue's tensors and the letters, without acc."""
 
@@ -43,7 +44,7 @@ class Pointwise:
     gradient: str
 
 
-@dataclass(frozen=True)
+@record
 class Recomputed:
     """The output of a schedule's kernel, which computes acc once more and reads ``gradient``; the
     old C is its tensor ``old``."""
@@ -130,7 +131,7 @@ def _recomputing(schedule: Schedule, expression: Expr, c: str, old: str) -> Sche
     return parse_schedule(Source(format_schedule(found)))
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """How an operand goes to a product's kernel: its dimensions permuted by ``order``, then each of
     ``groups`` made one, each a range of the permuted dimensions."""
@@ -144,7 +145,7 @@ class Operand:
         return ones and self.order == tuple(range(len(self.order)))
 
 
-@dataclass(frozen=True)
+@record
 class Product:
     """The gradient of an input: a schedule without directives, and its operands in order."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gemmgen.errors import CallError
 from gemmgen.ir.build import build
@@ -11,12 +10,13 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.arithmetic import reads_unscaled
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 
 DEFAULTS = {"alpha": 1.0, "beta": 0.0}
 
 
-@dataclass(frozen=True)
+@record
 class TensorArgument:
     """``letters`` number its dimensions; all of them are stored in this order."""
 
@@ -29,7 +29,7 @@ class TensorArgument:
         return f"{self.name}[{', '.join(self.letters)}]"
 
 
-@dataclass(frozen=True)
+@record
 class Signature:
     """The arguments in the order of the operator's schema, and the output.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import ceil, inf
 
@@ -14,6 +14,7 @@ from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.sizes import blocks_of, residents
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
@@ -36,7 +37,7 @@ RASTER = 2
 """Waves from which on the order of the blocks matters to the L2 cache."""
 
 
-@dataclass(frozen=True)
+@record
 class Option:
     """A plan, and the seconds that it is expected to take."""
 
@@ -44,7 +45,7 @@ class Option:
     seconds: float
 
 
-@dataclass(frozen=True)
+@record
 class Suggestion:
     """``chosen`` of ``options``; ``emitted`` is its kernel."""
 

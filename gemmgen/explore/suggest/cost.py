@@ -8,13 +8,13 @@ what they read of shared memory, or what one of them waits for.  No launch is fa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, inf
 
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
 from gemmgen.explore.suggest.pace import pace
 from gemmgen.explore.suggest.plan import Plan
 from gemmgen.explore.suggest.sizes import LOOP, Sizes, sizes_of
+from gemmgen.record import record
 
 L2_BYTES = 40e6
 """What stays in the L2 cache from one launch to the next."""
@@ -24,7 +24,7 @@ LIMIT = 6
 """How sharply a launch goes from being bound by arithmetic to being bound by memory."""
 
 
-@dataclass(frozen=True)
+@record
 class Costs:
     """Clocks unless said otherwise.
 

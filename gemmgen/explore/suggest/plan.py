@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
 from gemmgen.explore.suggest.request import Request
 from gemmgen.ir.dtypes import BYTES, HALVES, widest
+from gemmgen.record import record
 from gemmgen.schedule.exprtext import format_expression
 from gemmgen.schedule.text import format_schedule
 from gemmgen.target import WARP
@@ -23,7 +24,7 @@ ASYNC_BYTES = 4
 """Its smallest copy."""
 
 
-@dataclass(frozen=True)
+@record
 class Form:
     """How a block computes its tile.
 
@@ -68,7 +69,7 @@ class Form:
         )
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """``parts`` of k are added in ``groups``; ``through`` registers, tiles that are turned are
     loaded wide and stored late; ``exact``: extents are assumed to be multiples of the tile's that

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -11,6 +10,7 @@ from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.errors import UsageError
 from gemmgen.interface import INT_MAX
 from gemmgen.ir.dtypes import BYTES, DType, widest
+from gemmgen.record import record
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.roles import extents, ld_name, matrix, roles
@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 """Rows, columns, terms, and the number of matrices along each batch letter."""
 
 
-@dataclass(frozen=True)
+@record
 class Request:
     """``problem`` is a schedule without directives: the gemm line, the types, the epilogue.
 

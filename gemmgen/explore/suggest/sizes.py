@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, prod
 
 from gemmgen.analyze.gpus import REGISTERS
 from gemmgen.explore.suggest.plan import Kind, Plan
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.record import record
 from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
 TENSOR_PAD, ALIGNED = 8, 16
@@ -19,7 +19,7 @@ TENSOR = 10.0
 """Multiply-adds of tensor cores for one of a thread's, by instructions of one warp."""
 
 
-@dataclass(frozen=True)
+@record
 class Sizes:
     """Of a launch; a step's counts are those of a warp.
 

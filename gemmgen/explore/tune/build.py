@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -20,10 +19,11 @@ from gemmgen.gpu import compiler
 from gemmgen.gpu.store import Stored
 from gemmgen.interface import Interface
 from gemmgen.pipeline import compile_source
+from gemmgen.record import record
 from gemmgen.source import Source
 
 
-@dataclass(frozen=True)
+@record
 class Built:
     """A compiled point: ``code`` is equal for texts that differ in nothing but comments.
 

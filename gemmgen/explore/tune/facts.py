@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd, prod
 
 from gemmgen.analyze.registers import elements_of, estimated_registers
@@ -10,13 +9,14 @@ from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, pipeline_of
 from gemmgen.ir.nodes import Copy, Kernel, Program, Space
+from gemmgen.record import record
 from gemmgen.target import WARP
 
 BANK = 4
 """Bytes of a bank of shared memory, and of a register."""
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """How one operand travels to the multiply-adds.
 
@@ -37,7 +37,7 @@ class Operand:
     bytes: int
 
 
-@dataclass(frozen=True)
+@record
 class Facts:
     """Of a schedule, whatever the problem's extents.
 

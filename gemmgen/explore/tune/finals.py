@@ -8,12 +8,12 @@ out.  The last ones' medians decide, and the winner has to pass every check ther
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gemmgen.explore.tune.lab import SAMPLE, Candidate, Finding, Lab, Reading
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.search import Watched, value_of
 from gemmgen.explore.tune.trial import Trial
+from gemmgen.record import record
 
 FIELD = (48, 24, 12, 6)
 """How many meet in each race."""
@@ -23,7 +23,7 @@ SETUP = 3
 """Samples' worth of time before a race's first round."""
 
 
-@dataclass(frozen=True)
+@record
 class Finals:
     """The last race's readings, fastest first, and what disqualified others on the way.
 

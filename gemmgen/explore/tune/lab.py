@@ -6,16 +6,16 @@ The search knows a ``Lab`` alone, so that its logic is tested without a GPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.explore.tune.trial import Status
 from gemmgen.gpu.store import Stored
 from gemmgen.interface import Interface
+from gemmgen.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Candidate:
     """A compiled point of the space."""
 
@@ -25,7 +25,7 @@ class Candidate:
     files: Stored
 
 
-@dataclass(frozen=True)
+@record
 class Finding:
     """Why a candidate is no good: ``wrong``, ``refused`` by its launcher, or ``crashed``."""
 
@@ -33,7 +33,7 @@ class Finding:
     reason: str
 
 
-@dataclass(frozen=True)
+@record
 class Reading:
     """A candidate's time per shape: medians in milliseconds, and cuBLAS's of the same rounds.
 
@@ -54,7 +54,7 @@ class Reading:
         return tuple(theirs / mine for mine, theirs in zip(self.ms, self.rival, strict=True))
 
 
-@dataclass(frozen=True)
+@record
 class Here:
     """Where a lab is: the GPU's name, what to compile for, and its figures."""
 
@@ -67,7 +67,7 @@ SAMPLE = 5.0
 """Milliseconds between two events, at the least, where time is no object."""
 
 
-@dataclass(frozen=True)
+@record
 class Screen:
     """A first timing: what takes more than ``slowest`` times cuBLAS is timed roughly, and once."""
 

@@ -17,13 +17,14 @@ from gemmgen.explore.tune.facts import Facts, facts_of
 from gemmgen.explore.tune.space import Settings, Space
 from gemmgen.limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
+from gemmgen.record import record
 from gemmgen.schedule.text import format_schedule
 
 CHUNK = 128
 """Points that a process takes at a time."""
 
 
-@dataclass(frozen=True)
+@record
 class Legal:
     """A point that compiles: its canonical text, and what the model knows of it."""
 

@@ -19,6 +19,7 @@ from gemmgen.explore.tune.lab import Candidate, Lab, Reading, Screen
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.trial import Log, Status, Trial
 from gemmgen.limits import meets
+from gemmgen.record import record
 from gemmgen.schedule.model import Require
 
 AHEAD = 2
@@ -31,7 +32,7 @@ UNKNOWN = 6.0
 """The same against cuBLAS, while there is no best one."""
 
 
-@dataclass(frozen=True)
+@record
 class Watched:
     """How far a search has come: for a progress bar."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from gemmgen.errors import UsageError
+from gemmgen.record import record
 from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.parse import Unsettled
 from gemmgen.source import Source
@@ -19,7 +20,7 @@ MOST = 1_000_000
 """Points that are looked at one by one, in a minute or so; a larger space is refused."""
 
 
-@dataclass(frozen=True)
+@record
 class Space:
     """The points of ``source``: each a value per set, the last set's varying fastest.
 

@@ -10,12 +10,13 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Literal, cast, get_args
 
 from gemmgen.errors import UsageError
 from gemmgen.explore.tune.space import Settings, Value
+from gemmgen.record import record
 
 Status = Literal["timed", "gated", "failed", "refused", "wrong", "crashed"]
 """``timed``: right, and measured.  ``gated``: a ``require`` line does not hold for it.  ``failed``:
@@ -23,7 +24,7 @@ it did not compile.  ``refused``: its launcher does not take the shape.  ``wrong
 ``crashed``: the GPU's process ended, or did not answer."""
 
 
-@dataclass(frozen=True)
+@record
 class Trial:
     """One point: ``code`` names its kernel's code, ``ms`` and ``share`` of cuBLAS are per shape.
 
@@ -41,7 +42,7 @@ class Trial:
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class About:
     """What a trials file is of: times of another schedule, shape or GPU are no use.
 

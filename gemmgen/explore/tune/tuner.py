@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gemmgen import __version__
 from gemmgen.analyze.gpus import Gpu
@@ -18,6 +17,7 @@ from gemmgen.explore.tune.model import estimate
 from gemmgen.explore.tune.search import Search, State, Watched, value_of
 from gemmgen.explore.tune.space import Space
 from gemmgen.explore.tune.trial import About, Log, Trial
+from gemmgen.record import record
 from gemmgen.schedule.fmt import fmt_source
 from gemmgen.source import Source
 
@@ -27,7 +27,7 @@ FINALS = (5.0, 45.0)
 """Seconds of the finals, at least and at most."""
 
 
-@dataclass(frozen=True)
+@record
 class Task:
     """What is tuned: the legal points of ``space`` at ``shapes``, by ``seed``, until ``end``."""
 
@@ -40,7 +40,7 @@ class Task:
     batch: int
 
 
-@dataclass(frozen=True)
+@record
 class Tuned:
     """What came of it.  ``finals.winner`` is None where no point was right."""
 

@@ -1,0 +1,82 @@
+"""Records behave as frozen dataclasses do."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import pytest
+
+from gemmgen.record import record
+
+
+@record
+class Empty:
+    """Nothing."""
+
+
+@record
+class One:
+    """A value."""
+
+    x: object
+
+
+@record
+class Two:
+    """Two values and one that does not count."""
+
+    x: object
+    y: tuple[object, ...] = ()
+    where: int = field(default=0, compare=False)
+
+
+@record
+class Own(Two):
+    """With a representation of its own."""
+
+    def __repr__(self) -> str:
+        return "own"
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What ``Two`` is to be like."""
+
+    x: object
+    y: tuple[object, ...] = ()
+    where: int = field(default=0, compare=False)
+
+
+NAN = float("nan")
+VALUES = [(1,), (1, (2,)), (1, (2,), 3), (NAN,), ("a", ("b",), 7), (One(1), (Empty(),))]
+
+
+@pytest.mark.parametrize("a", VALUES)
+@pytest.mark.parametrize("b", VALUES)
+def test_compares_and_hashes_like_a_dataclass(a: tuple[object], b: tuple[object]) -> None:
+    assert (Two(*a) == Two(*b)) == (Usual(*a) == Usual(*b))
+    assert (hash(Two(*a)) == hash(Two(*b))) == (hash(Usual(*a)) == hash(Usual(*b)))
+    assert repr(Two(*a)) == repr(Usual(*a)).replace("Usual", "Two", 1)
+
+
+def test_one_value_and_none() -> None:
+    assert One(NAN) == One(NAN) and hash(One(NAN)) == hash(One(NAN))
+    assert One(1) != One(2) and Empty() == Empty() and repr(Empty()) == "Empty()"
+
+
+def test_other_classes_are_unequal() -> None:
+    assert Two(1) != Usual(1) and Two(1) != Own(1) and One(1) != (1,)
+
+
+def test_what_a_class_defines_is_kept() -> None:
+    assert repr(Own(1)) == "own" and Own(1) == Own(1)
+
+
+def test_is_frozen_and_has_fields() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Two(1).x = 2  # type: ignore[misc]
+    assert dataclasses.replace(Two(1), x=2) == Two(2)
+    match Two(1, (2,)):
+        case Two(x, y):
+            assert (x, y) == (1, (2,))
