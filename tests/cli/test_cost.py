@@ -13,10 +13,11 @@ from .running import EXAMPLES, ROOT
 HEAVY = ("numpy", "cupy", "rich", "hypothesis", "cuda")
 
 
-LIBRARIES = "import click, jinja2, lark"
-MOST = 4.0
-"""Times the CPU that the libraries' import takes; 2.4 to 2.8 on an idle machine, over 3 once on a
-busy one.  Twice the work of gemmgen's own would be beyond it."""
+MOST = 0.3
+"""Seconds of CPU that ``gemmgen emit`` may take; 0.26 on two idle cores of 2.8 GHz."""
+LIBRARIES, THEIRS = "import click, jinja2, lark", 0.116
+"""What takes a good third of it, and its seconds there.  A machine that needs longer for this may
+need as much longer for emit."""
 
 
 def spent(command: list[str]) -> float:
@@ -27,14 +28,14 @@ def spent(command: list[str]) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def test_emit_takes_little_more_than_its_libraries():
-    """0.26 s of CPU on two idle cores of 2.8 GHz, where their import takes 0.10.  Both are measured
-    by turns, so that a busy machine, on which seconds of CPU are longer, slows both."""
+def test_emit_takes_little():
+    """The best of some turns counts."""
     emit = [sys.executable, "-m", "gemmgen", "emit", str(EXAMPLES / "vectorized.sched")]
     bare = [sys.executable, "-c", LIBRARIES]
     spent(emit)  # which leaves its compiled modules and its caches, as a user's first call does
     turns = [(spent(emit), spent(bare)) for _ in range(5)]
-    assert min(e for e, _ in turns) < MOST * min(b for _, b in turns), turns
+    slowness = max(1.0, min(b for _, b in turns) / THEIRS)
+    assert min(e for e, _ in turns) < MOST * slowness, turns
 
 
 @pytest.mark.parametrize(
