@@ -7,13 +7,15 @@ c = kernel(A=a, B=b, bias=bias)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
-from gemmgen.errors import UsageError
+from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.proof.gates import check_gates
 from gemmgen.schedule.builder import ScheduleBuilder
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
@@ -64,8 +66,9 @@ def compile(
     128}`` say.  The kernel takes arguments by the schedule's names, and joins the caller's stream.
     With ``device="cpu"`` it takes NumPy arrays, and g++ compiles the same text for this machine:
     slow, and right to try a schedule without a GPU.  The same schedule gives the same kernel again.
-    Raises ``ScheduleError`` for a mistake in the schedule, ``CannotCheck`` where there is no GPU
-    (no g++).
+    Raises ``ScheduleError`` for a mistake in the schedule, and for a ``require registers`` or
+    ``require spills`` that does not hold on its target (on the CPU: if there is a compiler to ask);
+    ``CannotCheck`` where there is no GPU (no g++).
     """
     if device not in ("gpu", "cpu"):
         raise UsageError(f"device={device!r}: there are gpu, cpu")
@@ -78,14 +81,21 @@ def compile(
 def emit_cuda(
     schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
 ) -> str:
-    """The CUDA C text of ``schedule``, as ``gemmgen emit`` prints it."""
-    return compile_any(schedule, arch=arch, set=set).text
+    """The CUDA C text of ``schedule``, as ``gemmgen emit`` prints it.
+
+    Raises ``ScheduleError`` for mistakes, and for a ``require registers`` or ``require spills``
+    that does not hold; ``CannotCheck`` if it has such lines and there is no compiler to ask.
+    """
+    emitted = compile_any(schedule, arch=arch, set=set)
+    check_gates(emitted)
+    return emitted.text
 
 
 def compile_any(
     schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
 ) -> Emitted:
-    """The text of ``schedule`` and how it is called; no GPU is needed."""
+    """The text of ``schedule`` and how it is called; no GPU is needed, and gates are not
+    evaluated."""
     return _emitted(_known(schedule, arch, set), arch)
 
 
@@ -146,14 +156,19 @@ def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
     """Loaded on the GPU of this number, which is current."""
     from gemmgen.gpu.launch import Kernel
 
-    return Kernel.of(_emitted(known, arch))
+    emitted = _emitted(known, arch)
+    check_gates(emitted)
+    return Kernel.of(emitted)
 
 
 @lru_cache(_KEPT)
 def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
     from gemmgen.sim.launch import HostKernel
 
-    return HostKernel.of(_emitted(known, arch))
+    emitted = _emitted(known, arch)
+    with suppress(CannotCheck):
+        check_gates(emitted)
+    return HostKernel.of(emitted)
 
 
 def _current_gpu() -> int:

@@ -3,7 +3,7 @@ against.  ``require shared`` and ``require threads`` are checked with the schedu
 
 from __future__ import annotations
 
-from gemmgen.errors import Mistake, ScheduleError
+from gemmgen.errors import CannotCheck, Mistake, ScheduleError
 from gemmgen.gpu.compiler import Compiled, compile_text
 from gemmgen.limits import meets
 from gemmgen.pipeline import Emitted
@@ -25,10 +25,16 @@ def spelled(gates: tuple[Require, ...]) -> str:
 def check_gates(emitted: Emitted) -> None:
     """Compiles for the schedule's target where it has gates.  Raises ``ScheduleError`` for those
     that do not hold, ``CannotCheck`` where there is no compiler."""
-    if gates_of(emitted.schedule):
-        broken = mistakes(emitted, compile_text(emitted.text, emitted.target))
-        if broken:
-            raise ScheduleError(emitted.schedule.source, broken)
+    gates = gates_of(emitted.schedule)
+    if not gates:
+        return
+    try:
+        compiled = compile_text(emitted.text, emitted.target)
+    except CannotCheck as missing:
+        raise CannotCheck(f"{spelled(gates)}: not evaluated: {missing}") from None
+    broken = mistakes(emitted, compiled)
+    if broken:
+        raise ScheduleError(emitted.schedule.source, broken)
 
 
 def mistakes(emitted: Emitted, compiled: Compiled) -> tuple[Mistake, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import compilers
 import pytest
 
+from gemmgen import CannotCheck, ScheduleError, api
 from gemmgen.proof import cpu, gpu, meaning
 from gemmgen.proof.outcome import passed, skipped
 
@@ -56,6 +58,38 @@ def test_a_broken_gate_is_shown_where_it_is_written():
     compilers.needed()
     told = gemmgen("check", "-", input=NAIVE.format(10)).stderr
     assert told.startswith("<stdin>:2:") and "^" in told and "compiled by " in told
+
+
+def test_python_raises_what_the_command_prints():
+    compilers.needed()
+    api.emit_cuda(NAIVE.format(200))
+    api.compile(NAIVE.format(200), device="cpu")
+    for call in (api.emit_cuda, partial(api.compile, device="cpu")):
+        with pytest.raises(ScheduleError, match="require registers <= 10 does not hold") as broken:
+            call(NAIVE.format(10))
+        assert (broken.value.line, broken.value.column) == (2, 1)
+
+
+def test_a_kernel_for_a_gpu_is_held_to_its_gates(monkeypatch: pytest.MonkeyPatch):
+    compilers.needed()
+    loaded: list[object] = []
+    monkeypatch.setattr(api, "_current_gpu", lambda: 0)
+    monkeypatch.setattr("gemmgen.gpu.launch.Kernel.of", lambda emitted: loaded.append(emitted))
+    with pytest.raises(ScheduleError, match="registers = "):
+        api.compile(NAIVE.format(11))
+    assert not loaded
+    api.compile(NAIVE.format(201))
+    assert len(loaded) == 1
+
+
+def test_without_a_compiler_python_gives_no_text_and_a_kernel_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    with compilers.none_at_all(monkeypatch):
+        with pytest.raises(CannotCheck, match=f"{GATE}: not evaluated: .*nvcc"):
+            api.emit_cuda(NAIVE.format(200))
+        assert "__global__" in api.emit_cuda("kernel naive\n")
+        api.compile(NAIVE.format(202), device="cpu")
 
 
 def test_a_mistake_counts_more_than_what_was_not_evaluated(
