@@ -6,9 +6,7 @@ instructions, so that the functions run on the CPU, too: a new instruction needs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.wmma import load_function, multiply_function, store_function, wmma_texts
@@ -25,6 +23,7 @@ from gemmgen.ir.lowered import (
     StoreFragment,
     Wait,
 )
+from gemmgen.ir.parts import inside
 
 COPY = """\
 // Copies `valid` bytes of {bytes} to shared memory, zeros behind them; asynchronous.
@@ -165,7 +164,7 @@ def copy_function(node: CopyAsync) -> str:
 
 def intrinsics_of(body: object) -> list[str]:
     """The functions that a kernel's lowered body calls, in a fixed order."""
-    found = set(_used(body))
+    found = {_function_of(node) for node in inside(body)}
     return [text for name, text in _ALL.items() if name in found]
 
 
@@ -200,35 +199,28 @@ INTRINSICS = tuple(_ALL.values())
 """The text of every function."""
 
 
-def _used(node: object) -> Iterator[tuple[str, str]]:
+def _function_of(node: object) -> tuple[str, str] | None:
+    """The function that a node calls: its name and, of overloads, the type that it takes."""
     match node:
         case CopyAsync():
-            yield copy_function(node), STORED[node.dtype]
+            return copy_function(node), STORED[node.dtype]
         case Point():
-            yield BASE, STORED[node.dtype]
-            yield from _used(node.source)
-        case Call(function, arguments):
-            yield function, ""
-            yield from _used(arguments)
+            return BASE, STORED[node.dtype]
+        case Call():
+            return node.function, ""
         case Commit():
-            yield "gg_commit_group", ""
+            return "gg_commit_group", ""
         case Wait():
-            yield "gg_wait_group", ""
+            return "gg_wait_group", ""
         case CountIn():
-            yield COUNT_IN, ""
+            return COUNT_IN, ""
         case AtomicAdd():
-            yield ADD, STORED[node.dtype]
+            return ADD, STORED[node.dtype]
         case LoadFragment():
-            yield load_function(node), ""
+            return load_function(node), ""
         case MultiplyFragments():
-            yield multiply_function(node), ""
+            return multiply_function(node), ""
         case StoreFragment():
-            yield store_function(node), ""
-        case _ if isinstance(node, tuple):
-            for part in cast("tuple[object, ...]", node):
-                yield from _used(part)
-        case _ if is_dataclass(node):
-            for part in fields(node):
-                yield from _used(getattr(node, part.name))
+            return store_function(node), ""
         case _:
-            return
+            return None

@@ -61,7 +61,7 @@ def add(*terms: Expr) -> Expr:
     total: Expr = ZERO
     for term in terms:
         for part in _addends(term):
-            total = simplify(Binary("+", total, part))
+            total = _binary("+", total, simplify(part))
     return total
 
 

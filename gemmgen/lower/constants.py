@@ -4,8 +4,6 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import cast
 
 from gemmgen.expand.ring import rings
 from gemmgen.ir import names
@@ -13,6 +11,7 @@ from gemmgen.ir.atoms import TENSOR_ATOMS
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
+from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import div
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 from gemmgen.target import WARP
@@ -33,15 +32,7 @@ def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
 
 def names_in(node: object) -> set[str]:
     """Every variable named anywhere in lowered code."""
-    if isinstance(node, Var):
-        return {node.name}
-    if isinstance(node, tuple):
-        parts = cast("tuple[object, ...]", node)
-    elif is_dataclass(node):
-        parts = tuple(getattr(node, f.name) for f in fields(node))
-    else:
-        return set()
-    return set[str]().union(*(names_in(part) for part in parts))
+    return {part.name for part in inside(node) if isinstance(part, Var)}
 
 
 def _tile(context: Context) -> Iterator[Constant]:
