@@ -29,13 +29,16 @@ def spent(command: list[str]) -> float:
 
 
 def test_emit_takes_little():
-    """The best of some turns counts."""
+    """The best of some turns counts, as other programs may run meanwhile."""
     emit = [sys.executable, "-m", "gemmgen", "emit", str(EXAMPLES / "vectorized.sched")]
     bare = [sys.executable, "-c", LIBRARIES]
     spent(emit)  # which leaves its compiled modules and its caches, as a user's first call does
-    turns = [(spent(emit), spent(bare)) for _ in range(5)]
-    slowness = max(1.0, min(b for _, b in turns) / THEIRS)
-    assert min(e for e, _ in turns) < MOST * slowness, turns
+    best, theirs = spent(emit), spent(bare)
+    for _ in range(15):
+        if best < MOST * max(1.0, theirs / THEIRS):
+            return
+        best, theirs = min(best, spent(emit)), min(theirs, spent(bare))
+    pytest.fail(f"{best:.3f} s, where the libraries take {theirs:.3f} s")
 
 
 @pytest.mark.parametrize(
