@@ -37,15 +37,15 @@ def formulas_of(program: Program, launch: Launch, shape: Shape) -> tuple[Formula
     """Of the reads of A and B, hop by hop, and of the writes of C."""
     problem = program.problem
     operands = (problem.b.name, problem.a.name)
-    m, n, _ = (problem.extent(letter) for letter in (problem.m, problem.n, problem.k))
     mnk = products_of(problem)
+    what = f"global reads of {problem.a.name} and {problem.b.name}"
     products = float(prod(shape))
     reads = total(launch, operands, write=False).elements
-    naive = Formula("global reads of A and B", reads, times(2, mnk), 2 * products)
+    naive = Formula(what, reads, times(2, mnk), 2 * products)
     found = [naive]
     sharing = [_sharing(program, operand) for operand in operands]
     if any(value > 1 for _, value in sharing):
-        found.append(_formula("global reads of A and B", reads, mnk, products, sharing))
+        found.append(_formula(what, reads, mnk, products, sharing))
     tiles = [name for name in operands if program.main.has(f"{name}_shared")]
     if tiles:
         counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
@@ -54,14 +54,13 @@ def formulas_of(program: Program, launch: Launch, shape: Shape) -> tuple[Formula
     found += _parts(program, launch, shape)
     writes = total(launch, (problem.c.name,), write=True).elements
     elements = float(shape[0] * shape[1] * prod(shape[3:]))
-    text = f"{_batches(problem)}{m}{n}"
-    return (*found, Formula("global writes of C", writes, text, elements))
+    text = _extents(problem, problem.m, problem.n)
+    return (*found, Formula(f"global writes of {problem.c.name}", writes, text, elements))
 
 
 def products_of(problem: Problem) -> str:
     """``MNK``; with batches ``size_b*MNK``."""
-    matrix = (problem.extent(letter) for letter in (problem.m, problem.n, problem.k))
-    return f"{_batches(problem)}{''.join(matrix)}"
+    return _extents(problem, problem.m, problem.n, problem.k)
 
 
 def times(number: int, products: str) -> str:
@@ -69,8 +68,11 @@ def times(number: int, products: str) -> str:
     return f"{number}*{products}" if "*" in products else f"{number}{products}"
 
 
-def _batches(problem: Problem) -> str:
-    return "".join(f"{problem.extent(letter)}*" for letter in problem.batch)
+def _extents(problem: Problem, *letters: str) -> str:
+    """The extents of ``letters``, and of the batches: ``MN``, ``size_b*MN``, ``ROW*COL``."""
+    matrix = [problem.extent(letter) for letter in letters]
+    sign = "" if all(len(name) == 1 for name in matrix) else "*"
+    return "*".join((*(problem.extent(letter) for letter in problem.batch), sign.join(matrix)))
 
 
 def _parts(program: Program, launch: Launch, shape: Shape) -> Iterable[Formula]:
@@ -79,16 +81,16 @@ def _parts(program: Program, launch: Launch, shape: Shape) -> Iterable[Formula]:
     if work.parts == 1:
         return
     problem = program.problem
-    results = "".join(problem.extent(letter) for letter in (problem.m, problem.n))
+    results = _extents(problem, problem.m, problem.n)
     elements = float(shape[0] * shape[1] * prod(shape[3:]))
     for write in (True, False):
         more = 0 if work.groups == 1 else work.groups
         many = work.parts
         if work.reduce == "atomic":
             many, more = (work.parts, 1) if write else (1, 0)  # zeros are put back
-        text = f"{_batches(problem)}{results}({many} + {more})"
+        text = f"{results}({many} + {more})"
         if not more:
-            text = f"{_batches(problem)}{results} * {many}"
+            text = f"{results} * {many}"
         counted = total(launch, (WORKSPACE.name,), write=write).elements
         name = f"workspace {'writes' if write else 'reads'}"
         yield Formula(name, counted, text, elements * (many + more))

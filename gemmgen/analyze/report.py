@@ -46,20 +46,25 @@ def _types(e: Explanation) -> dict[str, DType]:
 
 def _head(e: Explanation, name: str) -> Section:
     m, n, k, *batches = e.shape
+    problem = e.kernel.program.problem
+    c, named = problem.c.name, zip(problem.letters, e.shape, strict=True)
+    shape = " ".join(f"{letter}={size}" for letter, size in named)
     x, y = e.kernel.lowered.interface.block
     useful = prod(e.shape) / e.fmas
     of_each = f", {' x '.join(map(str, batches))} matrices" if batches else ""
     rows = [
-        ("shape", f"{m} x {n} x {k}: C is {m} x {n}{of_each}, {k} terms each; beta = {e.beta:g}"),
+        ("shape", f"{shape}: {c} is {m} x {n}{of_each}, {k} terms each; beta = {e.beta:g}"),
         ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
         ("launch", f"{e.waves.blocks:,} blocks of {x} x {y} threads"),
     ]
     parts = e.kernel.lowered.interface.parts
     if parts > 1:
-        rows.append(("parts", f"{parts} blocks share each tile of C, and leave their sums to one"))
+        rows.append(
+            ("parts", f"{parts} blocks share each tile of {c}, and leave their sums to one")
+        )
     if useful < 1:
         rows.append(
-            ("ragged edges", f"{useful:.1%} of the multiply-adds are of C, the rest padding")
+            ("ragged edges", f"{useful:.1%} of the multiply-adds are of {c}, the rest padding")
         )
     return Section(f"{name} on {e.gpu.name} ({e.gpu.arch})", (), tuple(rows))
 

@@ -77,20 +77,26 @@ def _line(counted: Counted) -> list[str]:
     ]
 
 
-def as_json(counted: Sequence[Counted]) -> list[dict[str, Json]]:
-    """The figures of ``explain --json`` by rung; null where there are none."""
+def as_json(
+    counted: Sequence[Counted], refused: Sequence[tuple[str, str]]
+) -> list[dict[str, Json]]:
+    """The figures of ``explain --json`` by rung; null where there are none.  ``error`` says why a
+    file makes no kernel."""
     from gemmgen.analyze.figures import as_json as figures
 
-    return [
+    found: list[dict[str, Json]] = [
         {
             "name": each.rung.name,
             "reads": each.rung.reads,
             "documents": each.rung.documents,
             "counted": figures(each.explanation) if each.explanation else None,
             "note": each.note,
+            "error": None,
         }
         for each in counted
     ]
+    absent: dict[str, Json] = {"reads": None, "documents": None, "counted": None, "note": ""}
+    return [*found, *({"name": name, **absent, "error": why} for name, why in refused)]
 
 
 def title(size: int, gpu: str, counted: Sequence[Counted]) -> str:

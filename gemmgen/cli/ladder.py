@@ -98,6 +98,7 @@ def _show_times(
         put(
             measure.json_text(
                 rows,
+                refused,
                 reads={rung.name: rung.reads for rung in rungs},
                 documents={rung.name: rung.documents for rung in rungs},
                 limited_by=limits,
@@ -120,7 +121,7 @@ def _show_counts(
 
     found = counted.count(rungs, size, gpu)
     if as_json:
-        put(json.dumps(counted.as_json(found), indent=2) + "\n")
+        put(json.dumps(counted.as_json(found, refused), indent=2) + "\n")
     else:
         cells = table.with_refused(counted.cells(found), refused)
         put(f"{counted.title(size, gpu, found)}\n{table.as_text(cells)}")

@@ -71,12 +71,20 @@ def exit_code(rows: Sequence[Row]) -> int:
     return 2 if any(row.ms is None for row in rows) else 0
 
 
-def json_text(rows: Sequence[Row], **more: Mapping[str, object]) -> str:
-    """``rows`` as JSON; ``more`` gives further fields by the name of the row."""
+def json_text(
+    rows: Sequence[Row],
+    refused: Sequence[tuple[str, str]] = (),
+    **more: Mapping[str, object],
+) -> str:
+    """``rows`` as JSON; ``more`` gives further fields by the name of the row.
+
+    A file that is ``refused`` (its name, and why) has an entry with the field ``error``.
+    """
     from gemmgen.gpu.bench import as_json
 
     found = as_json(rows)
     for row in found:
         for name, values in more.items():
             row[name] = values.get(str(row["name"]))
+    found += [{"name": name, "error": why} for name, why in refused]
     return json.dumps(found, indent=2) + "\n"

@@ -110,5 +110,5 @@ def reads_of(program: Program) -> str:
         return "1" if uses == 1 else f"1/{uses}"
 
     of_b, of_a = times(problem.b.name, problem.m), times(problem.a.name, problem.n)
-    products = "".join((*(f"{problem.extent(x)}*" for x in problem.batch), "MNK"))
+    products = formulas.products_of(problem)
     return formulas.times(2, products) if of_a == of_b == "1" else f"{products}({of_b} + {of_a})"

@@ -151,6 +151,23 @@ def test_json_has_reads_and_percentages():
     assert (naive["reads"], naive["documents"], naive["share"]) == ("2MNK", 10, 0.5)
 
 
+@pytest.mark.usefixtures("measured")
+def test_json_has_an_entry_of_a_refused_file(tmp_path: Path):
+    wrong = tmp_path / "wrong.sched"
+    wrong.write_text("tile m=7 n=3 k=8\n")
+    found = json.loads(gemmgen("ladder", *FILES, wrong, "--size", "64", "--json").stdout)
+    assert [entry["name"] for entry in found][1:] == ["naive", "tiled", "wrong"]
+    assert found[-1]["error"] and all("error" not in entry for entry in found[:-1])
+
+
+def test_reads_are_in_a_schedules_own_letters(tmp_path: Path):
+    short, long = tmp_path / "short.sched", tmp_path / "long.sched"
+    short.write_text("gemm Y[i, j] = X[i, p] * W[p, j]\ntile i=32 j=32 p=32\ncache_shared X W\n")
+    long.write_text("gemm Y[row, col] = X[row, t] * W[t, col]\n")
+    found = json.loads(gemmgen("ladder", short, long, "--counts", "--size", "64", "--json").stdout)
+    assert [entry["reads"] for entry in found] == ["IJP(1/32 + 1/32)", "2*ROW*COL*T"]
+
+
 def test_prefixes_add_one_directive_each_time():
     whole = rungs.prefixes(str(EXAMPLES / "vectorized.sched"))
     found = {rung.name: rung.reads for rung in whole.rungs}

@@ -73,7 +73,9 @@ def test_a_refused_file_is_a_row_of_the_ladder(folder: Path) -> None:
     assert result.exit_code == 2
     lines = result.stdout.splitlines()
     assert lines[2].startswith("good") and lines[-1].startswith("bad     refused: ")
-    assert len(json.loads(gemmgen("ladder", *options, "--json").stdout)) == 1
+    good, bad = json.loads(gemmgen("ladder", *options, "--json").stdout)
+    assert good["error"] is None and good["counted"]
+    assert bad["name"] == "bad" and bad["counted"] is None and bad["error"] in lines[-1]
     assert gemmgen("ladder", "--counts", "bad.sched", "bad.sched").stdout == ""
 
 
