@@ -9,12 +9,17 @@ from gemmgen.errors import Mistakes, ScheduleError
 from gemmgen.passes.specs import SPECS
 from gemmgen.schedule.contents import check_word
 from gemmgen.schedule.grammar import parse
+from gemmgen.schedule.model import DEFAULT_GEMM
+from gemmgen.schedule.problem import check_gemm
+from gemmgen.schedule.raw import Reader
+from gemmgen.schedule.roles import letters, spelt
 from gemmgen.schedule.statements import Statement, split
 from gemmgen.schedule.text import aligned
 from gemmgen.schedule.words import EPILOGUE, HEADS
 from gemmgen.source import Source
 
-_NAMES = tuple(spec.name for spec in SPECS)
+_SPECS = {spec.name: spec for spec in SPECS}
+_NAMES = tuple(_SPECS)
 _ORDER = {word: place for place, word in enumerate((*HEADS, *_NAMES, EPILOGUE))}
 _COMMENT = re.compile(r"#[^\n]*")
 _BLANKS = re.compile(r"\s+")
@@ -25,10 +30,11 @@ _INSIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},])")
 def fmt_source(source: Source) -> str:
     """The text in ladder order, one statement a line, aligned, without empty lines.
 
-    The user's words stay as they are.  Comments travel with the statement that they stand above or
-    beside; those at the file's head, parted from the first statement by an empty line, stay there,
-    and those below the last statement stay below.  Formatting the result changes nothing.  Raises
-    ``ScheduleError`` where a statement can't be read.
+    Operands are written before arguments, and these in the order of the directive's specification.
+    The user's words stay as they are otherwise.  Comments travel with the statement that they stand
+    above or beside; those at the file's head, parted from the first statement by an empty line,
+    stay there, and those below the last statement stay below.  Formatting the result changes
+    nothing.  Raises ``ScheduleError`` where a statement can't be read.
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
@@ -39,13 +45,13 @@ def fmt_source(source: Source) -> str:
             parse(statement)
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
-    statements, lines = list(found.statements), list[str]()
+    statements, lines, names = list(found.statements), list[str](), _names(found.statements)
     if statements:
         head, own = _head(statements[0].above)
         lines += head
         statements[0] = replace(statements[0], above=own)
     for statement in sorted(statements, key=lambda s: _ORDER[s.word]):
-        lines += [*statement.above, *_lines(statement)]
+        lines += [*statement.above, *_lines(statement, names.get(statement.word, ()))]
     return "".join(line + "\n" for line in (*lines, *found.below) if line)
 
 
@@ -55,11 +61,44 @@ def _head(above: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return above[:parted], above[parted:]
 
 
-def _lines(statement: Statement) -> list[str]:
-    """A statement in one line; of the comments within a longer one, all but the last go above."""
+def _names(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]]:
+    """The arguments of each directive in their order, in the letters of the ``gemm`` line; none
+    where that line is wrong."""
+    gemm = DEFAULT_GEMM
+    for statement in statements:
+        if statement.word == "gemm":
+            accesses = Reader(statement).gemm(parse(statement))
+            scope = check_gemm(accesses, statement.span, SPECS, Mistakes())
+            if not scope.sure:
+                return {}
+            gemm = scope.gemm
+    known = letters(gemm)
+    return {
+        name: tuple(spelt(argument.name, known) for argument in spec.arguments)
+        for name, spec in _SPECS.items()
+    }
+
+
+def _ordered(word: str, words: str, names: tuple[str, ...]) -> str:
+    """What follows a directive's ``word``: its operands, its arguments in the order of ``names``,
+    then those that it does not take."""
+    statement = Statement(word, f"{word} {words}", 0)
+    raw = Reader(statement).directive(parse(statement))
+    place = {name: at for at, name in enumerate(names)}
+    arguments = sorted(raw.arguments, key=lambda a: place.get(a.name.text, len(names)))
+    spans = [item.span for item in (*raw.operands, *arguments)]
+    if spans == sorted(spans, key=lambda span: span.start):
+        return words
+    return " ".join(statement.text[span.start : span.end] for span in spans)
+
+
+def _lines(statement: Statement, names: tuple[str, ...]) -> list[str]:
+    """A statement in one line; of the comments within a longer one, all but the last go above.
+    ``names`` are the arguments that a directive takes, in their order."""
     broken = "\n" in statement.rest
     words = _BLANKS.sub(" ", _COMMENT.sub("", statement.rest)).strip()
-    line = aligned(statement.word, _INSIDE.sub("", words) if broken else words)
+    words = _INSIDE.sub("", words) if broken else words
+    line = aligned(statement.word, _ordered(statement.word, words, names) if names else words)
     if not statement.beside:
         return [line]
     return [*statement.beside[:-1], f"{line}  {statement.beside[-1]}"]

@@ -72,6 +72,29 @@ def test_statements_of_one_word_keep_their_order() -> None:
     assert formatted(text).split() == text.split()
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("tile k=8 n=64 m=64", "tile m=64 n=64 k=8"),
+        ("tile k = 8 n={64,  128} m=64", "tile m=64 n={64, 128} k = 8"),
+        ("vectorize width=4 B A.global", "vectorize B A.global width=4"),
+        ("split_k groups=2 reduce=ordered parts=4", "split_k parts=4 reduce=ordered groups=2"),
+        ("tile k=8 depth=3 n=64 width=2 m=64", "tile m=64 n=64 k=8 depth=3 width=2"),
+        ("tile k=8 n=64 n=32 m=64", "tile m=64 n=64 n=32 k=8"),
+        ("gemm S[i, j] = Q[i, d] * K[j, d]\ntile d=8 j=64 i=32", "tile i=32 j=64 d=8"),
+        ("gemm S[i, i] = Q[i, d] * K[j, d]\ntile d=8 j=64 i=32", "tile d=8 j=64 i=32"),
+    ],
+)
+def test_arguments_are_in_the_order_of_the_reference(before: str, after: str) -> None:
+    assert formatted(before).splitlines()[-1].split() == after.split()
+    assert formatted(formatted(before)) == formatted(before)
+
+
+def test_arguments_take_their_comments_along() -> None:
+    text = "tile k=8 n={64, # wide\n128} m=64 # high\n"
+    assert formatted(text) == "# wide\ntile            m=64 n={64, 128} k=8  # high\n"
+
+
 def test_the_meaning_stays() -> None:
     assert schedule(formatted("\r\n".join(reversed(SEVEN.splitlines())))) == schedule(SEVEN)
 
