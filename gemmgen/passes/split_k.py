@@ -86,7 +86,7 @@ class SplitK:
             raise Refusal(
                 f"split_k groups={self.groups} groups the parts of a sum, and there is no parts=",
                 at=self.said.span,
-                hint=f"split_k parts={2 * self.groups} groups={self.groups}",
+                hint=f"split_k parts={min(2 * self.groups, MOST)} groups={self.groups}",
             )
         if self.parts is None and self.lanes is None:
             raise Refusal(

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import pytest
 
+from gemmgen.pipeline import compile_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_directive, format_schedule
 
@@ -125,6 +126,23 @@ def test_line_ends_blanks_and_comments_say_nothing(rewrite) -> None:
 
 def test_a_gemm_line_alone_is_the_default_schedule() -> None:
     assert schedule("gemm C[m, n] = A[m, k] * B[k, n]") == Schedule()
+
+
+@pytest.mark.parametrize(
+    ("common", "by_name"),
+    [
+        ("dtype f16", "dtype A=f16 B=f16 C=f16"),
+        ("dtype bf16", "dtype C=bf16 A=bf16 B=bf16 acc=f32"),
+        ("dtype f64", "dtype A=f64 B=f64 C=f64 acc=f64"),
+        ("dtype f16 C=f32", "dtype A=f16 B=f16"),
+        ("dtype f32", ""),
+    ],
+)
+def test_a_type_alone_is_that_of_every_tensor(common: str, by_name: str) -> None:
+    rest = "tile m=16 n=16 k=8"
+    one, other = (schedule(f"{line}\n{rest}\n") for line in (common, by_name))
+    assert one == other and format_schedule(one) == format_schedule(other)
+    assert compile_schedule(one).text == compile_schedule(other).text
 
 
 def test_other_facts_are_other_values() -> None:
