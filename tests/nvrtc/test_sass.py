@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from gpu import kernels
 
@@ -90,6 +92,21 @@ def test_wide_accesses_show() -> None:
     )
     assert sass.count(code, "LDS.128") > 0
     assert sass.count(code, "LDG.E.128", "LDG.E.128.CONSTANT") > 0
+
+
+@needs_tool
+def test_a_cubin_is_listed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The next process finds the listing, and another tool does not."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    tool = sass.tool()
+    cubin = compiler.compile_text(kernels.text("naive"), "sm_90").cubin
+    listed = sass._functions.__wrapped__  # pyright: ignore[reportPrivateUsage]
+    first = listed(cubin, tool)
+    monkeypatch.setattr(sass, "_listing", lambda path, command: LISTING)
+    assert listed(cubin, tool) == first
+    other = tmp_path / "nvdisasm"
+    other.write_text("")
+    assert listed(cubin, (str(other), *tool[1:])) == sass.parse(LISTING) != first
 
 
 def test_a_missing_tool_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
