@@ -3,8 +3,10 @@
 A thread reads m elements of A and n of B (its fragments) for m * n multiply-adds: (1/m + 1/n) reads
 each instead of 2.  ``interleave`` deals the micro-tile in pieces of that many neighbours, spread
 over the tile, so that a warp reads neighbouring words; by default the pieces are as wide as the
-fragment's wide reads (``vectorize``), or the whole micro-tile.  ``order`` is that of a thread's
-FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
+fragment's wide reads (``vectorize``), or the whole micro-tile.  Where only one fragment is read
+wider than ``interleave``, its letter keeps pieces of that width: ``interleave=1`` together with
+``vectorize A.shared width=4`` gives pieces of four rows and of single columns.  ``order`` is that
+of a thread's FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
 
     register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
     loop k
@@ -75,10 +77,9 @@ class RegisterBlock:
         sizes = tuple((letter, said.integer(letter) or 1) for letter in letters)
         given = said.integer("interleave")
         widths = _shared_widths(schedule)
-        pieces = tuple(
-            (letter, given or _default_piece(size, widths.get(letter, size)))
-            for letter, size in sizes
-        )
+        pieces = tuple((letter, _piece(size, widths.get(letter), given)) for letter, size in sizes)
+        if given and given not in dict(pieces).values():
+            pieces = tuple((letter, given) for letter, _ in sizes)
         order = _order(said.word("order") or "rows")
         return RegisterBlock(sizes, pieces, order, said)
 
@@ -176,8 +177,11 @@ def _order(word: str) -> FmaOrder:
     raise AssertionError(f"{word} is no choice of the specification")
 
 
-def _default_piece(size: int, width: int) -> int:
-    return width if size % width == 0 else size
+def _piece(size: int, width: int | None, given: int | None) -> int:
+    """Neighbours in a piece: what is given, but no less than a wide read of the fragment moves."""
+    if given is None:
+        return width if width and size % width == 0 else size
+    return width if width and width % given == 0 and size % width == 0 else given
 
 
 def _largest_divisor(size: int, limit: int) -> int:
