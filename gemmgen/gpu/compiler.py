@@ -2,7 +2,7 @@
 
 NVRTC is used where a Python package brings it; else ``nvcc``, of the CUDA toolkit.  ptxas reports
 registers, spills and shared memory in the log of either.  The two may differ in registers and
-spills even at one version, so ``Compiled.compiler`` says which one it was.
+spills even at one version, so ``Report.compiler`` says which one it was.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Protocol
 
+from gemmgen import caches
 from gemmgen.errors import CannotCheck, GemmgenError
 from gemmgen.record import record
 
 INSTALL = "pip install 'gemmgen[nvrtc]', or put nvcc of the CUDA toolkit on PATH"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
 """Options that both compilers take; part of the key of each stored cubin."""
+_LOG = "log"
 
 
 class CompileError(GemmgenError):
@@ -31,8 +33,8 @@ class CompileError(GemmgenError):
 
 
 @record
-class Compiled:
-    """A compiled text and what ptxas reports of it.
+class Report:
+    """What ptxas reports of a compiled text.
 
     ``registers`` are per thread; ``spill_stores`` and ``spill_loads`` are the bytes that ``ptxas
     -v`` reports; ``shared`` (static) and ``stack`` are bytes.  Of several kernels in one text each
@@ -41,8 +43,6 @@ class Compiled:
     """
 
     arch: str
-    cubin: bytes
-    ptx: str
     registers: int
     spill_stores: int
     spill_loads: int
@@ -56,6 +56,14 @@ class Compiled:
     def spills(self) -> int:
         """Bytes of spill stores and of spill loads, added."""
         return self.spill_stores + self.spill_loads
+
+
+@record
+class Compiled(Report):
+    """A compiled text: its report and its code."""
+
+    cubin: bytes
+    ptx: str
 
 
 @record
@@ -87,14 +95,29 @@ def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -
     profilers.  Without it the bytes depend on the compiler alone.  Raises ``CompileError`` for a
     text that the compiler refuses (``strict``: or warns about), ``CannotCheck`` without a compiler.
     """
-    compiled = _compile(text, arch, path, compiler())
-    if strict and not compiled.registers:
+    by = compiler()
+    output = _compile(text, arch, path, by)
+    found = _report(output.log, arch, by)
+    if strict and not found.registers:
         why = "gave no report of registers and spills, so they can't be checked"
-        raise CannotCheck(f"{compiled.compiler} {why}")
-    if strict and compiled.warnings:
-        message = f"{compiled.compiler} warns about the kernel's text for {arch}:"
-        raise CompileError(message, compiled.warnings)
-    return compiled
+        raise CannotCheck(f"{found.compiler} {why}")
+    if strict and found.warnings:
+        message = f"{found.compiler} warns about the kernel's text for {arch}:"
+        raise CompileError(message, found.warnings)
+    return Compiled(**vars(found), cubin=output.cubin, ptx=output.ptx)
+
+
+def reported(text: str, arch: str) -> Report:
+    """What ``compile_text`` reports of ``text``: from the cache, if it passed before.
+
+    Raises what ``compile_text`` raises.
+    """
+    name = f"report-{caches.key(text, arch, identity())}"
+    kept = caches.read(name)
+    if kept is None:
+        kept = {_LOG: compile_text(text, arch).log.encode()}
+        caches.write(name, kept)
+    return _report(kept[_LOG].decode(), arch, compiler())
 
 
 def identity() -> str:
@@ -132,20 +155,21 @@ def _try(make: Callable[[], Compiler]) -> Compiler | None:
 
 
 @cache
-def _compile(text: str, arch: str, path: str, by: Compiler) -> Compiled:
-    output = by.compile(text, path, arch, OPTIONS)
-    stores, loads = _greatest_spills(output.log)
-    return Compiled(
+def _compile(text: str, arch: str, path: str, by: Compiler) -> Output:
+    return by.compile(text, path, arch, OPTIONS)
+
+
+def _report(log: str, arch: str, by: Compiler) -> Report:
+    stores, loads = _greatest_spills(log)
+    return Report(
         arch=arch,
-        cubin=output.cubin,
-        ptx=output.ptx,
-        registers=_greatest(output.log, r"Used (\d+) registers"),
+        registers=_greatest(log, r"Used (\d+) registers"),
         spill_stores=stores,
         spill_loads=loads,
-        shared=_greatest(output.log, r"(\d+) bytes smem"),
-        stack=_greatest(output.log, r"(\d+) bytes stack frame"),
-        log=output.log,
-        warnings=_warnings(output.log),
+        shared=_greatest(log, r"(\d+) bytes smem"),
+        stack=_greatest(log, r"(\d+) bytes stack frame"),
+        log=log,
+        warnings=_warnings(log),
         compiler=by.name,
     )
 

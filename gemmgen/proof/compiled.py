@@ -29,10 +29,10 @@ def check(subject: Subject) -> Outcome:
     missing = compiler.available()
     if missing is not None:
         return skipped(LAYER, _unchecked(emitted, missing))
-    found: dict[str, compiler.Compiled] = {}
+    found: dict[str, compiler.Report] = {}
     for arch in architectures(emitted):
         try:
-            found[arch] = compiler.compile_text(emitted.text, arch)
+            found[arch] = compiler.reported(emitted.text, arch)
         except compiler.CompileError as refused:
             return failed(LAYER, str(refused))
         except CannotCheck as unsure:
@@ -85,7 +85,7 @@ def blocks_asked(schedule: Schedule) -> int:
     return (said.integer("blocks") if said else None) or 1
 
 
-def _complaint(emitted: Emitted, found: dict[str, compiler.Compiled]) -> str | None:
+def _complaint(emitted: Emitted, found: dict[str, compiler.Report]) -> str | None:
     x, y = emitted.interface.block
     for arch, compiled in found.items():
         needed = -(-compiled.registers // 8) * 8 * x * y
@@ -98,7 +98,7 @@ def _complaint(emitted: Emitted, found: dict[str, compiler.Compiled]) -> str | N
     return broken[0].message if broken else None
 
 
-def _told(found: dict[str, compiler.Compiled]) -> str:
+def _told(found: dict[str, compiler.Report]) -> str:
     parts: list[str] = []
     for arch, compiled in found.items():
         spills = f" ({spills_of(compiled)} spilled)" if compiled.spills else ""

@@ -75,10 +75,11 @@ def first_complaint(
     try:
         for case in chosen:
             if case.watched not in compiled:
-                compiled[case.watched] = CompiledKernel(
+                program = CompiledKernel(
                     text, caller.emitted.interface, checked=case.watched, warn=warn
                 )
-                wrong = launcher.complaint(caller.emitted, text, compiled[case.watched])
+                is_first, compiled[case.watched] = not compiled, program
+                wrong = launcher.complaint(caller.emitted, text, program) if is_first else None
                 if wrong is not None:
                     return wrong
             try:

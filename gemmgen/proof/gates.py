@@ -4,7 +4,7 @@ against.  ``require shared`` and ``require threads`` are checked with the schedu
 from __future__ import annotations
 
 from gemmgen.errors import CannotCheck, Mistake, ScheduleError
-from gemmgen.gpu.compiler import Compiled, compile_text
+from gemmgen.gpu.compiler import Report, reported
 from gemmgen.limits import meets
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Require, Schedule
@@ -29,30 +29,30 @@ def check_gates(emitted: Emitted) -> None:
     if not gates:
         return
     try:
-        compiled = compile_text(emitted.text, emitted.target)
+        report = reported(emitted.text, emitted.target)
     except CannotCheck as missing:
         raise CannotCheck(f"{spelled(gates)}: not evaluated: {missing}") from None
-    broken = mistakes(emitted, compiled)
+    broken = mistakes(emitted, report)
     if broken:
         raise ScheduleError(emitted.schedule.source, broken)
 
 
-def mistakes(emitted: Emitted, compiled: Compiled) -> tuple[Mistake, ...]:
-    """The gates that the kernel, ``compiled`` for its target, does not meet."""
-    values = {"registers": compiled.registers, "spills": compiled.spills}
+def mistakes(emitted: Emitted, report: Report) -> tuple[Mistake, ...]:
+    """The gates that the kernel, compiled for its target, does not meet."""
+    values = {"registers": report.registers, "spills": report.spills}
     return tuple(
         Mistake(
             f"{spelled((gate,))} does not hold: {gate.quantity} = {values[gate.quantity]} "
             f"on {emitted.target}",
             gate.span,
             "a smaller register_block or tile, or change the requirement",
-            (f"compiled by {compiled.compiler}; spills are {spills_of(compiled)}",),
+            (f"compiled by {report.compiler}; spills are {spills_of(report)}",),
         )
         for gate in gates_of(emitted.schedule)
         if not meets(gate, values[gate.quantity])
     )
 
 
-def spills_of(compiled: Compiled) -> str:
+def spills_of(report: Report) -> str:
     """``28 bytes of stores + 28 bytes of loads``."""
-    return f"{compiled.spill_stores} bytes of stores + {compiled.spill_loads} bytes of loads"
+    return f"{report.spill_stores} bytes of stores + {report.spill_loads} bytes of loads"

@@ -81,4 +81,4 @@ def test_compiles_without_a_warning_and_without_spills(name: str) -> None:
     missing = compiler.available()
     if missing is not None:
         pytest.skip(missing)
-    assert compiler.compile_text(emitted(name).text, "sm_90").spills == 0
+    assert compiler.reported(emitted(name).text, "sm_90").spills == 0

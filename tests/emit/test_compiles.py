@@ -43,7 +43,7 @@ def is_for(name: str, arch: str) -> bool:
     [(name, arch) for name in NAMES for arch in ARCHITECTURES if is_for(name, arch)],
 )
 def test_nvrtc_compiles_it_without_a_warning(name: str, arch: str) -> None:
-    compiled = compiler.compile_text(text(name), arch)
+    compiled = compiler.reported(text(name), arch)
     # A few registers may spill where two blocks share a multiprocessor.  An array of sums or
     # fragments that is indexed at run time would take hundreds of bytes of slow memory.
     assert compiled.spills <= 64 and compiled.stack <= 64

@@ -27,6 +27,19 @@ def test_a_second_call_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert store.stored(kernels.text("naive"), "sm_80") == first
 
 
+def test_a_report_of_what_passed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    naive, warned = kernels.text("naive"), kernels.text("tiled").replace("float", "int idle; float")
+    first = compiler.reported(naive, "sm_80")
+    assert first.registers and "ptxas" in first.log
+    for _ in range(2):
+        with pytest.raises(compiler.CompileError):
+            compiler.reported(warned, "sm_80")
+    monkeypatch.setattr(compiler, "compile_text", None)
+    assert compiler.reported(naive, "sm_80") == first
+    with pytest.raises(TypeError):
+        compiler.reported(naive, "sm_90")
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF and no more"])
 def test_a_damaged_cubin_is_made_again(damage: bytes) -> None:
     found = store.stored(kernels.text("naive"), "sm_80")

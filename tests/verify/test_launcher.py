@@ -12,6 +12,7 @@ from gemmgen import examples
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import compiled, cpu, launcher
+from gemmgen.proof.calls import Caller, Case
 from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.failures import KernelFault
@@ -91,6 +92,19 @@ def test_a_text_without_a_launcher_is_seen() -> None:
     text = right.text[: right.text.index("#ifndef __CUDACC_RTC__")]
     outcome = cpu.check(Subject(replace(right, text=text)))
     assert outcome.status == "failed" and "the text has no launch_gemm" in outcome.detail
+
+
+def test_the_launcher_of_two_programs_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def complaint(emitted: Emitted, text: str, kernel: CompiledKernel) -> None:
+        asked.append(kernel.checked)
+
+    monkeypatch.setattr(launcher, "complaint", complaint)
+    right = subject(NAIVE).emitted
+    calls = (Case((3, 2, 1), watched=watched) for watched in (True, False, True))
+    assert cpu.first_complaint(Caller(right), right.text, calls) is None
+    assert asked == [True]
 
 
 def test_a_launcher_that_disagrees_with_the_interface_is_seen_by_every_run() -> None:
