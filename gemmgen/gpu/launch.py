@@ -46,7 +46,7 @@ class Launch:
 
     It joins the current stream of the library whose arrays it was prepared with, and keeps these
     alive.  ``output`` is C.  The same launch on two streams at once would share the memory that it
-    uses and leaves, as it would C.
+    uses and leaves, as it would C.  Raises ``CallError`` while another GPU is current.
     """
 
     def __init__(
@@ -158,9 +158,10 @@ class Kernel:
                 scratch = keep.addresses
             packed = (*addresses, *scratch, *numbers)
             launch = self._starter(plan, numbers).prepared(packed, keep)
-            stream, gpu = library.stream, self.device
+            stream, gpu, check_current = library.stream, self.device, self._planner.check_current
 
             def start() -> None:
+                check_current()
                 launch.start(stream(gpu))
 
         return Launch(named, plan.geometry.values, values[self._output], start)

@@ -70,8 +70,16 @@ class Planner:
             exact = dict(zip(names, addresses, strict=True))
             check_memory(plan.geometry, exact)
             check_addresses(plan.geometry, self._interface, exact)
+        self.check_current()
+
+    def check_current(self) -> None:
+        """Refuses a launch while another GPU than the kernel's is current."""
         if self._current_device() != self._gpu:
-            raise CallError(f"the kernel was loaded on GPU {self._gpu}, which isn't current")
+            at = self._gpu
+            raise CallError(
+                f"the kernel was loaded on GPU {at}, which isn't current: call it within "
+                f"cupy.cuda.Device({at}) or torch.cuda.device({at})"
+            )
 
     def _checked(self, values: list[object]) -> arrays.Library:
         library: arrays.Library | None = None
@@ -97,7 +105,8 @@ class Planner:
         for name, view in views.items():
             if view.device != self._gpu:
                 raise CallError(
-                    f"{name} is on GPU {view.device}, and the kernel was loaded on {self._gpu}"
+                    f"{name} is on GPU {view.device}, and the kernel was loaded on {self._gpu}: "
+                    f"gemmgen.compile gives one for GPU {view.device} where that is current"
                 )
         output = binding.tensors[binding.output]
         if output.name not in views:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
 
@@ -22,7 +23,16 @@ class Ready:
     They have the same types, shapes, strides and places, and addresses as aligned; no C is read.
     """
 
-    __slots__ = ("_current", "_device", "_make", "_numbers", "_place", "_start", "matches")
+    __slots__ = (
+        "_current",
+        "_device",
+        "_guard",
+        "_make",
+        "_numbers",
+        "_place",
+        "_start",
+        "matches",
+    )
 
     def __init__(
         self,
@@ -37,6 +47,7 @@ class Ready:
         shape = views[output].shape
         device = tensors[0].device
         self._current, self._device = torch.cuda.current_device, device.index
+        self._guard: Callable[[int | None], AbstractContextManager[None]] = torch.cuda.device
         dtype = getattr(torch, views[output].dtype)
         self._make: Callable[[], Tensor] = partial(
             torch.empty_strided, shape, contiguous_strides(shape), dtype=dtype, device=device
@@ -50,14 +61,17 @@ class Ready:
         self._numbers = [known.index(param.name) for param in kernel.scalars]
 
     def __call__(self, tensors: Sequence[Tensor], given: Sequence[Any]) -> Tensor | None:
-        """The output of a call whose tensors match; None where an address is less aligned, or
-        another GPU is current."""
+        """The output of a call whose tensors match; None where an address is less aligned."""
         addresses = [tensor.data_ptr() for tensor in tensors]
         for address in addresses:
             if address & _ALIGNED:
                 return None
         if self._current() != self._device:
-            return None
+            with self._guard(self._device):
+                return self._launched(addresses, given)
+        return self._launched(addresses, given)
+
+    def _launched(self, addresses: list[int], given: Sequence[Any]) -> Tensor:
         output = self._make()
         addresses.append(output.data_ptr())
         self._start(

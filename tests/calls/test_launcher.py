@@ -146,6 +146,17 @@ def test_a_prepared_launch_keeps_its_arrays_and_joins_the_stream_of_the_moment(
     assert bench.stub.launches[-1][0] == 11 and launch.extents["N"] == 45
 
 
+def test_a_prepared_launch_is_refused_while_another_gpu_is_current(bench: Bench) -> None:
+    launch = bench.kernel.prepare(integers(33, 20), integers(20, 45))
+    bench.stub.gpu = 1
+    with pytest.raises(CallError, match=r"loaded on GPU 0, .* within cupy.cuda.Device\(0\)"):
+        launch()
+    assert not bench.stub.launches
+    bench.stub.gpu = 0
+    launch()
+    assert len(bench.stub.launches) == 1
+
+
 def test_a_thread_without_a_context_gets_the_gpus(bench: Bench) -> None:
     a, b, c = integers(9, 8), integers(8, 7), integers(9, 7)
     thread = threading.Thread(target=bench.kernel, args=(a, b, c))

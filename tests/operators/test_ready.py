@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,15 +23,24 @@ TEXT = "gemm C[m, n] = A[m, k] * B[k, n]\nfuse_epilogue scale * acc + alpha * ro
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A ready call of tensors of 4 x 6, 6 x 8 and 4, those tensors, and what was launched."""
+    """A ready call of tensors of 4 x 6, 6 x 8 and 4, what was launched while which GPU was current,
+    and the one that is."""
     current = [None]  # as the CPU's index is
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])
+
+    @contextmanager
+    def device(index: object) -> Generator[None]:
+        before, current[0] = current[0], index
+        yield
+        current[0] = before
+
+    monkeypatch.setattr(torch.cuda, "device", device)
     emitted = compile_source(Source(TEXT))
     binding, launched = Binding(emitted.interface), []
     kernel = SimpleNamespace(
         tensors=binding.tensors,
         scalars=binding.scalars,
-        fixed=lambda like, views: lambda *given: launched.append(given),
+        fixed=lambda like, views: lambda *given: launched.append((*given, current[0])),
     )
     signature = Signature.of(emitted.schedule)
     tensors = [torch.ones(4, 6), torch.ones(6, 8), torch.ones(4)]
@@ -45,7 +56,7 @@ def test_addresses_and_numbers_go_where_the_kernel_has_them(made: Any) -> None:
     assert ready.matches(a, b, row)
     output = ready((a, b, row), (a, b, row, 2.0, 3.0, 5.0))
     assert output.shape == (4, 8) and output.is_contiguous()
-    ((addresses, numbers),) = launched
+    ((addresses, numbers, _),) = launched
     where = {"A": a, "B": b, "row": row, "C": output}
     assert addresses == [where[param.name].data_ptr() for param in binding.tensors]
     values = {"scale": 2.0, "shift": 3.0, "alpha": 5.0}
@@ -61,11 +72,16 @@ def test_tensors_of_another_kind_do_not_match(made: Any) -> None:
     assert not ready.matches(a, b, torch.zeros(8)[::2])
 
 
-def test_a_less_aligned_address_or_another_gpu_is_left_to_a_closer_look(made: Any) -> None:
-    ready, _, _, launched, current = made
+def test_a_less_aligned_address_is_left_to_a_closer_look(made: Any) -> None:
+    ready, _, _, launched, _ = made
     a, b, row = torch.zeros(25)[1:].view(4, 6), torch.zeros(6, 8), torch.zeros(4)
     assert ready.matches(a, b, row) and ready((a, b, row), (a, b, row, 1.0, 1.0, 1.0)) is None
-    current[0] = 1
-    a = torch.zeros(4, 6)
-    assert ready((a, b, row), (a, b, row, 1.0, 1.0, 1.0)) is None
     assert not launched
+
+
+def test_the_tensors_gpu_is_made_current_for_the_launch(made: Any) -> None:
+    ready, *_, launched, current = made
+    current[0] = 1
+    tensors = torch.zeros(4, 6), torch.zeros(6, 8), torch.zeros(4)
+    assert ready(tensors, (*tensors, 1.0, 1.0, 1.0)).shape == (4, 8)
+    assert launched[0][-1] is None and current == [1]
