@@ -80,6 +80,10 @@ class ScheduleError(GemmgenError):
         self.line, self.column = source.position(first.span.start) if first.span else (None, None)
         super().__init__(self.render())
 
+    def __reduce__(self) -> tuple[type[ScheduleError], tuple[Source, tuple[Mistake, ...]]]:
+        """So that one raised in another process reaches this one."""
+        return type(self), (self.source, self.mistakes)
+
     def render(self) -> str:
         """All mistakes with their places, carets, notes and hints."""
         told = [_render(self.source, mistake) for mistake in self.mistakes[:_MOST]]

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.errors import CannotCheck
+from gemmgen.errors import CannotCheck, ScheduleError
 from gemmgen.explore.tune.build import CompilingBuilder, code_of
 from gemmgen.explore.tune.lab import Candidate
 from gemmgen.explore.tune.legal import census
 from gemmgen.explore.tune.remote import RemoteLab
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
+from gemmgen.pipeline import compile_source
+from gemmgen.source import Source
 
 from . import fakes
 
@@ -114,3 +116,16 @@ def test_a_lab_that_cannot_be_says_why() -> None:
     with pytest.raises(CannotCheck, match="has no NVIDIA GPU"):
         print(lab.here)
     lab.end()
+
+
+def refused(text: str) -> None:
+    compile_source(Source(text))
+
+
+def test_a_refused_schedule_is_an_error_here_and_ends_no_process() -> None:
+    with Workers(1) as workers:
+        pool = workers.pool
+        with pytest.raises(ScheduleError, match="does not divide") as raised:
+            workers.result(workers.submit(refused, "tile m=32 n=32 k=8\nregister_block m=5 n=4\n"))
+        assert (raised.value.line, raised.value.hint) == (2, raised.value.mistakes[0].hint)
+        assert workers.result(workers.submit(double, 4)) == 8 and workers.pool is pool
