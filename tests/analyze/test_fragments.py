@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from gemmgen.analyze.explain import Explanation, explain
@@ -22,6 +24,10 @@ pad B by={b}
 """
 
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
+
+@cache
 def explained(a: int, b: int, gpu: str = "H200") -> Explanation:
     schedule = parse_schedule(Source(SCHEDULE.format(a=a, b=b)))
     return explain(schedule, (128, 128, 64), GPUS[gpu])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from gemmgen.analyze.arguments import Shape
@@ -18,6 +20,10 @@ TRANSPOSED = (
 )
 
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
+
+@cache
 def explained(text: str, shape: Shape = (256, 256, 256)) -> Explanation:
     return explain(parse_schedule(Source(text)), shape, GPUS["H200"])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gemmgen import examples
-from gemmgen.cli import measure, rungs
+from gemmgen.cli import counted, measure, rungs
 from gemmgen.cli.shapes import Shape, Written
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import Row
@@ -35,6 +35,12 @@ def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Written]) -> tuple[Row
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(measure, "measure", rows)
+
+
+@pytest.fixture
+def uncounted(monkeypatch: pytest.MonkeyPatch, measured: None):
+    """Rows without what limits them, which takes most of the time."""
+    monkeypatch.setattr(counted, "limits", lambda rungs, size, gpu: {})
 
 
 def test_without_a_gpu_nothing_is_timed(monkeypatch: pytest.MonkeyPatch):
@@ -79,7 +85,7 @@ def test_counts_are_no_table_for_a_readme():
     assert gemmgen("ladder", "--counts", "--markdown").exit_code == 2
 
 
-@pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("uncounted")
 @pytest.mark.parametrize("flag", [(), ("--prefixes",)])
 def test_one_schedule_is_walked_directive_by_directive(flag: tuple[str, ...]):
     result = gemmgen("ladder", *flag, EXAMPLES / "vectorized.sched", "--size", "64")
@@ -143,7 +149,7 @@ def test_update_wants_one_place_before_it_measures(tmp_path: Path, text: str):
     assert readme.read_text() == text
 
 
-@pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("uncounted")
 def test_json_has_reads_and_percentages():
     found = json.loads(gemmgen("ladder", "--size", "64", "--json").stdout)
     (naive,) = [entry for entry in found if entry["name"] == "naive"]

@@ -85,7 +85,7 @@ def test_a_schedule_compiled_twice_gives_one_text(name: str) -> None:
 
 def test_hash_seeds_and_folders_change_nothing() -> None:
     texts = set()
-    for seed in ("0", "1", "2"):
+    for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-c", PROGRAM, str(EXAMPLES)]
         done = subprocess.run(

@@ -209,10 +209,10 @@ def plus_scalar(name: str) -> Want:
 
 
 @pytest.mark.parametrize("use", TAKEN)
-def test_the_names_it_uses_can_be_given_to_nothing_else(use: str) -> None:
+def test_the_names_it_uses_can_be_given_to_nothing_else(use: str, proof: bool) -> None:
     """Either the schedule is refused, or the kernel is right all the same."""
     free = 0
-    for name in emitted_names():
+    for name in emitted_names()[:: 1 if proof else 5]:
         text = TAKEN[use].format(name)
         try:
             kernel = compile_source(Source(text))

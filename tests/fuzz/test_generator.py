@@ -94,7 +94,8 @@ def test_the_same_seed_draws_the_same_in_every_process() -> None:
         assert done.stdout == schedule_at(9, 3)
 
 
-def test_texts_parse_or_are_refused_with_a_place() -> None:
-    texts = {schedule_at(SEED, index) for index in SOME}
-    assert len(texts) == len(SOME)
+def test_texts_parse_or_are_refused_with_a_place(proof: bool) -> None:
+    some = SOME if proof else SOME[:60]
+    texts = {schedule_at(SEED, index) for index in some}
+    assert len(texts) == len(some)
     assert sum(bool(parse_schedule(Source(text)).epilogue) for text in list(texts)[:50]) > 10

@@ -20,7 +20,7 @@ from gemmgen.source import Source
 
 from .mutations import BYTES, STRUCTURE, Mutation, mutant
 
-COUNT = int(os.environ.get("GEMMGEN_MUTATIONS", "250"))
+COUNT = int(os.environ.get("GEMMGEN_MUTATIONS", "0"))
 SLICES = 4
 SECONDS = 2.0
 DEFAULT = b"tile m=8 n=32"
@@ -67,9 +67,12 @@ def _is_space(data: bytes) -> bool:
 
 @pytest.mark.parametrize("slice_of", range(SLICES))
 @pytest.mark.parametrize("kinds", (BYTES, STRUCTURE), ids=("bytes", "structure"))
-def test_a_damaged_schedule_is_one_or_an_error(kinds: tuple[Mutation, ...], slice_of: int) -> None:
+def test_a_damaged_schedule_is_one_or_an_error(
+    kinds: tuple[Mutation, ...], slice_of: int, proof: bool
+) -> None:
+    count = COUNT or (250 if proof else 80)
     found = {"taken": 0, "a space": 0, "refused": 0}
-    for number in range(slice_of, COUNT, SLICES):
+    for number in range(slice_of, count, SLICES):
         data = mutant(number, kinds)
         start = process_time()
         try:
@@ -78,7 +81,7 @@ def test_a_damaged_schedule_is_one_or_an_error(kinds: tuple[Mutation, ...], slic
             raise AssertionError(f"mutant {number}: {wrong!r} of {data!r}") from wrong
         assert process_time() - start < SECONDS, f"mutant {number}: {data!r}"
     # Both ways out are met often, so that the test tells something about each.
-    assert min(found["taken"], found["refused"]) > COUNT // SLICES // 20, found
+    assert min(found["taken"], found["refused"]) >= count // SLICES // 20, found
 
 
 def test_the_sound_schedules_are_taken() -> None:

@@ -15,6 +15,7 @@ from gemmgen.proof import compiled, cpu, gpu, language, meaning
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.proof.run import LAYERS, exit_code, verify
 from gemmgen.proof.shapes import default_shapes, exactly, fit
+from gemmgen.proof.whole import Whole
 
 from .subjects import DOUBLE, LADDER, NAIVE, TILED, subject
 
@@ -107,8 +108,10 @@ def test_text_that_gives_other_bytes_is_told_by_line():
     assert outcome.status == "failed" and "line 4 is " in outcome.detail
 
 
-def test_require_registers_is_checked_after_compiling():
+def test_require_registers_is_checked_after_compiling(monkeypatch: pytest.MonkeyPatch):
     compilers.needed()
+    monkeypatch.setattr(compiled.whole, "compiled", lambda *_: Whole(None, "no launcher"))
+    monkeypatch.setattr(compiled, "ARCHITECTURES", ())
     outcome = compiled.check(subject(NAIVE + "require registers <= 8\n"))
     assert outcome.status == "failed"
     assert "require registers <= 8 does not hold: registers = " in outcome.detail
