@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import combinations, islice
 
+from gemmgen import caches
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import FACTORS, Pair, Plan, pairs
 from gemmgen.fuzz.rules import RULES, broken, broken_by
+from gemmgen.proof import verdicts
 
 EPOCH = 500
 """Plans in a row that know of each other; a plan is found again from these alone."""
@@ -136,7 +139,21 @@ def _wild(dice: Dice) -> Plan:
 
 @cache
 def possible_pairs() -> frozenset[Pair]:
-    """Every pair of classes that some legal plan has."""
+    """Every pair of classes that some legal plan has; kept for the next process, as finding them
+    takes seconds."""
+    name = f"pairs-{caches.key(verdicts.checker())}"
+    known = caches.read(name)
+    if known is not None:
+        return frozenset((a, b, c, d) for a, b, c, d in json.loads(known[_KEPT]))
+    found = _legal_pairs()
+    caches.write(name, {_KEPT: json.dumps(sorted(found)).encode()})
+    return found
+
+
+_KEPT = "pairs.json"
+
+
+def _legal_pairs() -> frozenset[Pair]:
     dice, found = Dice("pairs"), set[Pair]()
     for first, second in combinations(FACTORS, 2):
         for one in FACTORS[first]:

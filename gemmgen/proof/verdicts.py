@@ -25,7 +25,7 @@ def complaint_of(prove: Callable[[], str | None], layer: str, *about: object) ->
 
     ``about`` tells all that ``prove`` looks at by its ``repr``.
     """
-    name = f"verdict-{caches.key(_checker(), layer, *map(repr, about))}"
+    name = f"verdict-{caches.key(checker(), layer, *map(repr, about))}"
     if caches.read(name) is not None:
         return None
     complaint = prove()
@@ -35,8 +35,8 @@ def complaint_of(prove: Callable[[], str | None], layer: str, *about: object) ->
 
 
 @cache
-def _checker() -> str:
-    """Of all that judges: this package's sources, Python, NumPy and the machine."""
+def checker() -> str:
+    """The identity of all that judges: this package's sources, Python, NumPy and the machine."""
     sources = sorted(path for path in PACKAGE.rglob("*") if path.suffix in _SUFFIXES)
     parts = (p for path in sources for p in (str(path.relative_to(PACKAGE)), path.read_bytes()))
     return caches.key(sys.version, np.__version__, platform.machine(), *parts)

@@ -6,7 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+
+from gemmgen.fuzz import plans
 from gemmgen.fuzz.draw import schedule_at
 from gemmgen.fuzz.factors import FACTORS, pairs, plan_of
 from gemmgen.fuzz.plans import is_wild, plan_at, possible_pairs
@@ -82,6 +86,19 @@ def test_plans_are_legal_and_meet_in_pairs() -> None:
         assert set(plan) == set(FACTORS)
         unseen.difference_update(pairs(plan))
     assert not unseen
+
+
+def test_the_pairs_are_kept_for_the_next_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    some = frozenset(sorted(possible_pairs())[:3])
+    monkeypatch.setattr(plans, "_legal_pairs", lambda: some)
+    assert possible_pairs.__wrapped__() == some
+    monkeypatch.setattr(plans, "_legal_pairs", lambda: frozenset())
+    assert possible_pairs.__wrapped__() == some
+    monkeypatch.setattr(plans.verdicts, "checker", lambda: "another")
+    assert possible_pairs.__wrapped__() == frozenset()
 
 
 def test_the_same_seed_draws_the_same_in_every_process() -> None:

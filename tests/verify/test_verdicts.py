@@ -59,7 +59,7 @@ def flip(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def other_sources(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdicts, "PACKAGE", home)
-    monkeypatch.setattr(verdicts, "_checker", verdicts._checker.__wrapped__)
+    monkeypatch.setattr(verdicts, "checker", verdicts.checker.__wrapped__)
 
 
 def switch_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
