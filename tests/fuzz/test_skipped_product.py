@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.draw import schedule_at
-from gemmgen.fuzz.trial import as_called, cases, compile_text
-from gemmgen.pipeline import Emitted
+from gemmgen.fuzz.trial import as_called, cases
+from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller, Case
 from gemmgen.proof.far import far_shapes
+from gemmgen.proof.shapes import fit
 from gemmgen.sim.launch import HostKernel
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
+from gemmgen.source import Source
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 
-SEED = 11
+SCHEDULES = {
+    "scaled": "assume ldc == N\ntile m=16 n=8\nfuse_epilogue alpha * acc\n",
+    "twice": "gemm S[b, j, i] = Q[b, d, i] * K[b, j, d]\nfuse_epilogue alpha * (alpha * acc)\n",
+    "lanes": "tile m=6 n=3 k=128\nsplit_k within=warp\nfuse_epilogue alpha * acc\n",
+    "parts": (
+        "dtype bf16\ntile m=8 n=24 k=16\ncache_shared A B\ndouble_buffer A B\n"
+        "split_k parts=3 reduce=atomic\nfuse_epilogue relu(alpha * acc - residual[m, n])\n"
+    ),
+}
 
 
 class AsAFunction:
@@ -36,51 +44,59 @@ class AsAFunction:
         self.kernel(**{name: arguments[name] for name in self.names})
 
 
-def drawn(index: int) -> tuple[Emitted, tuple[Case, ...]]:
-    """The schedule and its calls with alpha = 0 in one order of threads, on integers: their sums
-    and old values of C cancel."""
-    emitted = compile_text(schedule_at(SEED, index))
-    assert emitted is not None
-    chosen = (c for c in cases(emitted, Dice(SEED, index)) if c.order == "ascending")
-    return emitted, tuple(replace(c, data="integers") for c in chosen if c.alpha == 0)
+def emitted_of(name: str) -> Emitted:
+    return compile_source(Source(SCHEDULES[name], name))
 
 
-@pytest.mark.parametrize("index", [104, 122, 182])
-def test_a_call_is_held_to_what_its_callers_pass(index: int) -> None:
-    emitted, chosen = drawn(index)
+def calls(emitted: Emitted) -> list[Case]:
+    shape = fit(emitted, (13, 9, 20, 2)[: 3 + len(emitted.interface.batches)])
+    return [Case(shape, alpha=0.0, beta=beta, pad=5) for beta in (0.0, 0.7, -1.0)]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_call_is_held_to_what_its_callers_pass(name: str) -> None:
+    emitted = emitted_of(name)
     caller, function = Caller(emitted), AsAFunction(emitted)
-    assert chosen
-    assert any(caller.complaint(case, function) for case in chosen)  # type: ignore[arg-type]
-    for case in chosen:
+    complaints = [caller.complaint(case, function) for case in calls(emitted)]  # type: ignore
+    assert any("is 0.0, should be -0.0" in complaint for complaint in complaints if complaint)
+    for case in calls(emitted):
         called = as_called(emitted, case)
         assert caller.complaint(called, function) is None  # type: ignore[arg-type]
 
 
-def test_the_launcher_skips_the_product_and_the_kernel_alone_does_not() -> None:
-    emitted, chosen = drawn(122)
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_launcher_skips_the_product_and_the_kernel_alone_does_not(name: str) -> None:
+    emitted = emitted_of(name)
     caller = Caller(emitted)
     kernel = CompiledKernel(emitted.text, emitted.interface, checked=True)
-    for case in chosen:
+    for case in calls(emitted):
         assert caller.complaint(case, kernel) is None
         assert caller.complaint(as_called(emitted, case), kernel) is None
     kernel.close()
 
 
-def test_one_of_two_orders_skips_it() -> None:
-    emitted = compile_text(schedule_at(SEED, 122))
-    assert emitted is not None
-    found = cases(emitted, Dice(SEED, 122))
-    skipped = [case for case in found if case.skips_product]
-    assert skipped and all(case.alpha == 0 for case in skipped)
-    assert sum(case.alpha == 0 for case in found) == 2 * len(skipped)
+def test_a_kernel_that_reads_its_inputs_all_the_same_is_seen() -> None:
+    emitted = emitted_of("scaled")
+    text = emitted.text.replace("if (alpha == 0) K = 0;", "")
+    assert text != emitted.text
+    kernel = CompiledKernel(text, emitted.interface)
+    complaint = Caller(emitted).complaint(as_called(emitted, calls(emitted)[0]), kernel)
+    assert complaint is not None and "never written" in complaint
+    kernel.close()
 
 
-@pytest.mark.parametrize("index", [40, 41, 42, 43])
-def test_calls_are_small_or_far(index: int) -> None:
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_one_of_two_orders_skips_it(name: str) -> None:
+    emitted = emitted_of(name)
+    found = [case for seed in range(3) for case in cases(emitted, Dice(seed)) if not case.alpha]
+    assert found and 2 * sum(case.skips_product for case in found) == len(found)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_calls_are_small_or_far(name: str) -> None:
     """What a GPU is spared: memory that is sparse on the CPU alone."""
-    emitted = compile_text(schedule_at(SEED, index))
-    assert emitted is not None
+    emitted = emitted_of(name)
     caller = Caller(emitted)
     far = tuple(Case(shape, far=True) for shape in far_shapes(emitted))
     assert all(caller.span(case) < 1 << 24 for case in cases(emitted, Dice(0)) if not case.far)
-    assert all(caller.span(case) > 1 << 32 for case in far)
+    assert far and all(caller.span(case) > 1 << 32 for case in far)
