@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 
 from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.pipeline import Emitted, compile_schedule
-from gemmgen.proof.gates import check_gates
 from gemmgen.schedule.builder import ScheduleBuilder
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.parse import parse_schedule
@@ -87,7 +86,7 @@ def emit_cuda(
     that does not hold; ``CannotCheck`` if it has such lines and there is no compiler to ask.
     """
     emitted = compile_any(schedule, arch=arch, set=set)
-    check_gates(emitted)
+    _check_gates(emitted)
     return emitted.text
 
 
@@ -157,7 +156,7 @@ def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
     from gemmgen.gpu.launch import Kernel
 
     emitted = _emitted(known, arch)
-    check_gates(emitted)
+    _check_gates(emitted)
     return Kernel.of(emitted)
 
 
@@ -167,8 +166,16 @@ def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
 
     emitted = _emitted(known, arch)
     with suppress(CannotCheck):
-        check_gates(emitted)
+        _check_gates(emitted)
     return HostKernel.of(emitted)
+
+
+def _check_gates(emitted: Emitted) -> None:
+    """``check_gates``, which is imported for schedules that have some."""
+    if emitted.schedule.requires:
+        from gemmgen.proof.gates import check_gates
+
+        check_gates(emitted)
 
 
 def _current_gpu() -> int:
