@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import cast
 
 
-def inside(tree: object) -> Iterator[object]:
-    """Every dataclass in ``tree``, a node or nested tuples of nodes: itself, then its fields'."""
-    if isinstance(tree, tuple):
-        for part in cast("tuple[object, ...]", tree):
-            yield from inside(part)
-    elif (names := _fields(type(tree))) is not None:
-        yield tree
-        for name in names:
-            part = getattr(tree, name)
-            if type(part) not in _PLAIN:
-                yield from inside(part)
-
-
-_PLAIN = {str, int, float, bool, type(None)}
-"""Types of fields with nothing inside."""
+def inside(tree: object) -> list[object]:
+    """Every dataclass in ``tree``, a node or nested tuples of nodes, in no order."""
+    found: list[object] = []
+    left = [tree]
+    while left:
+        part = left.pop()
+        if isinstance(part, tuple):
+            left.extend(cast("tuple[object, ...]", part))
+        elif (names := _fields(type(part))) is not None:
+            found.append(part)
+            left.extend([getattr(part, name) for name in names])
+    return found
 
 
 @cache

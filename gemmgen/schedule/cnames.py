@@ -137,6 +137,18 @@ TYPES = _words("""
     """)
 """Types of C: a parameter that hides one breaks what the compiler adds to a kernel."""
 
+NEWER = (
+    frozenset(name + suffix for name in _words("""
+        acospi asinpi atan2pi atanpi compoundn exp10m1 exp2m1 log10p1 log2p1 logp1 pown powr rootn
+        rsqrt sinpi cospi tanpi
+        """) for suffix in ("", "f", "l"))
+    | _words("""
+    call_once free_aligned_sized free_sized memalignment memset_explicit once_flag strlcat strlcpy
+    uabs uimaxabs ulabs ullabs
+    """)
+)
+"""What C23 adds at file scope: the headers of some machines have it."""
+
 _FAMILY = re.compile(r"(\w+?)f(32|64|128)x?(_[lr])?")
 _HOST_MODEL = re.compile(r"(Gg|GG_)\w*")
 
@@ -144,7 +156,7 @@ _HOST_MODEL = re.compile(r"(Gg|GG_)\w*")
 def is_global(name: str) -> bool:
     """Does a compiler know ``name`` at file scope, beside words that no name may be?"""
     family = _FAMILY.fullmatch(name)
-    if family and (family[1] in GLOBALS or family[1] in ("strto", "strfrom")):
+    if family and (family[1] in GLOBALS | NEWER or family[1] in ("strto", "strfrom")):
         return True
-    mixed = re.fullmatch(r"f(32|64)x?(add|div|fma|mul|sqrt|sub)f(32|64)x?", name)
-    return name in GLOBALS or bool(mixed or _HOST_MODEL.fullmatch(name))
+    mixed = re.fullmatch(r"f(32|64|128)x?(add|div|fma|mul|sqrt|sub)f(32|64|128)x?", name)
+    return name in GLOBALS or name in NEWER or bool(mixed or _HOST_MODEL.fullmatch(name))

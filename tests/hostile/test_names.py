@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule.language import global_word, language_word
+from gemmgen.schedule import language
+from gemmgen.schedule.language import EMITTED, global_word, language_word
 from gemmgen.schedule.reserved import STEMS, VARIABLES
 from gemmgen.schedule.roles import CONSTANTS
 from gemmgen.source import Source
 
-from .words import TEMPLATES, USUAL, emitted, hostile, identifiers, known_to_c, schedule_text, unit
+from .together import groups, places, tried
+from .words import TEMPLATES, USUAL, hostile, identifiers, known_to_c, schedule_text, unit
 
 SIM = Path(__file__).parents[2] / "gemmgen" / "sim"
 FLAGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror", "-fmax-errors=0", "-fsyntax-only")
@@ -40,10 +42,6 @@ WORST = (
 """Words that once broke a text, and their like."""
 
 
-def _places(template: str) -> list[str]:
-    return [place for place in USUAL if f"{{{place}}}" in TEMPLATES[template]]
-
-
 def _refused_by_compiler(found: dict[str, Emitted], folder: Path) -> list[str]:
     """The names of the texts that g++ refuses, with its first words."""
     names = list(found)
@@ -61,20 +59,15 @@ def _refused_by_compiler(found: dict[str, Emitted], folder: Path) -> list[str]:
     return [f"{names[int(number)]}: {what}" for number, what in dict(reversed(errors)).items()]
 
 
-def _tried(words: list[str], templates: tuple[str, ...]) -> dict[str, Emitted]:
-    found: dict[str, Emitted] = {}
-    for template in templates:
-        for place in _places(template):
-            for word in words:
-                kernel = emitted(template, place, word)
-                if kernel is not None:
-                    found[f"{template}, {place} {word}"] = kernel
-    return found
-
-
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
 def test_the_worst_words(tmp_path: Path) -> None:
-    found = _tried([*WORST[:6]], ("staged",)) | _tried(list(WORST[6:]), ("lanes",))
+    found = {
+        name: kernel
+        for template, words in (("staged", WORST[:6]), ("lanes", WORST[6:]))
+        for name, kernel in tried(
+            template, [{place: word} for place in places(template) for word in words]
+        ).items()
+    }
     assert len(found) > 30
     assert _refused_by_compiler(found, tmp_path) == []
 
@@ -91,14 +84,35 @@ def test_the_compiler_sees_a_name_that_is_taken(tmp_path: Path) -> None:
     assert len(_refused_by_compiler({"right": kernel, "broken": broken}, tmp_path)) == 1
 
 
+PARTS = 3
+
+
 @pytest.mark.proof
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
 @pytest.mark.parametrize("template", TEMPLATES)
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_all_words(template: str, part: int, tmp_path: Path) -> None:
-    found = _tried(hostile()[part::8], (template,))
-    assert found
+    found = tried(template, groups(places(template), hostile(template))[part::PARTS])
+    assert len(found) > 200
     assert _refused_by_compiler(found, tmp_path) == []
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
+def test_words_that_share_a_schedule_hide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the compiler refuses none of its own words, each that breaks a text is found."""
+    words = ["acc", "along", "blocks", "error", "lane", "out", "sums", "tid", "warp"]
+    monkeypatch.setattr(language, "EMITTED", EMITTED - set(words))
+    monkeypatch.setattr("gemmgen.pipeline.check_identifiers", lambda *_: None)
+    every = groups(places("lanes"), words)
+    alone = tried("lanes", [{place: word} for group in every for place, word in group.items()])
+    bad = _refused_by_compiler(alone, tmp_path)
+    told = " ".join(_refused_by_compiler(tried("lanes", every), tmp_path))
+    broken = [pair for name in bad for pair in re.findall(r"'\w+': '\w+'", name)]
+    assert len(broken) == len(bad) > 20
+    assert [pair for pair in broken if pair not in told] == []
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -70,12 +70,11 @@ def identifiers(text: str) -> set[str]:
     return set(_WORD.findall(_COMMENT.sub("", text)))
 
 
-def made_by_lowering() -> set[str]:
-    """Identifiers of emitted texts that follow from no word of their schedules, and what the
-    others are made of."""
-    found: set[str] = set(C_NAMES.values())
-    for template in TEMPLATES:
-        found |= identifiers(compile_source(Source(schedule_text(template))).text)
+def made_by_lowering(template: str) -> set[str]:
+    """Identifiers of the template's text that follow from no word of it, and what the others are
+    made of."""
+    text = compile_source(Source(schedule_text(template))).text
+    found: set[str] = {*C_NAMES.values(), *identifiers(text)}
     own = sorted(USUAL.values(), key=len, reverse=True)
     parts: set[str] = set()
     for name in found:
@@ -87,13 +86,14 @@ def made_by_lowering() -> set[str]:
     return {name for name in found | parts if _WORD.fullmatch(name)}
 
 
-def hostile() -> list[str]:
-    """Words that are taken somewhere, and words that become one with a part of another."""
-    made = made_by_lowering()
+def hostile(template: str) -> list[str]:
+    """Words that the template's text has taken, in capitals and in small letters, words that become
+    one with a part of another, and words that are taken everywhere."""
+    made = made_by_lowering(template)
     crossed = {f"{USUAL['A']}_{word}" for word in made} | {f"{USUAL['vector']}_frag", "vq_frag_2"}
     plain = set("abcdefghijklmnopqrstuvwxyz") | {"int", "class", "t", "std", "value_2", "bq", "rq"}
-    known = made | crossed | plain | TYPES
-    every = known | {word.lower() for word in known} | {word.upper() for word in known}
+    known = made | plain | TYPES
+    every = known | {word.lower() for word in known} | {word.upper() for word in known} | crossed
     return sorted(word for word in every if len(word) <= 30)
 
 

@@ -1,0 +1,107 @@
+"""Many hostile words at once: each place of a schedule gets a word of its own.
+
+A word is hostile by what else has its name.  What has it follows from words at other places, or
+from none; so words share a schedule unless one of them holds the usual word of another's place.
+Where the schedule is refused, whoever a mistake names is tried alone, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from functools import cache
+
+from gemmgen.errors import ScheduleError
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.source import Source
+
+from .words import TEMPLATES, USUAL, identifiers
+
+Words = dict[str, str]
+"""A word for each of some places."""
+LOOK = 40
+"""Groups that a word may still join: the last ones."""
+
+
+def places(template: str) -> list[str]:
+    """The places of a template, in a fixed order."""
+    return [place for place in USUAL if f"{{{place}}}" in TEMPLATES[template]]
+
+
+def compiled(template: str, words: Words) -> Emitted | ScheduleError:
+    """The kernel of the template with ``words``, or why not; any other outcome is raised."""
+    try:
+        return compile_source(Source(TEMPLATES[template].format(**(USUAL | words))))
+    except ScheduleError as error:
+        assert all(mistake.span is not None and mistake.hint for mistake in error.mistakes)
+        return error
+
+
+def tried(template: str, several: list[Words]) -> dict[str, Emitted]:
+    """What is made of the template with each group of words, without those that are mistakes."""
+    found: dict[str, Emitted] = {}
+    left = deque(several)
+    while left:
+        group = left.popleft()
+        outcome = compiled(template, group)
+        if isinstance(outcome, Emitted):
+            found[f"{template}, {group}"] = outcome
+        elif len(group) > 1:
+            blamed, settled = _blamed(outcome, group)
+            left.extend({place: word} for place, word in (blamed.items() - settled.items()))
+            rest = {place: word for place, word in group.items() if place not in blamed}
+            left.extend([rest] if rest else [])
+    return found
+
+
+def groups(among: list[str], words: list[str]) -> list[Words]:
+    """Every word at every place of ``among``, the words of a group all different.
+
+    A word that holds a place's usual word is not tried there, where nothing else holds it.
+    """
+    found: list[Words] = []
+    for place, word in _in_turn(among, words):
+        group = next((g for g in found[-LOOK:] if _has_room(g, place, word)), None)
+        if group is None:
+            found.append({place: word})
+        else:
+            group[place] = word
+    return found
+
+
+def _in_turn(among: list[str], words: list[str]) -> Iterator[tuple[str, str]]:
+    """The places and words, ordered so that few groups take them."""
+    for kind in sorted({tuple(sorted(held(word))) for word in words}):
+        alike = [word for word in words if tuple(sorted(held(word))) == kind]
+        free = [place for place in among if place not in kind]
+        step = max(1, len(alike) // len(free))
+        for number in range(len(alike)):
+            for shift, place in enumerate(free):
+                yield place, alike[(number + shift * step) % len(alike)]
+
+
+def _has_room(group: Words, place: str, word: str) -> bool:
+    """Can the word join a group, which hides nothing of it and of which it hides nothing?"""
+    if place in group or word in group.values() or held(word) & group.keys():
+        return False
+    return not any(place in held(other) for other in group.values())
+
+
+@cache
+def held(word: str) -> frozenset[str]:
+    """The places whose usual words are in ``word``."""
+    return frozenset(place for place, usual in USUAL.items() if usual.lower() in word.lower())
+
+
+def _blamed(error: ScheduleError, group: Words) -> tuple[Words, Words]:
+    """The words that the mistakes name, all where they name none; and those of them that are
+    refused whatever the others are, as their mistakes speak of no other word."""
+    named: dict[str, bool] = {}
+    for mistake in error.mistakes:
+        spoken = identifiers(mistake.message)
+        for word in spoken & set(group.values()):
+            others = {*group.values(), *USUAL.values()} - {word}
+            place = mistake.span and error.source.text[mistake.span.start : mistake.span.end]
+            named[word] = named.get(word, False) or (place == word and not spoken & others)
+    blamed = {place: word for place, word in group.items() if word in named}
+    return blamed or group, {place: word for place, word in blamed.items() if named[word]}
