@@ -14,7 +14,7 @@ from gemmgen.fuzz.draw import schedule_at
 from gemmgen.fuzz.trial import compile_text
 
 SEED, SCHEDULES, PART = 1, 90, 6
-DRAWN = 200
+DRAWN = 60
 """Schedules of which a share says something."""
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
