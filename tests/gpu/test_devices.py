@@ -63,9 +63,9 @@ def test_a_kernel_is_loaded_on_each_gpu(name: str) -> None:
 def test_a_stream_of_the_second_gpu_is_joined() -> None:
     with cp.cuda.Device(1):
         kernel, (a, b) = gemmgen.compile(SCHEDULES["scratch"]), on(1)
+        found = cp.zeros((133, 70), "float32")
         with cp.cuda.Stream(non_blocking=True) as stream:
             stream.begin_capture()
-            found = cp.ndarray((133, 70), "float32")
             kernel(a, b, found)
             graph = stream.end_capture()
             graph.launch()
