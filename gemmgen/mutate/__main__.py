@@ -19,6 +19,8 @@ from gemmgen.mutate.mutants import Mutant, mutants, sampled
 from gemmgen.mutate.tally import Tried, is_equivalent, table, tallies, write_table
 from gemmgen.mutate.trial import STILLBORN, Trials
 from gemmgen.pipeline import compile_source
+from gemmgen.proof import cpu
+from gemmgen.proof.outcome import Subject
 from gemmgen.schedule.read import read_source
 
 FOLDER = Path("tests/mutants")
@@ -94,8 +96,8 @@ def _tasks(asked: argparse.Namespace) -> list[Task]:
     for path in asked.files or kernels():
         emitted = compile_source(read_source(path))
         trials = Trials(emitted)
-        complaint = trials.verdict(emitted.text)
-        assert complaint is None, f"{path} itself fails: {complaint}"
+        right = cpu.check(Subject(emitted))
+        assert right.status == "passed", f"{path} itself fails: {right.detail}"
         every = asked.each is None
         text = emitted.text
         chosen = mutants(text) if every else sampled(text, asked.each, asked.seed)

@@ -75,7 +75,7 @@ LAUNCHERS = {
         "async_copy",
         "if (error != cudaSuccess) return error;",
         "(void)error;",
-        "returns cudaSuccess",
+        "where shared memory is refused: returns cudaErrorInvalidValue",
     ),
     "an error not asked for": Plant(
         "vectorized", "return cudaGetLastError();", "return cudaSuccess;", "asks 0 times"
@@ -86,7 +86,9 @@ LAUNCHERS = {
     "a pitch one off": Plant("vectorized", "ldc < N", "ldc <= N", "returns cudaErrorInvalidValue"),
     "a divisor left out": Plant("vectorized", " || ldc % 4 != 0", "", "ldc % 4 == 0"),
     "half a divisor": Plant("vectorized", "lda % 4", "lda % 2", "lda % 4 == 0"),
-    "twice a divisor": Plant("vectorized", "ldb % 4", "ldb % 8", "ldb % 4 == 0"),
+    "twice a divisor": Plant(
+        "vectorized", "ldb % 4", "ldb % 8", "returns cudaErrorInvalidValue, not"
+    ),
     "an alignment left out": Plant(
         "vectorized", "reinterpret_cast<size_t>(B) % 16 != 0 ||", "", "B is 16-byte aligned"
     ),
@@ -113,7 +115,9 @@ LAUNCHERS = {
         "vectorized", "if (blocks > 2147483647)", "if (blocks < 0)", "tiles"
     ),
     "a product not left out": Plant("split_k", "if (alpha == 0) K = 0;", "", "alpha = 0.0"),
-    "a product left out": Plant("split_k", "alpha == 0", "alpha < 1", "called rightly"),
+    "a product left out": Plant(
+        "split_k", "alpha == 0", "alpha < 1", "does not pass K in its place"
+    ),
     "no launcher": Plant(
         "vectorized", "launch_gemm(int M", "launches_gemm(int M", "no launch_gemm"
     ),
