@@ -28,16 +28,17 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
             Phase("the sums of all parts", origins, (Gather("parts", atomic=True),)),
         )
     if work.groups == 1:
-        return _meeting("parts", "part", "parts", origins)
+        note = "add the other part" if work.parts == 2 else "add the parts in order"
+        return _meeting("parts", "part", note, origins)
     return (
-        *_meeting("group", "part", "group's parts", origins),
-        *_meeting("groups", "group", "groups", origins),
+        *_meeting("group", "part", "add the group's parts in order", origins),
+        *_meeting("groups", "group", "add the groups in order", origins),
     )
 
 
-def _meeting(sharers: Sharers, one: str, many: str, origins: Origins) -> tuple[Timed, ...]:
+def _meeting(sharers: Sharers, one: str, note: str, origins: Origins) -> tuple[Timed, ...]:
     return (
         Phase(f"hand the {one}'s sums over", origins, (HandOver(sharers),)),
         Phase(LEAVE, (), (Sync(), CountIn(sharers))),
-        Phase(f"add the {many} in order", origins, (Gather(sharers),)),
+        Phase(note, origins, (Gather(sharers),)),
     )

@@ -111,6 +111,8 @@ def gather(context: Context, node: Gather) -> tuple[Node, ...]:
     if node.atomic:
         return _over_pieces(context, 1, lambda total, at: _take(context, total, at))
     work, width, sharers = context.kernel.work, piece_width(context), node.sharers
+    if sharers == "parts" and work.parts == 2:
+        return _add_the_other(context)
     number = Var("other_group" if sharers == "groups" else "other_part")
     lead: tuple[Node, ...] = ()
     start, step, count, others = TILE, TILES, PARTS, work.parts - 1
@@ -128,6 +130,23 @@ def gather(context: Context, node: Gather) -> tuple[Node, ...]:
     place = Define(PLACE.name, add(start, mul(number, step)))
     unroll = _at_once(context, others)
     return (*lead, *first, For(number.name, Int(1), count, Int(1), (place, *rest), unroll=unroll))
+
+
+def _add_the_other(context: Context) -> tuple[Node, ...]:
+    """Of two parts the block has its own in registers, and the sum of two has one order.
+
+    A loop over one other part would be none to a compiler, which would then have both parts' loads
+    under way at once and spill.
+    """
+    other = Define(PLACE.name, add(TILE, mul(sub(Int(1), PART), TILES)))
+    return (
+        other,
+        *_over_pieces(
+            context,
+            piece_width(context),
+            lambda total, at: _add(context, total, _at(context, PLACE, at)),
+        ),
+    )
 
 
 def piece_width(context: Context) -> int:

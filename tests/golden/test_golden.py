@@ -30,6 +30,7 @@ INSTRUCTIVE = {
     "mixed_stages": "two stages of A, three of B",
     "no_k_step": "no step along k, micro-tiles",
     "residual": "a matrix added, wide runs all or nothing",
+    "two_parts": "parts, read ahead",
     "uneven_pieces": "pieces that threads share unevenly",
     "warps_along_m": "warps along m",
     "zigzag": "in pairs of rows",

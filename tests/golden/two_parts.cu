@@ -1,0 +1,236 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     tile            m=32 n=64 k=8
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=4 n=8
+//     double_buffer   A A.register B B.register
+//     split_k         parts=2
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived, stream)
+// launch:
+//     ceil(M / 32) * ceil(N / 64) * 2 blocks of 8 x 8 threads; none where C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483599, N <= 2147483567, K <= 2147483607
+//     C overlaps none of A, B
+//     workspace: ceil(M / 32) * ceil(N / 64) * 16384 bytes, aligned to 16 bytes
+//     arrived: ceil(M / 32) * ceil(N / 64) * 4 bytes, zeros; each launch leaves zeros
+//     workspace and arrived of its own for each of several launches at a time
+
+// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
+// last barrier is seen behind the next one by every block that counts later.
+__device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
+{
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;"
+                 : "=r"(before) : "l"(counter), "r"(last) : "memory");
+    return before;
+}
+
+// ---- kernel ----
+
+constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
+constexpr int TM = 4, TN = 8;  // a thread's share
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int PARTS = 2;  // blocks that share a tile
+constexpr int THREADS = LM * LN;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc, float *workspace, unsigned *arrived)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n];
+    // double_buffer A A.register B B.register)
+    __shared__ alignas(16) float A_shared[2][BK][BM];
+    __shared__ alignas(16) float B_shared[2][BK][BN];
+
+    // the block's tile of C and its part of the terms (tile m=32 n=64 k=8;
+    // split_k parts=2)
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int tiles = blocks_m * blocks_n;
+    const int own_part = blockIdx.x / tiles, own_tile = blockIdx.x % tiles;
+    const int tile_m = (own_tile / blocks_n) * BM;
+    const int tile_n = (own_tile % blocks_n) * BN;
+    const int steps_k = (K + BK - 1) / BK;
+    const int chunk_k = ((steps_k + PARTS - 1) / PARTS) * BK;
+    const int start_k = own_part * chunk_k;
+    const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
+
+    // the thread's place in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
+
+    // its first piece of each tile that it copies
+    const int A_m = tid / BK, A_k = tid % BK;
+    const int B_k = tid / BN, B_n = tid % BN;
+
+    // what it keeps in registers
+    float A_frag[2][TM], B_frag[2][TN];
+    alignas(16) float acc[TM][TN] = {};
+    float A_next[4], B_next[8];
+
+    // the first tile (cache_shared A[k, m] B[k, n])
+    #pragma unroll
+    for (int piece = 0; piece < 4; ++piece) {
+        const int m = tile_m + A_m + piece * (THREADS / BK), k = start_k + A_k;
+        A_shared[0][A_k][A_m + piece * (THREADS / BK)] =
+            m < M && k < stop_k ? A[(long long)m * lda + k] : 0.0f;
+    }
+    #pragma unroll
+    for (int piece = 0; piece < 8; ++piece) {
+        const int k = start_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
+        B_shared[0][B_k + piece * (THREADS / BN)][B_n] =
+            k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
+    }
+    int stage = 0;
+    __syncthreads();
+
+    // the first fragments (double_buffer A A.register B B.register)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        A_frag[0][reg_m] = A_shared[0][0][thread_m + reg_m];
+    }
+    #pragma unroll
+    for (int reg_n = 0; reg_n < TN; ++reg_n) {
+        B_frag[0][reg_n] = B_shared[0][0][thread_n + reg_n];
+    }
+    for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
+        const int next_k = tile_k + BK;
+        const int fill = 1 - stage;
+
+        // load the next tile early (double_buffer A A.register B B.register)
+        #pragma unroll
+        for (int piece = 0; piece < 4; ++piece) {
+            const int m = tile_m + A_m + piece * (THREADS / BK), k = next_k + A_k;
+            A_next[piece] = m < M && k < stop_k ? A[(long long)m * lda + k] : 0.0f;
+        }
+        #pragma unroll
+        for (int piece = 0; piece < 8; ++piece) {
+            const int k = next_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
+            B_next[piece] = k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        }
+
+        // multiply the tile (register_block m=4 n=8)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            if (k + 1 < BK) {
+                #pragma unroll
+                for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                    A_frag[(k + 1) % 2][reg_m] = A_shared[stage][k + 1][thread_m + reg_m];
+                }
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    B_frag[(k + 1) % 2][reg_n] = B_shared[stage][k + 1][thread_n + reg_n];
+                }
+            } else {
+                // store it late, and read ahead into it (double_buffer A A.register B B.register)
+                #pragma unroll
+                for (int piece = 0; piece < 4; ++piece) {
+                    A_shared[fill][A_k][A_m + piece * (THREADS / BK)] = A_next[piece];
+                }
+                #pragma unroll
+                for (int piece = 0; piece < 8; ++piece) {
+                    B_shared[fill][B_k + piece * (THREADS / BN)][B_n] = B_next[piece];
+                }
+                __syncthreads();
+                #pragma unroll
+                for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                    A_frag[(k + 1) % 2][reg_m] = A_shared[fill][0][thread_m + reg_m];
+                }
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    B_frag[(k + 1) % 2][reg_n] = B_shared[fill][0][thread_n + reg_n];
+                }
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                    acc[reg_m][reg_n] =
+                        fmaf(A_frag[k % 2][reg_m], B_frag[k % 2][reg_n], acc[reg_m][reg_n]);
+                }
+            }
+        }
+        stage = fill;
+    }
+
+    // hand the part's sums over (split_k parts=2)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        #pragma unroll
+        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+            *reinterpret_cast<float4 *>(&workspace[(long long)blockIdx.x * (BM * BN) + part_at]) =
+                *reinterpret_cast<const float4 *>(&acc[reg_m][reg_n]);
+        }
+    }
+
+    // only the block that comes last goes on
+    __syncthreads();
+    const bool is_last =
+        __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
+    if (!is_last) return;
+
+    // add the other part (split_k parts=2)
+    const int part_tile = own_tile + (1 - own_part) * tiles;
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        #pragma unroll
+        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+            alignas(16) float part_sum[4];
+            *reinterpret_cast<float4 *>(&part_sum[0]) =
+                *reinterpret_cast<const float4 *>(
+                    &workspace[(long long)part_tile * (BM * BN) + part_at]);
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
+            }
+        }
+    }
+
+    // the epilogue
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                const int n = tile_n + thread_n + reg_n;
+                if (n < N) {
+                    const float old = beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f;
+                    C[(long long)m * ldc + n] = fmaf(beta, old, alpha * acc[reg_m][reg_n]);
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, float *workspace, unsigned *arrived, cudaStream_t stream)
+{
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
+        lda < K || ldb < N || ldc < N)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
+    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL) * 2;
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived);
+    return cudaGetLastError();
+}
+#endif
