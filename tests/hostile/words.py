@@ -92,9 +92,9 @@ def hostile(template: str) -> list[str]:
     made = made_by_lowering(template)
     crossed = {f"{USUAL['A']}_{word}" for word in made} | {f"{USUAL['vector']}_frag", "vq_frag_2"}
     plain = set("abcdefghijklmnopqrstuvwxyz") | {"int", "class", "t", "std", "value_2", "bq", "rq"}
-    known = made | plain | TYPES
-    every = known | {word.lower() for word in known} | {word.upper() for word in known} | crossed
-    return sorted(word for word in every if len(word) <= 30)
+    known = made | plain
+    cased = {word.lower() for word in known} | {word.upper() for word in known}
+    return sorted(word for word in known | cased | crossed | TYPES if len(word) <= 30)
 
 
 def known_to_c() -> list[str]:
