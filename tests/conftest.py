@@ -6,6 +6,7 @@ import fnmatch
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -13,6 +14,10 @@ from budget import Budget
 from one_each import BY_DEFAULT
 
 from gemmgen.proof import verdicts
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
 IDLE = pytest.StashKey[list[str]]()
 GOLDEN = Path(__file__).parent / "golden"
@@ -93,6 +98,17 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """With ``-n``: neighbors share a process, and so what it compiled; an idle one takes of
+    another's rest."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture

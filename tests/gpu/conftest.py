@@ -1,5 +1,6 @@
 """What is in this folder needs an NVIDIA GPU and CuPy; elsewhere it's skipped, with the reason."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ MOST_BYTES = 1 << 30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    folder = str(Path(__file__).parent) + os.sep
+    here = [item for item in items if str(item.path).startswith(folder)]
     why = device.missing() if here else None
     for item in here:
         item.add_marker(pytest.mark.gpu)
