@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+import skips
 from budget import Budget
 from one_each import BY_DEFAULT
 
@@ -104,6 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("here", deadline=None, **examples)
     hypothesis.settings.load_profile("here")
     config.pluginmanager.register(Budget(), "budget")
+    config.pluginmanager.register(skips, "skips")
     if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
         return  # a worker has the environment of the process that began it
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))

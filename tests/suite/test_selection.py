@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import skips
 from budget import TEST, TESTS, Budget
 
 
@@ -20,6 +21,15 @@ def test_a_default_run_has_no_test_of_the_proof(
 ) -> None:
     marked = [item.nodeid for item in request.session.items if item.get_closest_marker("proof")]
     assert bool(marked) == proof, marked[:5]
+
+
+def test_what_is_skipped_is_told_by_its_reason() -> None:
+    def report(reason: str) -> pytest.TestReport:
+        place = ("tests/test_x.py", 7, f"Skipped: {reason}")
+        return pytest.TestReport("x", ("x", 7, "x"), {}, "skipped", place, "setup")
+
+    found = [report("no GPU"), report("mkdocs is not installed"), report("no GPU")]
+    assert skips.told(found) == ["2 skipped: no GPU", "1 skipped: mkdocs is not installed"]
 
 
 def budget(**took: float) -> Budget:
