@@ -50,13 +50,21 @@ def is_proof(config: pytest.Config) -> bool:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks what ``one_each`` leaves to the proof."""
+    """Marks what ``one_each`` leaves to the proof and, where that is run, what does more in it."""
+    if is_proof(item.config) and does_more(item):
+        item.add_marker("proof")
     kept = BY_DEFAULT.get(name_of(item))
     if kept is None:
         return
     parameters = item.name.partition("[")[2].removesuffix("]")
     if not any(fnmatch.fnmatchcase(parameters, pattern) for pattern in kept):
         item.add_marker("proof")
+
+
+def does_more(item: pytest.Item) -> bool:
+    """Does a test of the default suite do with less there?"""
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return is_property or "proof" in getattr(item, "fixturenames", ())
 
 
 def name_of(item: pytest.Item) -> str:

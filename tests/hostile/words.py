@@ -87,13 +87,17 @@ def made_by_lowering(template: str) -> set[str]:
 
 
 def hostile(template: str) -> list[str]:
-    """Words that the template's text has taken, in capitals and in small letters, words that become
-    one with a part of another, and words that are taken everywhere."""
+    """Words that the template's text has taken, words that become one with a part of another, and
+    words that are taken everywhere.
+
+    In small letters, too, as those of letters are, whose names in capitals are in the text.  In
+    capitals the short ones, as a tensor's name stands in small letters in ``lda`` alone.
+    """
     made = made_by_lowering(template)
     crossed = {f"{USUAL['A']}_{word}" for word in made} | {f"{USUAL['vector']}_frag", "vq_frag_2"}
     plain = set("abcdefghijklmnopqrstuvwxyz") | {"int", "class", "t", "std", "value_2", "bq", "rq"}
     known = made | plain
-    cased = {word.lower() for word in known} | {word.upper() for word in known}
+    cased = {word.lower() for word in known} | {word.upper() for word in known if len(word) < 5}
     return sorted(word for word in known | cased | crossed | TYPES if len(word) <= 30)
 
 
