@@ -35,11 +35,10 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "vectorized-mk_nk_mn",
     ),
     "passes/test_banks.py::test_a_pattern_without_conflicts_has_none_in_the_lowered_code": (
-        "an element a thread, A transposed",
         "pairs",
     ),
     # Layers of proof: each layer, and each kind of failure, once.
-    "verify/test_tensor_cores.py::test_every_storage_order_is_right": ("wide-km_nk_nm",),
+    "verify/test_tensor_cores.py::test_every_storage_order_is_right": (),
     "verify/test_tensor_cores.py::test_right_kernels_hold": ("plain",),
     "verify/test_tensor_cores.py::test_tiles_that_are_turned_on_the_way_in_are_right": (),
     "verify/test_tensor_cores.py::test_a_run_of_the_text_shows_it": (
@@ -86,6 +85,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "four in every order",
         "an epilogue of all",
     ),
+    "dtypes/test_fma.py::test_a_right_result_is_within_both_bounds": ("*types0",),
     "dtypes/test_kernels.py::test_each_directive_takes_each_type": (
         "tiled-f16 times f32",
         "register_blocked-f32 to bf16",
@@ -107,6 +107,8 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "fused-sm_86",
     ),
     "emit/test_compiles.py::test_nvcc_compiles_all_without_a_warning": (),
+    "emit/test_compiles.py::test_narrow_asynchronous_copies_are_of_their_width": ("2",),
+    "emit/test_compiles.py::test_the_vectorized_kernel_moves_16_bytes_at_a_time": ("sm_80",),
     "emit/test_compiles.py::test_asynchronous_copies_pass_through_no_register": (),
     "emit/test_compiles.py::test_a_caller_is_written_from_the_comment_alone": (),
     "emit/test_compiles.py::test_the_next_tile_is_loaded_before_the_arithmetic"
@@ -122,8 +124,10 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "does not move the output",
         "does not move a vector",
     ),
+    "nvrtc/test_unroll.py::test_rounds_spare_the_arithmetic_of_stages": (),
     "nvrtc/test_unroll.py::test_a_step_is_64_multiply_adds": ("4",),
     # Counting.
+    "analyze/test_commands.py::test_diff_of_a_schedule_with_itself_finds_nothing": (),
     "analyze/test_commands.py::test_pictures_are_written": (),
     "analyze/test_loop.py::test_the_order_of_the_fmas_shows": (),
     "analyze/test_known_facts.py::test_the_search_finds_the_pad_of_four": (),
@@ -174,7 +178,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "the sum rounded twice",
         "NaN written",
     ),
-    "sim/test_warp.py::test_shuffles_move_values_within_a_warp": ("*-2-shuffled",),
+    "sim/test_warp.py::test_shuffles_move_values_within_a_warp": ("False-2-shuffled",),
     "sim/test_lanes.py::test_finds": (
         "a distance left out",
         "every lane stores",
@@ -182,6 +186,31 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     ),
     "sim/test_lanes.py::test_every_order_is_right": ("shape0",),
     "sim/test_warp.py::test_finds_a_race": ("shuffled-*",),
+    "sim/test_wmma.py::test_finds": (
+        "no barrier before the *",
+        "lanes that load different fragments",
+        "some lanes alone",
+        "lines at no multiple of 16 bytes",
+    ),
+    "mutants/test_outside.py::test_it_is_found": (
+        "A by columns",
+        "an unordered count",
+        "one group more *",
+        "no attribute",
+        "a tile too many",
+    ),
+    "verify/test_mutants.py::test_a_mutant_is_seen": (
+        "a row is skipped",
+        "a stage is off by one",
+        "a reader forgets the pad",
+        "the tail of K is lost",
+        "the first barrier *",
+        "beta is dropped",
+        "C is read *",
+        "NaN is written",
+        "padding is written",
+        "it *",
+    ),
     "sim/test_wmma.py::test_sums_products_in_the_order_of_k": (
         "*a='row', b='col', c='row', dtype='f16'*",
         "*a='col', b='row', c='col', dtype='bf16'*",
@@ -251,6 +280,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "a file of 100 MB",
         "a line of arguments",
     ),
+    "cli/test_ladder.py::test_a_kernel_that_does_not_fit_a_gpu_is_a_line_without_figures": (),
     "cli/test_cost.py::test_nothing_heavy_is_imported": (
         "emit *",
         "check *",
@@ -275,7 +305,13 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "f16",
         "f64",
     ),
-    "docs/test_contents.py::test_each_command_runs_and_prints_what_its_row_holds": ("000-*",),
+    "docs/test_contents.py::test_each_command_runs_and_prints_what_its_row_holds": (
+        "000-2MNK *",
+        "000-K(*",
+        "000-blocks of 32 x *",
+        "000-drawing *",
+        "000-the tiled *",
+    ),
     # The site takes most of a minute to build.
     "docs/test_contents.py::test_a_place_on_a_page_is_there": (),
     "docs/test_site.py::test_no_link_is_dead": (),
