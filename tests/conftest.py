@@ -9,13 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 import skips
 from budget import Budget
 from one_each import BY_DEFAULT
-
-from gemmgen.proof import verdicts
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -109,9 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Fresh processes find what a user's would: compiled modules, and gemmgen's own caches.  Both are
     kept beside pytest's cache, so that nothing is written into the tree or the home.
     """
-    examples = {} if is_proof(config) else {"max_examples": 15}
-    hypothesis.settings.register_profile("here", deadline=None, **examples)
-    hypothesis.settings.load_profile("here")
+    if not config.getoption("numprocesses", None):  # else its workers run the tests
+        _try_examples(None if is_proof(config) else 15)
     config.pluginmanager.register(Budget(), "budget")
     config.pluginmanager.register(skips, "skips")
     if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
@@ -119,6 +115,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+
+
+def _try_examples(count: int | None) -> None:
+    import hypothesis
+
+    examples = {} if count is None else {"max_examples": count}
+    hypothesis.settings.register_profile("here", deadline=None, **examples)
+    hypothesis.settings.load_profile("here")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -158,5 +162,7 @@ def proof(pytestconfig: pytest.Config) -> bool:
 def no_verdict_under_a_patch(request: pytest.FixtureRequest) -> None:
     """A checker that a test has changed neither uses nor leaves what was proved before."""
     if "monkeypatch" in request.fixturenames:
+        from gemmgen.proof import verdicts
+
         patch = request.getfixturevalue("monkeypatch")
         patch.setattr(verdicts, "complaint_of", lambda prove, *_: prove())
