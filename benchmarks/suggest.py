@@ -25,7 +25,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from suggest_data import LOW, NN, ORDERS, Case, Point, Timer, drawn, interface_of
+from suggest_cases import LOW, NN, ORDERS, Case, drawn
+from suggest_data import Point, interface_of
+from suggest_timer import Timer
 
 from gemmgen.explore.suggest.choose import choose
 from gemmgen.explore.suggest.request import Request

@@ -4,8 +4,9 @@
 
 Shapes are drawn log-uniformly, extents 1 to 10,000, each with one of the four storage orders, after
 a list of known ones.  Kernels are compiled in processes beside the timing.  Each candidate is
-launched from a CUDA graph, about 4 ms warm and 8 ms timed, twice; its result is compared with
-cuBLAS's.  A row has the shape, the storage order, and microseconds for each candidate.
+launched from a CUDA graph, about 3 ms warm and 6 ms timed, twice, in random order; its result is
+compared with cuBLAS's.  A row has the shape, the storage order, and microseconds for each
+candidate.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from suggest_cases import LOW, drawn, known
+from suggest_timer import Timer
+
 from gemmgen.errors import GemmgenError
-from gemmgen.explore.suggest.choose import Option, options
+from gemmgen.explore.suggest.choose import LARGE, Option, options
+from gemmgen.explore.suggest.cost import seconds
+from gemmgen.explore.suggest.plan import Plan
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.build import CompilingBuilder
 from gemmgen.explore.tune.legal import Legal
@@ -36,48 +42,11 @@ from gemmgen.schedule.roles import extents
 from gemmgen.schedule.text import format_schedule
 from gemmgen.source import Source
 
-LOW = (
-    *((4096, 1, 4096), (64, 4096, 4096), (128, 4096, 4096), (4096, 128, 4096), (1, 4096, 4096)),
-    *((768, 768, 768), (2048, 50257, 768), (333, 777, 1555), (256, 256, 16384)),
-)
-"""Shapes of which ``suggest`` once had too little."""
-GPT2 = ((1024, 2304, 768), (1024, 768, 768), (1024, 3072, 768), (1024, 768, 3072))
-NN, NT, TN, TT = ORDERS = (
-    "C[m, n] = A[m, k] * B[k, n]",
-    "C[m, n] = A[m, k] * B[n, k]",
-    "C[m, n] = A[k, m] * B[k, n]",
-    "C[m, n] = A[k, m] * B[n, k]",
-)
-BATCHES = (
-    ("C[b, m, n] = A[b, m, k] * B[b, n, k]", (512, 512, 64, 24)),
-    ("C[b, m, n] = A[b, m, k] * B[b, k, n]", (512, 64, 512, 24)),
-)
-Case = tuple[str, tuple[int, ...]]
-
-
-def known() -> list[Case]:
-    """Users' shapes."""
-    found: list[Case] = [(NN, shape) for shape in LOW]
-    found += [(NN, shape) for shape in GPT2]
-    found += [(NT, (1024, 50257, 768)), *BATCHES]
-    for size in (128, 256, 512, 1024, 2048):
-        found += [(order, (size, size, size)) for order in ORDERS]
-    return found
-
-
-def drawn(seed: int, count: int) -> list[Case]:
-    """Random shapes, each with one storage order."""
-    rng = random.Random(seed)
-
-    def extent() -> int:
-        return min(10_000, max(1, round(math.exp(rng.uniform(0.0, math.log(10_000))))))
-
-    return [(ORDERS[rng.randrange(4)], (extent(), extent(), extent())) for _ in range(count)]
-
 
 def candidates(request: Request, most: int, seed: int) -> list[Option]:
-    """The best by the model, no form more than twice, the best of each kind, a few others, and
-    twins that assume what divides the extents."""
+    """The best by the model (no form more than twice, no tile more than four times), the best of
+    each kind, twins that pass through registers, others at random, and a twin that assumes what
+    divides the extents."""
     rng = random.Random(seed)
     ranked = sorted(options(request), key=lambda option: option.seconds)
     least = ranked[0].seconds
@@ -85,19 +54,25 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
     forms: dict[Any, int] = {}
 
     def take(option: Option) -> None:
-        key = (option.plan.form, option.plan.through, option.plan.piece)
-        if option not in chosen and forms.get(key, 0) < 2:
-            forms[key] = forms.get(key, 0) + 1
+        plan = option.plan
+        keys = {(plan.form, plan.through, plan.piece): 2, (plan.form.tile[:2], plan.through): 4}
+        if option not in chosen and all(forms.get(key, 0) < most for key, most in keys.items()):
+            for key in keys:
+                forms[key] = forms.get(key, 0) + 1
             chosen.append(option)
 
     for option in ranked:
-        if len(chosen) < most * 0.75:
+        if len(chosen) < most * 0.6:
             take(option)
+    for option in [o for o in chosen if _turns(o.plan)][:3]:
+        form = replace(option.plan.form, stages=2)
+        plan = replace(option.plan, form=form, through=True)
+        take(Option(plan, seconds(plan)))
     for kind in ("block", "rows", "columns", "lanes", "direct", "tensor"):
         of_kind = [o for o in ranked if o.plan.form.kind == kind and o.seconds < 2 * least]
         for option in of_kind[:1]:
             take(option)
-    rest = [o for o in ranked if o.seconds < 1.4 * least and o not in chosen]
+    rest = [o for o in ranked if o.seconds < 1.5 * least and o not in chosen]
     rng.shuffle(rest)
     for option in rest:
         if len(chosen) >= most:
@@ -107,63 +82,10 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
     return chosen + [o for o in exact if "assume" in o.plan.text]
 
 
-@dataclass
-class Timer:
-    """Runs of one launch from graphs."""
-
-    cp: Any
-    stream: Any
-    alive: dict[int, object] = field(default_factory=dict)
-    """What graphs use, until ``forget``."""
-
-    def forget(self) -> None:
-        self.stream.synchronize()
-        self.alive.clear()
-
-    def once(self, launch: Callable[[], None]) -> float:
-        """Milliseconds, roughly: the least of three."""
-        return min(self.elapsed(launch) for _ in range(3))
-
-    def elapsed(self, run: Callable[[], None]) -> float:
-        start, end = self.cp.cuda.Event(), self.cp.cuda.Event()
-        start.record()
-        run()
-        end.record()
-        end.synchronize()
-        return self.cp.cuda.get_elapsed_time(start, end)
-
-    def graph(self, launch: Callable[[], None], launches: int) -> Callable[[], None]:
-        self.stream.begin_capture()
-        try:
-            for _ in range(launches):
-                launch()
-        finally:
-            found = self.stream.end_capture()
-
-        def run() -> None:
-            found.launch(self.stream)
-
-        self.alive[id(run)] = launch  # its module and its scratch, which the graph does not hold
-        return run
-
-    def prepared(self, launch: Callable[[], None]) -> tuple[Callable[[], None], int]:
-        """A graph of about 1 ms, and the launches in it."""
-        rough = self.once(launch)
-        launches = max(1, min(100, math.ceil(1.0 / max(rough, 2e-3))))
-        return self.graph(launch, launches), launches
-
-    def sample(self, run: Callable[[], None], launches: int, warm: float, timed: float) -> float:
-        """Microseconds of a launch."""
-        each = max(self.elapsed(run), 1e-3)
-        for _ in range(int(warm / each)):
-            run()
-        times = max(1, round(timed / each))
-
-        def several() -> None:
-            for _ in range(times):
-                run()
-
-        return self.elapsed(several) / times / launches * 1e3
+def _turns(plan: Plan) -> bool:
+    """Whether a large tile that is turned could pass through registers, and does not."""
+    large = plan.form.kind == "block" and plan.form.tile[0] * plan.form.tile[1] >= LARGE
+    return large and not plan.through and any(plan.turned(role) for role in plan.staged)
 
 
 @cache
@@ -179,15 +101,16 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=18, help="candidates of a shape")
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--start", type=int, default=0, help="leave so many shapes out")
-    parser.add_argument("--cases", metavar="JSON", help="more of them: [[gemm, shape], ...]")
+    parser.add_argument("--cases", metavar="FILE", help="more of them: [[gemm, shape], ...]")
     parser.add_argument("--dry", action="store_true", help="count kernels; no GPU is needed")
     arguments = parser.parse_args()
     began = time.monotonic()
     cases = drawn(arguments.seed, arguments.count)
     first = known()
     if arguments.cases:
-        first += [(gemm, tuple(shape)) for gemm, shape in json.loads(arguments.cases)]
-    order = [*first[:9], *itertools.chain(*itertools.zip_longest(cases, first[9:]))]
+        text = Path(arguments.cases).read_text(encoding="utf-8")
+        first += [(gemm, tuple(shape)) for gemm, shape in json.loads(text)]
+    order = [*first[: len(LOW)], *itertools.chain(*itertools.zip_longest(cases, first[len(LOW) :]))]
     order = [case for case in order if case is not None][arguments.start :]
     requests = [Request.of(*case) for case in order]
     rows: list[dict[str, Any]] = []
@@ -196,7 +119,11 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         Workers(max(1, min(15, (os.cpu_count() or 2) - 1))) as w,
     ):
-        drafts = [w.submit(candidates, r, arguments.most, at) for at, r in enumerate(requests)]
+        most = [arguments.most * (2 if case in known()[: len(LOW)] else 1) for case in order]
+        drafts = [
+            w.submit(candidates, r, number, at)
+            for at, (r, number) in enumerate(zip(requests, most, strict=True))
+        ]
         found = [(r, w.result(draft) or []) for r, draft in zip(requests, drafts, strict=True)]
         texts = dict.fromkeys(o.plan.text for _, chosen in found for o in chosen)
         print(
@@ -321,14 +248,14 @@ def measure(
             row["error"] = f"off by {difference}"
             continue
         rough = timer.once(launch)
-        if rough > 4 * rival + 0.01:
+        if rough > 3 * rival + 0.01:
             row["us"] = [rough * 1e3]
             row["rough"] = True
             continue
         runs[at] = timer.prepared(launch)
     for turn in range(2):
-        for at in sorted(runs, reverse=turn == 1):
-            us = timer.sample(*runs[at], 4.0, 8.0)
+        for at in random.sample(sorted(runs), len(runs)):
+            us = timer.sample(*runs[at], 3.0, 6.0)
             if at >= 0:
                 rows[at].setdefault("us", []).append(round(us, 3))
             else:

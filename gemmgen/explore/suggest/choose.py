@@ -126,15 +126,22 @@ def options(request: Request) -> Iterator[Option]:
         plans = [plain]
         if _may_go_through(plain):
             plans.append(replace(plain, through=True))
-        if form.kind == "block" and plain.load("c") < 4:
-            narrow = replace(plain, piece=2)
-            if narrow.text != plain.text:
-                plans.append(narrow)
+        for piece in _pieces(plain):
+            other = replace(plain, piece=piece)
+            if other.text not in (plan.text for plan in plans):
+                plans.append(other)
         for plan in plans:
             for split in _split(plan):
                 estimate = seconds(split)
                 if estimate < inf:
                     yield Option(_rastered(split), estimate)
+
+
+def _pieces(plan: Plan) -> tuple[int, ...]:
+    """Narrower pieces for rows of C that are not written 16 bytes at a time."""
+    if plan.form.kind != "block":
+        return ()
+    return {1: (2, 1), 2: (2,)}.get(plan.load("c"), ())
 
 
 def _may_go_through(plan: Plan) -> bool:
@@ -153,7 +160,7 @@ def _near(form: Form, request: Request) -> bool:
 def _split(plan: Plan) -> Iterator[Plan]:
     """A plan with k whole and in parts."""
     yield plan
-    if plan.form.kind in ("lanes", "direct"):
+    if plan.form.kind == "lanes":
         return
     tiles, sms = blocks_of(plan), plan.request.gpu.sms
     most = OVER * sms * residents(plan) // tiles

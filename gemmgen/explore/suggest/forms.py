@@ -38,6 +38,14 @@ _LARGE = _both(
     _block((128, 256, 16), (64, 64), (8, 16), 2),
     _block((64, 64, 16), (32, 32), (8, 4), 2),
 )
+_SPLIT = _both(
+    _block((64, 128, 16), (32, 64), (8, 8), 3, blocks=4),
+    _block((64, 64, 16), (32, 64), (8, 8), 3, blocks=8),
+    _block((64, 128, 32), (64, 32), (8, 8), 2),
+    _block((128, 128, 32), (64, 32), (8, 8), 2),
+    _block((64, 64, 32), (32, 32), (8, 4), 2),
+    _block((64, 64, 16), (32, 32), (8, 4), 4),
+)
 _SMALL = _both(
     _block((64, 64, 32), (32, 32), (8, 4), 3),
     _block((32, 128, 16), (32, 32), (8, 4), 4),
@@ -71,6 +79,33 @@ _NARROW = _both(
     Form("direct", (64, 32, 4), (16, 1)),
 )
 """Threads of a warp side by side along rows of C, whose single stores then touch whole sectors."""
+_SINGLE = (
+    _block((128, 128, 16), (16, 128), (8, 8), 2),
+    _block((128, 128, 16), (16, 128), (8, 8), 3),
+    _block((128, 128, 8), (16, 128), (8, 8), 4),
+    _block((128, 128, 16), (32, 64), (16, 4), 3),
+    _block((128, 256, 8), (32, 128), (16, 8), 4),
+    _block((256, 128, 8), (32, 128), (16, 8), 4),
+    _block((64, 256, 16), (16, 128), (8, 8), 3),
+    _block((64, 128, 16), (16, 128), (8, 8), 3),
+    _block((64, 128, 16), (32, 64), (16, 4), 3),
+    _block((128, 64, 16), (32, 64), (16, 4), 3),
+    _block((96, 128, 16), (24, 128), (12, 8), 3, blocks=3),
+    _block((64, 64, 16), (16, 64), (8, 4), 3),
+    _block((64, 64, 32), (16, 64), (8, 4), 2),
+    _block((64, 64, 8), (16, 64), (8, 4), 4),
+    _block((32, 128, 16), (8, 128), (8, 4), 3),
+    _block((64, 128, 16), (8, 128), (8, 4), 3),
+    _block((32, 256, 16), (16, 128), (8, 8), 3),
+    _block((32, 64, 32), (8, 64), (4, 4), 3),
+    _block((32, 32, 32), (8, 32), (4, 2), 4),
+    _block((64, 32, 16), (16, 32), (8, 2), 3),
+    _block((128, 32, 16), (32, 32), (16, 2), 3),
+    _block((256, 32, 16), (32, 32), (16, 2), 3),
+    _block((16, 128, 32), (4, 128), (4, 4), 3),
+    _block((16, 64, 32), (4, 64), (4, 2), 3),
+)
+"""For rows of C that move element by element: 16 or 32 lanes along them."""
 _FEW = _both(
     _block((8, 128, 32), (8, 32), (2, 4), 4),
     _block((8, 64, 64), (8, 16), (2, 2), 3),
@@ -80,6 +115,17 @@ _FEW = _both(
     Form("rows", (1, 128, 32), (1, 4), stages=2),
     Form("rows", (1, 256, 8), (1, 1), stages=4),
     Form("rows", (1, 128, 16), (1, 1), stages=4),
+    Form("rows", (1, 256, 16), (1, 4), stages=3),
+    Form("rows", (1, 512, 8), (1, 4), stages=3),
+    Form("rows", (1, 128, 32), (1, 2), stages=2),
+    Form("rows", (2, 128, 16), (2, 2), stages=3),
+    Form("rows", (2, 256, 16), (2, 4), stages=3),
+    Form("rows", (2, 128, 16), (2, 1), stages=3),
+    Form("rows", (4, 128, 16), (4, 1), stages=3),
+    Form("rows", (4, 128, 16), (4, 2), stages=3),
+    Form("rows", (8, 128, 16), (8, 1), stages=3),
+    Form("rows", (8, 128, 16), (8, 2), stages=3),
+    Form("rows", (8, 256, 8), (8, 2), stages=3),
 )
 _LANES = _both(
     Form("lanes", (8, 1, 512), (1, 1)),
@@ -99,6 +145,15 @@ _LANES = _both(
     Form("lanes", (8, 4, 256), (1, 4)),
     Form("lanes", (8, 4, 128), (2, 4)),
     Form("lanes", (4, 4, 32), (1, 1)),
+    Form("lanes", (16, 1, 128), (2, 1)),
+    Form("lanes", (16, 1, 256), (4, 1)),
+    Form("lanes", (32, 1, 128), (4, 1)),
+    Form("lanes", (16, 2, 256), (4, 2)),
+    Form("lanes", (32, 2, 128), (8, 2)),
+    Form("lanes", (32, 2, 128), (4, 2)),
+    Form("lanes", (16, 4, 128), (4, 4)),
+    Form("lanes", (8, 8, 128), (4, 4)),
+    Form("lanes", (8, 8, 128), (2, 4)),
 )
 _DIRECT = _both(
     Form("direct", (8, 32, 4), (1, 1)),
@@ -106,6 +161,14 @@ _DIRECT = _both(
     Form("direct", (1, 128, 16), (1, 1)),
     Form("direct", (8, 128, 4), (1, 4)),
     Form("direct", (32, 128, 4), (4, 4)),
+    Form("direct", (1, 256, 16), (1, 2)),
+    Form("direct", (1, 128, 32), (1, 1)),
+    Form("direct", (1, 512, 8), (1, 4)),
+    Form("direct", (2, 128, 16), (2, 1)),
+    Form("direct", (4, 128, 16), (4, 1)),
+    Form("direct", (8, 128, 8), (8, 1)),
+    Form("direct", (2, 256, 8), (2, 2)),
+    Form("direct", (4, 256, 8), (4, 2)),
 )
 _DOUBLE = _both(
     _block((64, 128, 8), (32, 32), (4, 8), 2),
@@ -140,4 +203,8 @@ def forms(request: Request) -> tuple[Form, ...]:
         return _TENSOR + _LANES
     if "f64" in (request.dtype("a"), request.dtype("b"), request.dtype("acc")):
         return _DOUBLE + _LANES + _DIRECT
-    return _LARGE + _SMALL + _FEW + _LANES + _DIRECT + _NARROW
+    found = _LARGE + _SPLIT + _SMALL + _FEW + _LANES + _DIRECT + _NARROW
+    if request.width("c") == 1:
+        across = request.along("c") == "m"
+        found += tuple(form.mirrored() if across else form for form in _SINGLE)
+    return tuple(dict.fromkeys(found))

@@ -14,10 +14,15 @@ Key = tuple[Kind, tuple[int, int, int], tuple[int, int], int, int]
 
 def pace(plan: Plan) -> float:
     """The factor of a plan's form; 1 where it was not measured."""
-    form = plan.form
-    if plan.request.dtype("acc") != "f32" or form.kind == "tensor":
+    if plan.request.dtype("acc") != "f32" or plan.form.kind == "tensor":
         return 1.0
-    return _PACE.get((form.kind, form.tile, form.micro, form.stages, plan.piece), 1.0)
+    return _PACE.get(key(plan), 1.0)
+
+
+def key(plan: Plan) -> Key:
+    """What plans of one factor have in common."""
+    form = plan.form
+    return (form.kind, form.tile, form.micro, form.stages, plan.piece)
 
 
 _PACE: dict[Key, float] = {

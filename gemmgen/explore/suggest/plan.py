@@ -118,7 +118,8 @@ class Plan:
                 return wide
             case _ if role == "c":
                 piece = {"m": m, "n": n}[along]
-                return min(wide, piece & -piece, widest(request.dtype("c")))
+                piece = 1 if self.single else piece & -piece
+                return min(wide, piece, widest(request.dtype("c")))
             case _ if role not in self.staged:
                 piece = {"m": m, "n": n}.get(along, 1)
                 return min(wide, piece & -piece)
@@ -137,11 +138,23 @@ class Plan:
         return min(piece & -piece, widest(self.request.dtype(role)))
 
     @property
+    def single(self) -> bool:
+        """Whether lanes own neighbouring elements along rows of C, so that the single stores of a
+        warp fill sectors."""
+        across = "mn".index(self.request.along("c"))
+        wide = self.form.micro[across] > 1
+        return self.form.kind == "block" and self.piece == 1 and wide
+
+    @property
     def residue(self) -> bool:
         """Does the ragged tile of k come first, so that copies in the loop have no guard?"""
         ragged = self.request.shape[2] % self.form.tile[2] > 0
         return (
-            ragged and self.asynchronous and self.parts == 1 and self.staged == "ab" and self._one
+            ragged
+            and (self.asynchronous or self.through)
+            and self.parts == 1
+            and self.staged == "ab"
+            and self._one
         )
 
     @property
@@ -181,7 +194,8 @@ class Plan:
             yield "tensor_core via=wmma"
         elif form.micro != (1, 1):
             order = " order=serpentine" if form.kind == "block" and min(form.micro) > 1 else ""
-            yield f"register_block {m}={form.micro[0]} {n}={form.micro[1]}{order}"
+            pieces = " interleave=1" if self.single else ""
+            yield f"register_block {m}={form.micro[0]} {n}={form.micro[1]}{pieces}{order}"
         yield from self._accesses()
         yield from self._stages()
         if form.kind == "direct" and form.tile[2] >= UNROLLED:

@@ -11,6 +11,8 @@ from gemmgen.record import record
 from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
 TENSOR_PAD, ALIGNED = 8, 16
+SECTOR = 8
+"""Elements of 4 bytes in what the L2 cache moves at once."""
 LOOP = 14
 """Issue slots of a step beside its accesses: counters, stages, the branch."""
 STAGED, SPLIT = 44, 16
@@ -169,15 +171,22 @@ def _sparse(plan: Plan, role: str) -> float:
 
 
 def _scatter(plan: Plan) -> float:
-    """A warp's single stores are this far apart, in elements, up to a sector of 32 bytes."""
-    if plan.form.kind == "tensor":
+    """Sectors of 32 bytes that a warp's store touches, by those that it could fill."""
+    form, request = plan.form, plan.request
+    if form.kind == "tensor":
         return 1.0
-    if plan.form.kind == "lanes":
+    if form.kind == "lanes":
         return 8.0
-    along = plan.request.along("c")
+    along = request.along("c")
     role, at = ("a", 0) if along == "m" else ("b", 1)
-    piece = plan.read(role) if role in plan.staged else plan.form.micro[at]
-    return min(8.0, max(1.0, piece / plan.load("c")))
+    piece = plan.read(role) if role in plan.staged else form.micro[at]
+    piece, width = max(1, piece), plan.load("c")
+    lanes = form.warp[at] // form.micro[at] if form.kind == "block" else form.tile[at] // piece
+    lanes = max(1, min(lanes, WARP))
+    span = lanes * piece / SECTOR
+    ragged = 0.0 if request.width("c") >= 4 else 1 - 1 / SECTOR
+    touched = min(lanes * (1 + ragged), span + ragged)
+    return max(1.0, SECTOR * touched / (lanes * width))
 
 
 def _fmas(plan: Plan, terms: int) -> float:

@@ -1,0 +1,167 @@
+"""Fits the constants of ``suggest``'s model to what ``suggest_data`` measured.
+
+    python benchmarks/suggest_fit.py DATA.json... [--fold 0] [--sweeps 8]
+
+Each constant in turn is moved up and down by a factor that shrinks from sweep to sweep, and stays
+where the loss is least.  The loss of a shape is how much longer than the fastest the plans take
+that the model puts first, as a mean weighted by the estimates, and in small part the errors of the
+estimates themselves.  One shape in five (``--fold`` says which; -1: none) is held out, and judged
+by the constants of the others.  Prints the constants as ``cost.Costs`` has them, and the factors of
+``pace``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from suggest_cases import gemm_of
+
+from gemmgen.explore.suggest.cost import H200, Costs, estimate
+from gemmgen.explore.suggest.pace import key, pace
+from gemmgen.explore.suggest.plan import Form, Plan
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.sizes import Sizes, sizes_of
+
+FOLDS = 5
+SHARP = 0.04
+"""Estimates this far apart, as logarithms, differ by a factor e in their weight."""
+ERRORS = 0.1
+"""How much the estimates' own errors count."""
+FEW = 4.0
+"""A form's factor is drawn towards 1 as if by so many plans that take just what is estimated."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A plan that was timed; ``us`` is the least of its times."""
+
+    plan: Plan
+    sizes: Sizes
+    us: float
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A request, cuBLAS's microseconds, and the plans that were timed."""
+
+    request: Request
+    cublas: float
+    plans: tuple[Timed, ...]
+
+    @property
+    def best(self) -> float:
+        return min(timed.us for timed in self.plans)
+
+
+def read(paths: Iterable[str]) -> list[Shape]:
+    """The shapes of some files, whose plans gave right results and fit on a multiprocessor."""
+    rows = [row for path in paths for row in json.loads(Path(path).read_text(encoding="utf-8"))]
+    found: list[Shape] = []
+    for row in rows:
+        request = Request.of(gemm_of(row["gemm"], len(row["shape"])), tuple(row["shape"]))
+        plans = [plan_of(request, x) for x in row["rows"] if "us" in x and not x["exact"]]
+        times = [min(x["us"]) for x in row["rows"] if "us" in x and not x["exact"]]
+        timed = [Timed(p, sizes_of(p), us) for p, us in zip(plans, times, strict=True)]
+        timed = [x for x in timed if x.sizes.resident]
+        if timed:
+            found.append(Shape(request, row["cublas"], tuple(timed)))
+    return found
+
+
+def plan_of(request: Request, row: dict[str, Any]) -> Plan:
+    kind, m, n, k, rows, columns, warp_m, warp_n, stages, blocks = row["form"]
+    form = Form(kind, (m, n, k), (rows, columns), (warp_m, warp_n), stages, blocks)
+    options = {name: row[name] for name in ("parts", "groups", "raster", "through", "piece")}
+    return Plan(form, request, **options)
+
+
+def loss(shapes: Sequence[Shape], costs: Costs) -> float:
+    """What is made least."""
+    return fmean(_loss(shape, costs) for shape in shapes)
+
+
+def _loss(shape: Shape, costs: Costs) -> float:
+    gpu, best = shape.request.gpu, math.log(shape.best)
+    logs = [math.log(estimate(x.sizes, gpu, costs) * pace(x.plan) * 1e6) for x in shape.plans]
+    times = [math.log(x.us) for x in shape.plans]
+    least = min(logs)
+    weights = [math.exp((least - x) / SHARP) for x in logs]
+    regret = sum(w * (t - best) for w, t in zip(weights, times, strict=True)) / sum(weights)
+    errors = fmean(min(1.0, abs(x - t)) for x, t in zip(logs, times, strict=True))
+    return regret + ERRORS * errors
+
+
+def fit(shapes: Sequence[Shape], costs: Costs, sweeps: int) -> Costs:
+    """The constants of the least loss that moving one at a time finds."""
+    least, step = loss(shapes, costs), 0.4
+    for sweep in range(sweeps):
+        for name in [field.name for field in fields(Costs)]:
+            for factor in (1 + step, 1 / (1 + step)):
+                tried = replace(costs, **{name: getattr(costs, name) * factor})
+                found = loss(shapes, tried)
+                if found < least:
+                    costs, least = tried, found
+                    break
+        step *= 0.75
+        print(f"sweep {sweep + 1}: loss {least:.4f}", file=sys.stderr, flush=True)
+    return costs
+
+
+def judge(what: str, shapes: Sequence[Shape], costs: Costs) -> None:
+    """Shares of cuBLAS: of the fastest plan, and of the one that the model takes."""
+    best, chosen = [], []
+    for shape in shapes:
+        gpu = shape.request.gpu
+        first = min(shape.plans, key=lambda x: estimate(x.sizes, gpu, costs) * pace(x.plan))
+        best.append(shape.cublas / shape.best)
+        chosen.append(shape.cublas / first.us)
+    for name, shares in (("fastest", best), ("chosen", chosen)):
+        mean, low = math.exp(fmean(map(math.log, shares))), sorted(shares)[len(shares) // 20]
+        under = sum(share < 0.9 for share in shares) / len(shares)
+        print(f"{what}, {name}: mean {mean:.3f}, p5 {low:.3f}, {under:.1%} under .9")
+
+
+def paces(shapes: Sequence[Shape], costs: Costs) -> dict[Any, float]:
+    """Measured over estimated by form, where that is more than 2%."""
+    ratios: dict[Any, list[float]] = defaultdict(list)
+    for shape in shapes:
+        for x in shape.plans:
+            if x.us < 1.5 * shape.best:
+                ratios[key(x.plan)].append(
+                    math.log(x.us / 1e6 / estimate(x.sizes, shape.request.gpu, costs))
+                )
+    found = {form: math.exp(sum(own) / (len(own) + FEW)) for form, own in ratios.items()}
+    return {form: round(x, 2) for form, x in sorted(found.items()) if abs(x - 1) > 0.02}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--fold", type=int, default=0, help="which fifth is held out; -1: none")
+    parser.add_argument("--sweeps", type=int, default=8)
+    arguments = parser.parse_args()
+    shapes = read(arguments.data)
+    held = [x for at, x in enumerate(shapes) if at % FOLDS == arguments.fold]
+    own = [x for at, x in enumerate(shapes) if at % FOLDS != arguments.fold]
+    costs = fit(own, H200, arguments.sweeps)
+    judge("fitted", own, costs)
+    if held:
+        judge("held out", held, costs)
+    for name, value in asdict(costs).items():
+        print(f"    {name}: float = {value:.3g}")
+    for form, value in paces(own, costs).items():
+        print(f"    {form}: {value},")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

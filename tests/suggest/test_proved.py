@@ -1,0 +1,46 @@
+"""What ``suggest`` writes is proved: C2 runs its text, one schedule of each class of shapes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gemmgen.explore.suggest import suggest
+from gemmgen.proof import cpu
+from gemmgen.proof.outcome import Subject
+
+NN, NT, TN, TT = (
+    "C[m, n] = A[m, k] * B[k, n]",
+    "C[m, n] = A[m, k] * B[n, k]",
+    "C[m, n] = A[k, m] * B[k, n]",
+    "C[m, n] = A[k, m] * B[n, k]",
+)
+HEADS = "S[h, i, j] = Q[h, i, d] * K[h, j, d]"
+
+CLASSES: dict[str, tuple[str, tuple[int, ...], str, str]] = {
+    "a small result": (NN, (30, 200, 5), "f32", r"^tile"),
+    "odd rows and a short sum": (NN, (1221, 3319, 95), "f32", r"interleave=1"),
+    "odd rows of every matrix": (NT, (1221, 3319, 951), "f32", r"residue"),
+    "wide rows": (TN, (2000, 2000, 2000), "f32", r"vectorize .*\bC"),
+    "turned and wide": (NT, (1000, 1000, 1000), "f32", r"pad .*A.*B"),
+    "a row of C": (TN, (1, 5726, 1731), "f32", r"split_k"),
+    "few columns": (NN, (5955, 2, 7937), "f32", r"within=warp"),
+    "few rows": (NN, (4, 955, 3616), "f32", r"split_k"),
+    "a long sum": (NN, (64, 64, 16384), "f32", r"parts=\d+ groups=\d+"),
+    "a tall result": (TT, (7001, 20, 300), "f32", r"^tile"),
+    "batches, with an epilogue": (HEADS, (500, 500, 64, 24), "f32", r"^fuse_epilogue"),
+    "f64": (NN, (500, 300, 200), "f64", r"^dtype"),
+    "halves": (NN, (512, 512, 512), "f16", r"^tensor_core"),
+}
+"""The storage order, the shape, the type, and what the schedule has in this class."""
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_text_of_a_suggestion_is_right(name: str) -> None:
+    gemm, shape, dtype, has = CLASSES[name]
+    epilogue = "relu(scale * acc + mask[i, j])" if gemm == HEADS else None
+    found = suggest(gemm, shape, dtype=dtype, epilogue=epilogue)
+    assert re.search(has, found.text, re.M), found.text
+    outcome = cpu.check(Subject(found.emitted))
+    assert outcome.status == "passed", f"{outcome.detail}{outcome.reason}\n{found.text}"
