@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from suggest_cases import LOW, drawn, known
+from suggest_cases import Case, drawn, known
 from suggest_timer import Timer
 
 from gemmgen.errors import GemmgenError
@@ -93,6 +93,16 @@ def interface_of(text: str) -> Any:
     return compile_source(Source(text)).interface
 
 
+def cases_of(arguments: argparse.Namespace) -> list[Case]:
+    """Drawn ones and those of a file, or known ones, by turns: an early end is fair."""
+    first = known()
+    if arguments.cases:
+        text = Path(arguments.cases).read_text(encoding="utf-8")
+        first = [(gemm, tuple(shape)) for gemm, shape in json.loads(text)]
+    drafts = itertools.zip_longest(first, drawn(arguments.seed, arguments.count))
+    return [case for pair in drafts for case in pair if case is not None][arguments.start :]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", metavar="FILE", required=True)
@@ -101,17 +111,13 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=18, help="candidates of a shape")
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--start", type=int, default=0, help="leave so many shapes out")
-    parser.add_argument("--cases", metavar="FILE", help="more of them: [[gemm, shape], ...]")
+    parser.add_argument(
+        "--cases", metavar="FILE", help="in place of known ones: [[gemm, shape], ...]"
+    )
     parser.add_argument("--dry", action="store_true", help="count kernels; no GPU is needed")
     arguments = parser.parse_args()
     began = time.monotonic()
-    cases = drawn(arguments.seed, arguments.count)
-    first = known()
-    if arguments.cases:
-        text = Path(arguments.cases).read_text(encoding="utf-8")
-        first += [(gemm, tuple(shape)) for gemm, shape in json.loads(text)]
-    order = [*first[: len(LOW)], *itertools.chain(*itertools.zip_longest(cases, first[len(LOW) :]))]
-    order = [case for case in order if case is not None][arguments.start :]
+    order = cases_of(arguments)
     requests = [Request.of(*case) for case in order]
     rows: list[dict[str, Any]] = []
     deadline = began + arguments.seconds
@@ -119,11 +125,7 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         Workers(max(1, min(15, (os.cpu_count() or 2) - 1))) as w,
     ):
-        most = [arguments.most * (2 if case in known()[: len(LOW)] else 1) for case in order]
-        drafts = [
-            w.submit(candidates, r, number, at)
-            for at, (r, number) in enumerate(zip(requests, most, strict=True))
-        ]
+        drafts = [w.submit(candidates, r, arguments.most, at) for at, r in enumerate(requests)]
         found = [(r, w.result(draft) or []) for r, draft in zip(requests, drafts, strict=True)]
         texts = dict.fromkeys(o.plan.text for _, chosen in found for o in chosen)
         print(
