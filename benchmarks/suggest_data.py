@@ -45,8 +45,7 @@ from gemmgen.source import Source
 
 def candidates(request: Request, most: int, seed: int) -> list[Option]:
     """The best by the model (no form more than twice, no tile more than four times), the best of
-    each kind, twins that pass through registers, others at random, and a twin that assumes what
-    divides the extents."""
+    each kind, twins that pass through registers, and others at random."""
     rng = random.Random(seed)
     ranked = sorted(options(request), key=lambda option: option.seconds)
     least = ranked[0].seconds
@@ -78,8 +77,7 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
         if len(chosen) >= most:
             break
         take(option)
-    exact = [replace(o, plan=replace(o.plan, exact=True)) for o in chosen[:1]]
-    return chosen + [o for o in exact if "assume" in o.plan.text]
+    return chosen
 
 
 def _turns(plan: Plan) -> bool:

@@ -25,8 +25,9 @@ from typing import Any
 
 from suggest_cases import gemm_of
 
-from gemmgen.explore.suggest.cost import H200, Costs, estimate
-from gemmgen.explore.suggest.pace import key, pace
+from gemmgen.analyze.gpus import Gpu
+from gemmgen.explore.suggest.cost import H200, Costs, estimate, factor
+from gemmgen.explore.suggest.pace import key
 from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.sizes import Sizes, sizes_of
@@ -68,9 +69,8 @@ def read(paths: Iterable[str]) -> list[Shape]:
     found: list[Shape] = []
     for row in rows:
         request = Request.of(gemm_of(row["gemm"], len(row["shape"])), tuple(row["shape"]))
-        plans = [plan_of(request, x) for x in row["rows"] if "us" in x and not x["exact"]]
-        times = [min(x["us"]) for x in row["rows"] if "us" in x and not x["exact"]]
-        timed = [Timed(p, sizes_of(p), us) for p, us in zip(plans, times, strict=True)]
+        kept = [(plan_of(request, x), min(x["us"])) for x in row["rows"] if "us" in x]
+        timed = [Timed(plan, sizes_of(plan), us) for plan, us in kept if plan.exact <= plan.divides]
         timed = [x for x in timed if x.sizes.resident]
         if timed:
             found.append(Shape(request, row["cublas"], tuple(timed)))
@@ -80,8 +80,15 @@ def read(paths: Iterable[str]) -> list[Shape]:
 def plan_of(request: Request, row: dict[str, Any]) -> Plan:
     kind, m, n, k, rows, columns, warp_m, warp_n, stages, blocks = row["form"]
     form = Form(kind, (m, n, k), (rows, columns), (warp_m, warp_n), stages, blocks)
-    options = {name: row[name] for name in ("parts", "groups", "raster", "through", "piece")}
+    options = {
+        name: row[name] for name in ("parts", "groups", "raster", "through", "exact", "piece")
+    }
     return Plan(form, request, **options)
+
+
+def expected(timed: Timed, gpu: Gpu, costs: Costs) -> float:
+    """Microseconds."""
+    return estimate(timed.sizes, gpu, costs) * factor(timed.plan) * 1e6
 
 
 def loss(shapes: Sequence[Shape], costs: Costs) -> float:
@@ -91,7 +98,7 @@ def loss(shapes: Sequence[Shape], costs: Costs) -> float:
 
 def _loss(shape: Shape, costs: Costs) -> float:
     gpu, best = shape.request.gpu, math.log(shape.best)
-    logs = [math.log(estimate(x.sizes, gpu, costs) * pace(x.plan) * 1e6) for x in shape.plans]
+    logs = [math.log(expected(x, gpu, costs)) for x in shape.plans]
     times = [math.log(x.us) for x in shape.plans]
     least = min(logs)
     weights = [math.exp((least - x) / SHARP) for x in logs]
@@ -105,8 +112,8 @@ def fit(shapes: Sequence[Shape], costs: Costs, sweeps: int) -> Costs:
     least, step = loss(shapes, costs), 0.4
     for sweep in range(sweeps):
         for name in [field.name for field in fields(Costs)]:
-            for factor in (1 + step, 1 / (1 + step)):
-                tried = replace(costs, **{name: getattr(costs, name) * factor})
+            for move in (1 + step, 1 / (1 + step)):
+                tried = replace(costs, **{name: getattr(costs, name) * move})
                 found = loss(shapes, tried)
                 if found < least:
                     costs, least = tried, found
@@ -121,7 +128,7 @@ def judge(what: str, shapes: Sequence[Shape], costs: Costs) -> None:
     best, chosen = [], []
     for shape in shapes:
         gpu = shape.request.gpu
-        first = min(shape.plans, key=lambda x: estimate(x.sizes, gpu, costs) * pace(x.plan))
+        first = min(shape.plans, key=lambda x: expected(x, gpu, costs))
         best.append(shape.cublas / shape.best)
         chosen.append(shape.cublas / first.us)
     for name, shares in (("fastest", best), ("chosen", chosen)):

@@ -123,6 +123,7 @@ def options(request: Request) -> Iterator[Option]:
         if not _near(form, request):
             continue
         plain = Plan(form, request)
+        plain = replace(plain, exact=plain.divides)
         plans = [plain]
         if _may_go_through(plain):
             plans.append(replace(plain, through=True))
@@ -160,7 +161,7 @@ def _near(form: Form, request: Request) -> bool:
 def _split(plan: Plan) -> Iterator[Plan]:
     """A plan with k whole and in parts."""
     yield plan
-    if plan.form.kind == "lanes":
+    if plan.form.kind in ("lanes", "direct"):
         return
     tiles, sms = blocks_of(plan), plan.request.gpu.sms
     most = OVER * sms * residents(plan) // tiles

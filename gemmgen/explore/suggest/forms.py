@@ -161,13 +161,6 @@ _DIRECT = _both(
     Form("direct", (1, 128, 16), (1, 1)),
     Form("direct", (8, 128, 4), (1, 4)),
     Form("direct", (32, 128, 4), (4, 4)),
-    Form("direct", (1, 256, 16), (1, 2)),
-    Form("direct", (1, 128, 32), (1, 1)),
-    Form("direct", (1, 512, 8), (1, 4)),
-    Form("direct", (2, 128, 16), (2, 1)),
-    Form("direct", (4, 128, 16), (4, 1)),
-    Form("direct", (8, 128, 8), (8, 1)),
-    Form("direct", (2, 256, 8), (2, 2)),
     Form("direct", (4, 256, 8), (4, 2)),
 )
 _DOUBLE = _both(

@@ -11,6 +11,7 @@ from gemmgen.explore.suggest.request import Request
 from gemmgen.ir.dtypes import BYTES, HALVES, widest
 from gemmgen.record import record
 from gemmgen.schedule.exprtext import format_expression
+from gemmgen.schedule.roles import extents
 from gemmgen.schedule.text import format_schedule
 from gemmgen.target import WARP
 
@@ -72,8 +73,8 @@ class Form:
 @record
 class Plan:
     """``parts`` of k are added in ``groups``; ``through`` registers, tiles that are turned are
-    loaded wide and stored late; ``exact``: extents are assumed to be multiples of the tile's that
-    are so; ``piece``: neighbours along rows of C that a thread owns side by side, at the most."""
+    loaded wide and stored late; ``exact``: extents are assumed to be multiples of the tile's;
+    ``piece``: neighbours along rows of C that a thread owns side by side, at most."""
 
     form: Form
     request: Request
@@ -174,14 +175,18 @@ class Plan:
         if problem.epilogue is not None:
             yield f"fuse_epilogue {format_expression(problem.epilogue.expression)}"
 
+    @property
+    def divides(self) -> bool:
+        """Whether the extents are multiples of the tile's, so that no access needs a guard."""
+        return not any(x % y for x, y in zip(self.request.shape, self.form.tile, strict=False))
+
     def _assumptions(self) -> Iterator[str]:
-        """Extents that the tile divides, which copies then need not guard."""
-        if not self.exact:
-            return
-        sizes = zip(self.request.letters, self.request.shape, self.form.tile, strict=False)
-        for letter, size, tile in sizes:
-            if tile > 1 and size % tile == 0:
-                yield f"assume {letter.upper()} % {tile} == 0"
+        """Multiples of the tile, so that accesses have no guards."""
+        if self.exact:
+            names = extents(self.request.problem.gemm)
+            for letter, tile in zip(self.request.letters, self.form.tile, strict=True):
+                if tile > 1:
+                    yield f"assume {names[letter]} % {tile} == 0"
 
     def _directives(self) -> Iterator[str]:
         form, (m, n, k) = self.form, self.request.letters

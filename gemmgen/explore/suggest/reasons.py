@@ -32,6 +32,8 @@ def reasons(s: Suggestion) -> Iterator[str]:
     plan = s.chosen.plan
     yield _problem(s)
     yield _tile(s)
+    if plan.exact:
+        yield "assume: the tile divides the extents, so no access has a guard."
     yield from _split(s)
     yield _threads(s)
     yield from _accesses(s)
