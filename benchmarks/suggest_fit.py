@@ -5,9 +5,9 @@
 Each constant in turn is moved up and down by a factor that shrinks from sweep to sweep, and stays
 where the loss is least.  The loss of a shape is how much longer than the fastest the plans take
 that the model puts first, as a mean weighted by the estimates, and in small part the errors of the
-estimates themselves.  One shape in five (``--fold`` says which; -1: none) is held out, and judged
-by the constants of the others.  Prints the constants as ``cost.Costs`` has them, and the factors of
-``pace``.
+estimates themselves; shapes of which the fastest plan is far ahead of cuBLAS count less.  One shape
+in five (``--fold`` says which; -1: none) is held out, and judged by the constants of the others.
+Prints the constants as ``cost.Costs`` has them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import argparse
 import json
 import math
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -26,19 +25,18 @@ from typing import Any
 from suggest_cases import gemm_of
 
 from gemmgen.analyze.gpus import Gpu
-from gemmgen.explore.suggest.cost import H200, Costs, estimate, factor
-from gemmgen.explore.suggest.pace import key
+from gemmgen.explore.suggest.cost import EXACT, H200, Costs, estimate
 from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.sizes import Sizes, sizes_of
+from gemmgen.explore.suggest.sizes import Sizes, residents, sizes_of
 
 FOLDS = 5
 SHARP = 0.04
 """Estimates this far apart, as logarithms, differ by a factor e in their weight."""
+GRAIN = 8
+"""Registers are given to threads in eights."""
 ERRORS = 0.1
 """How much the estimates' own errors count."""
-FEW = 4.0
-"""A form's factor is drawn towards 1 as if by so many plans that take just what is estimated."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,10 @@ class Shape:
     def best(self) -> float:
         return min(timed.us for timed in self.plans)
 
+    @property
+    def weight(self) -> float:
+        return min(1.0, self.best / self.cublas) ** 2
+
 
 def read(paths: Iterable[str]) -> list[Shape]:
     """The shapes of some files, whose plans gave right results and fit on a multiprocessor."""
@@ -69,12 +71,20 @@ def read(paths: Iterable[str]) -> list[Shape]:
     found: list[Shape] = []
     for row in rows:
         request = Request.of(gemm_of(row["gemm"], len(row["shape"])), tuple(row["shape"]))
-        kept = [(plan_of(request, x), min(x["us"])) for x in row["rows"] if "us" in x]
-        timed = [Timed(plan, sizes_of(plan), us) for plan, us in kept if plan.exact <= plan.divides]
+        timed = [timed_of(request, x) for x in row["rows"] if "us" in x]
+        timed = [x for x in timed if x.plan.exact <= x.plan.divides]
         timed = [x for x in timed if x.sizes.resident]
         if timed:
             found.append(Shape(request, row["cublas"], tuple(timed)))
     return found
+
+
+def timed_of(request: Request, row: dict[str, Any]) -> Timed:
+    """A row of the data; blocks fit as the registers let them that the compiler took."""
+    plan = plan_of(request, row)
+    taken = -(-row["regs"] // GRAIN) * GRAIN if row.get("regs") else None
+    sizes = replace(sizes_of(plan), resident=residents(plan, taken))
+    return Timed(plan, sizes, min(row["us"]))
 
 
 def plan_of(request: Request, row: dict[str, Any]) -> Plan:
@@ -88,12 +98,13 @@ def plan_of(request: Request, row: dict[str, Any]) -> Plan:
 
 def expected(timed: Timed, gpu: Gpu, costs: Costs) -> float:
     """Microseconds."""
-    return estimate(timed.sizes, gpu, costs) * factor(timed.plan) * 1e6
+    return estimate(timed.sizes, gpu, costs) * (EXACT if timed.plan.exact else 1.0) * 1e6
 
 
 def loss(shapes: Sequence[Shape], costs: Costs) -> float:
     """What is made least."""
-    return fmean(_loss(shape, costs) for shape in shapes)
+    total = sum(shape.weight * _loss(shape, costs) for shape in shapes)
+    return total / sum(shape.weight for shape in shapes)
 
 
 def _loss(shape: Shape, costs: Costs) -> float:
@@ -137,19 +148,6 @@ def judge(what: str, shapes: Sequence[Shape], costs: Costs) -> None:
         print(f"{what}, {name}: mean {mean:.3f}, p5 {low:.3f}, {under:.1%} under .9")
 
 
-def paces(shapes: Sequence[Shape], costs: Costs) -> dict[Any, float]:
-    """Measured over estimated by form, where that is more than 2%."""
-    ratios: dict[Any, list[float]] = defaultdict(list)
-    for shape in shapes:
-        for x in shape.plans:
-            if x.us < 1.5 * shape.best:
-                ratios[key(x.plan)].append(
-                    math.log(x.us / 1e6 / estimate(x.sizes, shape.request.gpu, costs))
-                )
-    found = {form: math.exp(sum(own) / (len(own) + FEW)) for form, own in ratios.items()}
-    return {form: round(x, 2) for form, x in sorted(found.items()) if abs(x - 1) > 0.02}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("data", nargs="+")
@@ -165,8 +163,6 @@ def main() -> int:
         judge("held out", held, costs)
     for name, value in asdict(costs).items():
         print(f"    {name}: float = {value:.3g}")
-    for form, value in paces(own, costs).items():
-        print(f"    {form}: {value},")
     return 0
 
 

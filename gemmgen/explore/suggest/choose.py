@@ -12,12 +12,13 @@ from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.sizes import blocks_of, residents
+from gemmgen.explore.suggest.sizes import blocks_of, residents, shared_of
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import extents
 from gemmgen.source import Source
+from gemmgen.target import TARGETS
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
 """Parts of k that are tried, beside those that fill the GPU."""
@@ -33,6 +34,8 @@ LARGE = 64 * 64
 """Elements of a tile that is worth loading through registers."""
 SMALL = 16
 """The side of a tile that may be longer than any matrix."""
+PAIR = 2
+"""Blocks that emitted kernels ask for anyway, where their arrays fit."""
 RASTER = 2
 """Waves from which on the order of the blocks matters to the L2 cache."""
 
@@ -126,7 +129,8 @@ def options(request: Request) -> Iterator[Option]:
         plain = replace(plain, exact=plain.divides)
         plans = [plain]
         if _may_go_through(plain):
-            plans.append(replace(plain, through=True))
+            early = replace(form, stages=2)
+            plans.append(replace(plain, form=early, through=True))
         for piece in _pieces(plain):
             other = replace(plain, piece=piece)
             if other.text not in (plan.text for plan in plans):
@@ -135,7 +139,7 @@ def options(request: Request) -> Iterator[Option]:
             for split in _split(plan):
                 estimate = seconds(split)
                 if estimate < inf:
-                    yield Option(_rastered(split), estimate)
+                    yield Option(_bounded(_rastered(split)), estimate)
 
 
 def _pieces(plan: Plan) -> tuple[int, ...]:
@@ -159,9 +163,9 @@ def _near(form: Form, request: Request) -> bool:
 
 
 def _split(plan: Plan) -> Iterator[Plan]:
-    """A plan with k whole and in parts."""
+    """A plan with k whole and in parts; adding parts takes registers that ``blocks`` deny."""
     yield plan
-    if plan.form.kind in ("lanes", "direct"):
+    if plan.form.kind in ("lanes", "direct") or plan.form.blocks:
         return
     tiles, sms = blocks_of(plan), plan.request.gpu.sms
     most = OVER * sms * residents(plan) // tiles
@@ -186,6 +190,16 @@ def _grouped(parts: int) -> int:
     if parts < GROUPED:
         return parts
     return next(p for p in range(parts, 0, -1) if groups_of(p) ** 2 * 2 >= p)
+
+
+def _bounded(plan: Plan) -> Plan:
+    """Parts that are added take what registers there are: as many blocks must fit as without."""
+    held = residents(plan)
+    if plan.form.kind != "block" or plan.parts == 1 or held <= PAIR:
+        return plan
+    target = TARGETS[plan.request.problem.target]
+    fit = min(held, target.all_shared // (shared_of(plan) + target.reserved))
+    return replace(plan, form=replace(plan.form, blocks=fit)) if fit > PAIR else plan
 
 
 def _rastered(plan: Plan) -> Plan:

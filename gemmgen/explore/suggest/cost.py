@@ -2,8 +2,9 @@
 
 A launch takes as long as its rounds of blocks, the last of which has fewer blocks on each
 multiprocessor; a block takes a beginning, its steps and an end; a step takes what its warps issue,
-what they read of shared memory, or what one of them waits for.  No launch is faster than memory.
-``Costs`` has the constants, fitted to times measured on an NVIDIA H200.
+what they move through shared memory, or what one of them waits for.  No launch is faster than
+memory.  ``Costs`` has the constants, which ``benchmarks/suggest_fit.py`` fitted to times measured
+on an NVIDIA H200.
 """
 
 from __future__ import annotations
@@ -11,63 +12,67 @@ from __future__ import annotations
 from math import ceil, inf
 
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
-from gemmgen.explore.suggest.pace import pace
 from gemmgen.explore.suggest.plan import Plan
 from gemmgen.explore.suggest.sizes import LOOP, Sizes, sizes_of
 from gemmgen.record import record
 
 L2_BYTES = 40e6
 """What stays in the L2 cache from one launch to the next."""
-
-
+MEMORY = 0.8
+"""The share of its bandwidth that memory reaches."""
 EXACT = 0.97
 """The share of a launch's time that is left where no access has a guard."""
-LIMIT = 6
+LIMIT = 3
 """How sharply a launch goes from being bound by arithmetic to being bound by memory."""
 
 
 @record
 class Costs:
-    """Clocks unless said otherwise.
+    """Constants of the model, in clocks unless said otherwise.
 
-    ``launch``: seconds from one launch to the next of an empty kernel.  ``first``: a block's first
-    tile, from its start until it can multiply.  ``late``: from a copy's issue until a step may use
-    it.  ``barrier``: a step beside its instructions.  ``term``: what a warp waits for in each term,
-    however little it computes.  ``copy``: issue slots of a copied piece.  ``idle``: a scheduler's
-    loss with one warp, as a share.  ``store``: a block's end.  ``meet`` and ``part``: the last
-    block of a tile finds out that it is, and adds one part of one element per thread.
-    ``gather``: a step of lanes, from its reads to its sums.  ``shuffles``: adding lanes' sums.
-    ``memory`` and ``cache``: shares of their bandwidths that are reached; ``block``: bytes in a
-    clock that one multiprocessor gets at the most.
+    A launch
+        ``launch``: seconds from one launch to the next of an empty kernel.  ``cache``: the share of
+        the L2 cache's bandwidth that is reached.
+    A block
+        ``first``: before its first step and after its last one.  ``lead``: the share of a tile's
+        copies that the first step waits for, by tiles copied ahead.  ``store``: bytes of C that a
+        multiprocessor writes in a clock.
+    A step
+        ``late``: from a copy's issue until its data may be used.  ``barrier``: beyond the
+        instructions of a warp.  ``ring``: the share that a step takes longer where tiles are copied
+        only one ahead; of two ahead it is a quarter.  ``overlap``: the exponent by which times
+        overlap; 1 where they add, infinite where the longest hides the others.
+    An access, in issue slots of a warp
+        ``copy``: from global to shared memory.  ``turn``: the same, an element to another row.
+        ``load``: from global memory to registers, and from there to shared memory later.  ``bare``:
+        from global memory to registers that are multiplied.  ``bank``: clocks of shared memory, by
+        those that its accesses should take.
+    Sums that are shared
+        ``meet``: the last block of a tile finds out that it is.  ``part``: it adds 4 elements of a
+        part per thread.  ``handed``: the time of writing and reading parts, as a share of what the
+        L2 cache would take.  ``gather``: a step of lanes, from its reads to its sums.
+        ``shuffles``: adding the lanes' sums, for one of them.
     """
 
-    launch: float = 7.71e-07
-    first: float = 113
-    late: float = 386
-    barrier: float = 201
-    term: float = 8.98
-    copy: float = 18.3
-    turn: float = 20.4
-    spread: float = 0.75
-    bank: float = 0.68
-    hide: float = 0.285
-    apart: float = 1.04
-    bare: float = 10.3
-    wide: float = 0.771
-    single: float = 4.97
-    queue: float = 3.48
-    overlap: float = 1.92
-    fill: float = 1.2
-    idle: float = 0.0358
-    store: float = 28.8
-    meet: float = 1.8e03
-    part: float = 20.2
-    gather: float = 344
-    shuffles: float = 235
-    memory: float = 1.2
-    cache: float = 1.01
-    block: float = 13.9
-    lead: float = 0.148
+    launch: float = 2.05e-07
+    cache: float = 1.91
+    first: float = 1100
+    lead: float = 0.728
+    store: float = 15.3
+    late: float = 898
+    barrier: float = 275
+    ring: float = 0.118
+    overlap: float = 5.15
+    copy: float = 17.6
+    turn: float = 18.5
+    load: float = 60.6
+    bare: float = 17.3
+    bank: float = 1.27
+    meet: float = 1570
+    part: float = 20.6
+    handed: float = 1.92
+    gather: float = 464
+    shuffles: float = 193
 
 
 H200 = Costs()
@@ -75,12 +80,8 @@ H200 = Costs()
 
 def seconds(plan: Plan, costs: Costs = H200) -> float:
     """Of one launch; infinite where not even one block fits."""
-    return estimate(sizes_of(plan), plan.request.gpu, costs) * factor(plan)
-
-
-def factor(plan: Plan) -> float:
-    """What the sizes leave out: how long a form was measured to take, and guards of accesses."""
-    return pace(plan) * (EXACT if plan.exact else 1.0)
+    guards = EXACT if plan.exact else 1.0
+    return estimate(sizes_of(plan), plan.request.gpu, costs) * guards
 
 
 def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
@@ -88,16 +89,13 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
     if not sizes.resident:
         return inf
     rounds, rest = divmod(sizes.blocks, gpu.sms * sizes.resident)
-    shares = [sizes.resident] * min(rounds, 1) + [ceil(rest / gpu.sms)] * min(rest, 1)
-    clocks = sum(_block(sizes, share, costs) for share in shares)
-    if rounds > 1:
-        clocks += (rounds - 1) * _block(sizes, sizes.resident, costs)
-    hidden = (rounds + min(rest, 1) - 1) * costs.hide * _ends(sizes, sizes.resident, costs)
-    clocks -= max(0.0, hidden) if sizes.resident > 1 else 0.0
+    clocks = rounds * _block(sizes, sizes.resident, costs)
+    if rest:
+        clocks += _block(sizes, ceil(rest / gpu.sms), costs)
     cache = (gpu.l2 or 4 * gpu.memory) * costs.cache
-    slow = gpu.memory * costs.memory if sizes.once > L2_BYTES else cache
+    slow = gpu.memory * MEMORY if sizes.once > L2_BYTES else cache
     moved = max(sizes.once / slow, sizes.through / cache)
-    handed = costs.spread * sizes.handed / cache
+    handed = costs.handed * sizes.handed / cache
     return ((clocks / gpu.clock + handed) ** LIMIT + moved**LIMIT) ** (1 / LIMIT) + costs.launch
 
 
@@ -108,15 +106,14 @@ def _block(sizes: Sizes, share: int, costs: Costs) -> float:
 
 def _ends(sizes: Sizes, share: int, costs: Costs) -> float:
     """Clocks before the first step and after the last one."""
-    tile = sizes.tile * share
-    ends = costs.first + costs.store + tile * 4 * sizes.scatter**costs.apart / costs.block
+    ends = costs.first + 4 * sizes.tile * share * sizes.scatter / costs.store
     ahead = min(sizes.stages - 1, sizes.steps) if sizes.stages > 1 else 1
     per = max(1.0, share * sizes.warps / SCHEDULERS)
-    ends += costs.lead * ahead * (sizes.copies * costs.copy + sizes.turns * costs.turn) * per
+    ends += costs.lead * ahead * per * _moves(sizes, costs)
     if sizes.parts > 1:
         added = sizes.parts / sizes.groups + (sizes.groups if sizes.groups > 1 else 0)
         ends += costs.meet * (2 if sizes.groups > 1 else 1)
-        ends += added * costs.part * max(1.0, sizes.sums * share / 4)
+        ends += costs.part * added * max(1.0, sizes.sums * share / 4)
     if sizes.kind == "lanes":
         ends += costs.shuffles * sizes.sums**0.5
     return ends
@@ -125,24 +122,27 @@ def _ends(sizes: Sizes, share: int, costs: Costs) -> float:
 def _step(sizes: Sizes, share: int, costs: Costs) -> float:
     """Clocks of a step of ``share`` blocks: what all of them issue, or what one waits for."""
     warps = share * sizes.warps
-    per, own = warps / SCHEDULERS, sizes.warps / SCHEDULERS
+    per, own = max(1.0, warps / SCHEDULERS), max(1.0, sizes.warps / SCHEDULERS)
     bare = sizes.kind in ("lanes", "direct")
-    moves = (costs.bare if bare else costs.copy) * sizes.copies + costs.turn * sizes.turns
-    issue = sizes.fmas + sizes.reads + sizes.stores + moves + LOOP
-    port = costs.bank * sizes.port + costs.fill * sizes.copies + costs.single * sizes.turns
-    port += costs.wide * sizes.elements * sizes.sparse
-    idle = 1 + costs.idle / max(1.0, per)
-    busy = _norm(costs, issue * max(1.0, per) * idle, warps * port)
-    alone = issue * max(1.0, own) + costs.barrier
+    issue = sizes.fmas + sizes.reads + sizes.stores + _moves(sizes, costs) + LOOP
     if bare:
-        return _norm(costs, busy, issue * max(1.0, own) + costs.gather)
-    alone = max(alone, sizes.terms * costs.term)
-    late = costs.late + costs.queue * warps * (sizes.copies + sizes.turns)
+        return _together(costs, issue * per, issue * own + costs.gather)
+    busy = _together(costs, issue * per, warps * sizes.port * costs.bank)
+    alone = issue * own + costs.barrier
     if sizes.stages == 1:
-        return _norm(costs, busy, alone + late)
-    return _norm(costs, busy, max(alone, late / (sizes.stages - 1)))
+        return _together(costs, busy, alone + costs.late)
+    ahead = sizes.stages - 1
+    return _together(costs, busy, max(alone, costs.late / ahead)) * (1 + costs.ring / ahead**2)
 
 
-def _norm(costs: Costs, *clocks: float) -> float:
+def _moves(sizes: Sizes, costs: Costs) -> float:
+    """Issue slots of a warp's accesses of global memory in a step."""
+    each = costs.load if sizes.stores else costs.copy
+    if sizes.kind in ("lanes", "direct"):
+        each = costs.bare
+    return each * sizes.copies + costs.turn * sizes.turns
+
+
+def _together(costs: Costs, *clocks: float) -> float:
     """Times that overlap, though not as a whole."""
     return sum(x**costs.overlap for x in clocks) ** (1 / costs.overlap)

@@ -145,8 +145,9 @@ def registers_of(plan: Plan) -> int:
     return min(arrays + beside, MAX_REGISTERS, REGISTERS // (form.threads * blocks))
 
 
-def residents(plan: Plan) -> int:
-    """Blocks that a multiprocessor holds at once; 0 where not even one fits."""
+def residents(plan: Plan, registers: int | None = None) -> int:
+    """Blocks that a multiprocessor holds at once, with so many registers a thread, or as many as
+    are expected; 0 where not even one fits."""
     form, gpu = plan.form, plan.request.gpu
     shared = shared_of(plan)
     if arrays_of(plan) + OVERHEAD > MAX_REGISTERS:
@@ -155,7 +156,7 @@ def residents(plan: Plan) -> int:
         return 0
     taken = shared + gpu.reserved
     return min(
-        REGISTERS // (registers_of(plan) * form.threads),
+        REGISTERS // ((registers or registers_of(plan)) * form.threads),
         gpu.shared // taken if taken else gpu.blocks,
         gpu.threads // form.threads,
         gpu.blocks,
@@ -230,16 +231,24 @@ def _stores(plan: Plan, role: str) -> float:
 
 
 def _port(plan: Plan) -> float:
-    """Clocks of shared memory for a warp in a step: reads of 16 bytes take 2, or 4 where more than
-    8 of a warp's threads read different places."""
+    """Clocks of shared memory for a warp in a step.
+
+    A read of 16 bytes takes 2, or 4 where more than 8 of a warp's threads read different places; a
+    store takes one for each element of a thread, and those of a turned tile meet in banks.
+    """
     form = plan.form
     if form.kind != "block":
         return 0.0
     total = 0.0
     for at, role in enumerate("ab"):
-        width, load = plan.read(role), plan.load(role)
-        lanes = form.warp[at] // form.micro[at]
+        width, lanes = plan.read(role), form.warp[at] // form.micro[at]
         clocks = 1.0 if width < 4 else 2.0 if lanes <= 8 else 4.0
         total += form.tile[2] * form.micro[at] / width * clocks
-        total += form.tile[at] * form.tile[2] / form.threads / load * (4 if load > 1 else 1)
+        total += form.tile[at] * form.tile[2] / form.threads * _conflicts(plan, role)
     return total
+
+
+def _conflicts(plan: Plan, role: str) -> float:
+    """How many of a warp's stores meet in a bank: rows of a turned tile are 4 banks apart, so 8
+    terms side by side fill all 32."""
+    return max(1.0, min(WARP, plan.form.tile[2]) / 8) if plan.turned(role) else 1.0
