@@ -136,7 +136,8 @@ def fit(shapes: Sequence[Shape], costs: Costs, sweeps: int) -> Costs:
 
 def judge(what: str, shapes: Sequence[Shape], costs: Costs) -> None:
     """Shares of cuBLAS: of the fastest plan, and of the one that the model takes."""
-    best, chosen = [], []
+    best: list[float] = []
+    chosen: list[float] = []
     for shape in shapes:
         gpu = shape.request.gpu
         first = min(shape.plans, key=lambda x: expected(x, gpu, costs))

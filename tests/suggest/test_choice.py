@@ -13,16 +13,16 @@ from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "suggest.json"
-LOSS, SHARE, WORST = 1.08, 1.3, 1.8
+LOSS, SHARE, FIFTH, WORST = 1.07, 1.3, 0.8, 1.7
 """How much longer than the fastest plan the chosen one takes, the geometric mean; cuBLAS's time
-over its own; the most that a single choice loses."""
+over its own, the geometric mean and the fifth percentile; the most that a single choice loses."""
 
 
 def _plan(request: Request, row: list[Any]) -> Plan:
     kind, m, n, k, rows, columns, warp_m, warp_n, stages, blocks, *rest = row
-    parts, groups, raster, through, piece, _ = rest
+    parts, groups, raster, through, piece, exact, _ = rest
     form = Form(kind, (m, n, k), (rows, columns), (warp_m, warp_n), stages, blocks)
-    return Plan(form, request, parts, groups, raster, bool(through), piece=piece)
+    return Plan(form, request, parts, groups, raster, bool(through), bool(exact), piece)
 
 
 def _shares() -> list[tuple[float, float]]:
@@ -41,7 +41,9 @@ def test_the_choice_is_near_the_fastest_of_the_plans_that_were_timed() -> None:
     assert len(found) >= 40
     assert exp(fmean(log(loss) for loss, _ in found)) < LOSS
     assert max(loss for loss, _ in found) < WORST
-    assert exp(fmean(log(share) for _, share in found)) > SHARE
+    shares = sorted(share for _, share in found)
+    assert exp(fmean(map(log, shares))) > SHARE
+    assert shares[len(shares) // 20] > FIFTH
 
 
 def test_the_estimates_are_what_was_timed_within_a_fifth() -> None:
