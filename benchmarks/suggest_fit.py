@@ -124,7 +124,7 @@ def fit(shapes: Sequence[Shape], costs: Costs, sweeps: int) -> Costs:
     for sweep in range(sweeps):
         for name in [field.name for field in fields(Costs)]:
             for move in (1 + step, 1 / (1 + step)):
-                tried = replace(costs, **{name: getattr(costs, name) * move})
+                tried: Costs = replace(costs, **{name: getattr(costs, name) * move})
                 found = loss(shapes, tried)
                 if found < least:
                     costs, least = tried, found
