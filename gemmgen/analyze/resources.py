@@ -12,10 +12,10 @@ from collections import Counter
 
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.analyze.loop import LoopCode, loop_code
-from gemmgen.analyze.registers import allowed_registers, estimated_registers
 from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.occupancy import allowed_registers, estimated_registers
 from gemmgen.pipeline import Emitted
 from gemmgen.record import record
 from gemmgen.target import WARP

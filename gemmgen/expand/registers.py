@@ -29,6 +29,7 @@ from gemmgen.ir import names
 from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
+from gemmgen.ir.occupancy import registers_are_scarce
 from gemmgen.record import record
 
 
@@ -79,14 +80,20 @@ class RegisterPipeline:
         if ring.stages == 2:
             start = terms_of(self.program, self.kernel, self.pipeline.letter).start
             edge = edge_of_first(self.kernel)
-            transfers = tuple(Transfer(c, start, Stage(Int(0)), edge) for c in ring.copies)
+            transfers = tuple(
+                Transfer(c, start, Stage(Int(0)), edge, self._staged_at_first())
+                for c in ring.copies
+            )
             body = if_in_range(self.program, self.pipeline, start, transfers)
             return Phase("the first tile", origins, body)
         number = Var(f"{ring.prefix}ahead")
 
         def transfer(origin: Expr) -> tuple[Timed, ...]:
             edge = edge_of_first(self.kernel)
-            return tuple(Transfer(c, origin, Stage(number), edge) for c in ring.copies)
+            return tuple(
+                Transfer(c, origin, Stage(number), edge, self._staged_at_first())
+                for c in ring.copies
+            )
 
         if crosses_tiles(self.kernel, self.pipeline):
             body = fill_in_any_case(self.program, self.pipeline, ring, number, transfer)
@@ -96,6 +103,12 @@ class RegisterPipeline:
         last = Binary("-", ring.count, Int(1))
         loop = Repeat(number.name, Int(0), last, Int(1), body)
         return Phase("the first tiles", origins, (loop,))
+
+    def _staged_at_first(self) -> bool:
+        """Whether the first tiles wait in registers, too: compilers then spill less (decision 26);
+        where there are registers enough, it takes more of them and gains nothing."""
+        crosses = crosses_tiles(self.kernel, self.pipeline)
+        return not crosses and registers_are_scarce(self.kernel)
 
     def _body(self) -> tuple[Timed, ...]:
         (loop,) = self.pipeline.consume

@@ -45,12 +45,16 @@ class Store:
 
 @record
 class Transfer:
-    """Load and store at once: the tile at ``origin`` to a stage of its shared tile."""
+    """Load and store at once: the tile at ``origin`` to a stage of its shared tile.
+
+    ``staged``: wide pieces go through the registers in which later tiles wait.
+    """
 
     copy: Copy
     origin: Expr
     stage: Stage
     edge: Edge = "stop"
+    staged: bool = False
 
 
 @record

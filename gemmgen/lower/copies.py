@@ -69,13 +69,15 @@ def store(context: Context, node: Store) -> tuple[Node, ...]:
 
 
 def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
-    """Global memory to a shared tile, or to the sums, at once."""
+    """Global memory to a shared tile, or to the sums, at once; wide pieces through registers where
+    their elements are scattered, or the node says so."""
     tile = context.buffer(node.copy.dst)
     if tile.space is Space.REGISTER:
         return _fill_sums(context, node.copy)
     context = context.copying(node)
     dealing = dealing_of(context, node.copy)
-    if node.copy.width == 1 or tile.layout.order[-1] == dealing.column:
+    in_row = tile.layout.order[-1] == dealing.column
+    if node.copy.width == 1 or (in_row and not node.staged):
         place = dealing.place()
 
         def straight(e: Expr) -> Element:

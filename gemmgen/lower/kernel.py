@@ -47,13 +47,13 @@ from gemmgen.ir.lowered import (
     Wait,
 )
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
+from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
 from gemmgen.lower import asynchronous, contraction, copies, epilogue, lanes, split, tensor_core
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
 from gemmgen.lower.dealing import dealing_of
-from gemmgen.lower.occupancy import blocks_per_multiprocessor
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.types import in_double
@@ -98,7 +98,7 @@ def _kernel(context: Context) -> LoweredKernel:
         shared,
         body,
         context.kernel.spread.threads,
-        blocks_per_multiprocessor(context),
+        blocks_per_multiprocessor(context.kernel),
         context.kernel.bounds.origins,
     )
 

@@ -7,10 +7,10 @@ import pytest
 
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.analyze.registers import estimated_registers
 from gemmgen.analyze.report import registers_told
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
 from gemmgen.errors import UsageError
+from gemmgen.ir.occupancy import estimated_registers
 from gemmgen.schedule.parse import parse_schedule
 from gemmgen.source import Source
 from gemmgen.target import OVERHEAD, TARGETS

@@ -89,12 +89,12 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
-                A_frag[reg_m] = A_shared[stage][k][thread_m + reg_m];
-            }
-            #pragma unroll
             for (int reg_n = 0; reg_n < TN; ++reg_n) {
                 B_frag[reg_n] = B_shared[stage][k][thread_n + reg_n];
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                A_frag[reg_m] = A_shared[stage][k][thread_m + reg_m];
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {

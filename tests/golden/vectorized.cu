@@ -76,15 +76,16 @@ gemm(int M, int N, int K,
     {
         const int k = B_k, n = tile_n + B_n;
         if (k < K && n + 3 < N) {
-            *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
+            *reinterpret_cast<float4 *>(&B_next[0]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                B_shared[0][B_k][B_n + e] =
-                    k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+                B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
         }
+        *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
+            *reinterpret_cast<const float4 *>(&B_next[0]);
     }
     int stage = 0;
     __syncthreads();
@@ -122,14 +123,14 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; reg_m += 4) {
-                *reinterpret_cast<float4 *>(&A_frag[reg_m]) =
-                    *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m + reg_m * LM]);
-            }
-            #pragma unroll
             for (int reg_n = 0; reg_n < TN; reg_n += 4) {
                 *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
                     *reinterpret_cast<const float4 *>(&B_shared[stage][k][thread_n + reg_n * LN]);
+            }
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                *reinterpret_cast<float4 *>(&A_frag[reg_m]) =
+                    *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m + reg_m * LM]);
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {

@@ -13,7 +13,6 @@ from gemmgen.proof.compiled import architectures
 from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FLAGSHIP = "vectorized"
 REFUSED = "versions/v6"
 
 
@@ -27,16 +26,18 @@ def names() -> list[str]:
     return [n for n in found if not n.startswith("spaces/") and n != REFUSED]
 
 
-MOST = {"best/batched": 68, "fused": 16, "vectorized": 32}
-"""Bytes that an example may spill, by its two blocks on a multiprocessor, which are worth more.  Of
-``vectorized`` a text without spills is known (B's copies before A's, first tiles through the
-staging registers); it is 0.6% slower at 4096 on an NVIDIA H200."""
+MOST = {"best/batched": 68, "torch/gpt2_lm_head": 144, "torch/gpt2_scores": 128}
+"""Bytes that an example may spill, by the number of its blocks on a multiprocessor, which is worth
+more on an NVIDIA H200: variants of ``gpt2_lm_head`` that spill nothing are 6-11% slower there (8 +
+8 bytes), the best one of ``gpt2_scores`` 1% (none there, but 64 + 64 on sm_120).
+"""
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_the_flagship_spills_no_more_than_is_known(arch: str) -> None:
+@pytest.mark.parametrize("name", ["vectorized", "fused"])
+def test_the_flagship_spills_nothing(name: str, arch: str) -> None:
     compilers.needed()
-    assert compiler.reported(emitted(FLAGSHIP).text, arch).spills <= MOST[FLAGSHIP]
+    assert compiler.reported(emitted(name).text, arch).spills == 0
 
 
 @pytest.mark.proof

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import gcd, prod
 
-from gemmgen.analyze.registers import elements_of, estimated_registers
 from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, pipeline_of
 from gemmgen.ir.nodes import Copy, Kernel, Program, Space
+from gemmgen.ir.occupancy import elements_of, estimated_registers
 from gemmgen.record import record
 from gemmgen.target import WARP
 

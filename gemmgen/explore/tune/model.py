@@ -11,8 +11,8 @@ from math import ceil, prod
 
 from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
-from gemmgen.analyze.registers import allowed_registers
 from gemmgen.explore.tune.facts import Facts, Operand
+from gemmgen.ir.occupancy import allowed_registers
 from gemmgen.target import WARP
 
 BARRIER, MEMORY, SHARED = 40.0, 700.0, 30.0

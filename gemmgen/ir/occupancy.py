@@ -1,15 +1,40 @@
-"""Registers of a thread, estimated from its arrays: for machines without a compiler, and for
-searches that rank thousands of schedules."""
+"""Registers that a thread needs, and how many blocks a multiprocessor is asked to hold for them.
+
+The estimate is made from a thread's arrays: for decisions of the compiler, for machines without
+NVRTC or nvcc, and for searches that rank thousands of schedules.
+
+Two blocks fill each other's waits at barriers.  Compilers often use a few registers more than would
+leave room for the second one; where a thread's arrays fit twice, ``__launch_bounds__`` says so.
+"""
 
 from __future__ import annotations
 
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Kernel, Space
-from gemmgen.target import MAX_REGISTERS, OVERHEAD, REGISTER_FILE
+from gemmgen.target import MAX_REGISTERS, OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
 
 REGISTER = 4
 """Bytes of one."""
+
+
+def blocks_per_multiprocessor(kernel: Kernel) -> int:
+    """What ``launch_bounds`` says; else 2 where two blocks' threads fit, and their arrays in the
+    registers, and 1 where not, or where a thread has one sum."""
+    if kernel.bounds.blocks:
+        return kernel.bounds.blocks
+    threads = 2 * kernel.spread.threads
+    has_fragments = any(b.name.endswith("_frag") for b in kernel.buffers)
+    if (kernel.spread.registers == 1 and not has_fragments) or threads > RESIDENT_THREADS:
+        return 1
+    return 2 if threads * estimated_registers(kernel) <= REGISTER_FILE else 1
+
+
+def registers_are_scarce(kernel: Kernel) -> bool:
+    """Whether ``__launch_bounds__`` leaves a thread so few registers over the estimate that
+    compilers spill at the least of occasions: fewer than ``OVERHEAD``."""
+    allowed = allowed_registers(kernel.spread.threads, blocks_per_multiprocessor(kernel))
+    return estimated_registers(kernel) + OVERHEAD > allowed
 
 
 def estimated_registers(kernel: Kernel) -> int:
