@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import log, prod
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
@@ -11,6 +12,8 @@ from gemmgen.gpu.arguments import View
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles
+from gemmgen.schedule.text import format_schedule
+from gemmgen.torch.siblings import compiled
 
 LEAST = 2**21
 """Multiply-adds below which a launch costs more than a schedule of its own saves."""
@@ -19,7 +22,8 @@ LEAST = 2**21
 def suggested(
     schedule: Schedule, extents: Mapping[str, int], views: Mapping[str, View], gpu: Gpu
 ) -> Emitted | None:
-    """The kernel that ``suggest`` likes best for these tensors; None for small products."""
+    """The kernel that ``suggest`` likes best for these tensors, without what it assumes of extents,
+    so that it runs at others too; None for small products."""
     gemm = schedule.gemm
     shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
     if prod(shape) < LEAST:
@@ -34,9 +38,12 @@ def suggested(
         if view.shape[rows] > 1 and rows < len(view.shape) - 1:
             pitches.append((access.tensor, view.strides[rows]))
     try:
-        return choose(Request(schedule, shape, gpu, tuple(pitches))).emitted
+        found = choose(Request(schedule, shape, gpu, tuple(pitches))).emitted
     except UsageError:  # no form for the types on this GPU
         return None
+    if not found.schedule.assumes:
+        return found
+    return compiled(format_schedule(replace(found.schedule, assumes=())))
 
 
 def nearest(

@@ -90,6 +90,12 @@ def test_large_products_without_a_schedule_have_suggested_ones() -> None:
     assert "Y" in line(large, "vectorize") and "Y" not in line(odd, "vectorize")
 
 
+def test_a_suggested_kernel_runs_at_extents_that_its_tile_does_not_divide() -> None:
+    schedule = parsed("gemm C[m, n] = A[m, k] * B[k, n]\n")
+    found = chosen(schedule, False, m=1024, n=1024, k=1024).emitted
+    assert found.schedule.directives and not found.schedule.assumes
+
+
 def test_many_extents_make_no_more_kernels() -> None:
     schedule = parsed("gemm Y[r, o] = X[r, i] * W[o, i]\n")
     sizes = [{"r": r, "o": 768, "i": 768} for r in (256, 1024)]
