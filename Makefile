@@ -1,4 +1,4 @@
-# What a contributor runs; CI runs `test` and `lint`.
+# What a contributor runs; CI runs `test` and `lint`, and what `proof` has besides `test`.
 .PHONY: lint test proof format mutants proof-gpu ladder cublas docs browse
 
 test:
