@@ -8,11 +8,12 @@ freed.
 
 from __future__ import annotations
 
-from gemmgen.expand.fragments import steps_in_tile
+from gemmgen.expand.fragments import plus, steps_in_tile
 from gemmgen.expand.ring import (
     Ring,
     ahead,
     crosses_tiles,
+    distance_ahead,
     fill_in_any_case,
     first_fragments,
     if_in_range,
@@ -22,9 +23,12 @@ from gemmgen.expand.ring import (
     steps_reading_ahead,
 )
 from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
+from gemmgen.ir import names
 from gemmgen.ir.expanded import Await, Close, Edge, Issue, Phase, Repeat, Set, Stage, Sync, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
+from gemmgen.ir.occupancy import registers_are_scarce
 from gemmgen.record import record
 
 
@@ -60,6 +64,11 @@ class AsyncPipeline:
     def _prologue(self, crosses: bool) -> tuple[Timed, ...]:
         ring = self._ring()
         body: list[Timed] = [self._issue_first(ring), *ring.begin()]
+        if self._keeps_origin():
+            start = terms_of(self.program, self.kernel, self.pipeline.letter).start
+            distance = distance_ahead(self.pipeline, ring)
+            origin = distance if start == Int(0) else plus(start, distance)
+            body.append(Set(ring.next(self.pipeline.letter).name, origin, "variable"))
         if crosses:
             body.extend(self._landed())
             body.append(first_fragments(self.program, self.kernel, self.pipeline))
@@ -88,20 +97,38 @@ class AsyncPipeline:
         ring = self._ring()
         steps = steps_in_tile(self.kernel, loop, lambda _: Stage(ring.stage))
         multiply = Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), steps)
-        return (*self._landed(), *self._issue_ahead(ring), multiply, *ring.advance())
+        return (*self._landed(), *self._issue_ahead(ring), multiply, *self._advance(ring))
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         ring = self._ring()
         note = "wait for the next tile, and read ahead into it"
         steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, self._landed())
         multiply = Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), (steps,))
-        return (*self._issue_ahead(ring), multiply, *ring.advance())
+        return (*self._issue_ahead(ring), multiply, *self._advance(ring))
+
+    def _keeps_origin(self) -> bool:
+        """Whether the origin of the tile to copy is kept from step to step, not computed from the
+        step's own: where registers are scarce compilers then spill less (decision 26).  Not where
+        it depends on more than the step, nor in a part of a split sum."""
+        letter = self.pipeline.letter
+        fixed = divides(self.program, self.program.problem.extent(letter), self.pipeline.step)
+        whole = self.pipeline.unroll == 1 and self.kernel.work.parts == 1
+        return whole and not fixed and registers_are_scarce(self.kernel)
+
+    def _advance(self, ring: Ring) -> tuple[Timed, ...]:
+        """On to the next step."""
+        if not self._keeps_origin():
+            return ring.advance()
+        origin = ring.next(self.pipeline.letter)
+        following = plus(origin, names.block(self.pipeline.letter))
+        return (*ring.advance(), Set(origin.name, following, "assign"))
 
     def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)
         issues = _issues(ring, origin, ring.fill, edge_of_others(self.kernel))
+        computed = Set(origin.name, ahead(self.program, self.pipeline, ring))
         return (
-            Set(origin.name, ahead(self.program, self.pipeline, ring)),
+            *(() if self._keeps_origin() else (computed,)),
             Set(ring.fill.name, ring.before()),
             Phase("copy a tile ahead", self._origins(), (*issues, Close())),
         )

@@ -174,13 +174,18 @@ def ahead(program: Program, pipeline: Pipeline, ring: Ring) -> Expr:
     makes them, any tile will do."""
     letter = pipeline.letter
     tile = names.tile_origin(letter)
-    distance: Expr = names.block(letter)
-    if ring.stages > 2:
-        distance = Binary("*", Binary("-", ring.count, Int(1)), distance)
-    origin = plus(tile, distance)
+    origin = plus(tile, distance_ahead(pipeline, ring))
     if divides(program, program.problem.extent(letter), pipeline.step):
         return Select(below(origin, terms_of(program, program.main, letter).stop), origin, tile)
     return origin
+
+
+def distance_ahead(pipeline: Pipeline, ring: Ring) -> Expr:
+    """How far the tile to load now is behind the one in use: as many tiles as wait."""
+    distance = names.block(pipeline.letter)
+    if ring.stages > 2:
+        return Binary("*", Binary("-", ring.count, Int(1)), distance)
+    return distance
 
 
 def crosses_tiles(kernel: Kernel, pipeline: Pipeline) -> bool:

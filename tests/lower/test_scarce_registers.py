@@ -51,3 +51,13 @@ def test_what_reads_ahead_across_tiles_is_left_as_it_is() -> None:
     kernel = emitted("swizzled")
     first = kernel.text[kernel.text.index("// the first tile") : kernel.text.index("__syncthreads")]
     assert registers_are_scarce(kernel.program.main) and "B_next" not in first
+
+
+def test_asynchronous_copies_keep_the_origin_of_their_tile() -> None:
+    def keeps(text: str) -> bool:
+        return "next_k = next_k + BK;" in text
+
+    assert keeps(emitted("best/batched").text)
+    assert not keeps(emitted("best/batched", "launch_bounds blocks=1\n").text)
+    assert not keeps(emitted("best/batched", "split_k parts=2\n").text)
+    assert not keeps(emitted("best/batched", "assume K % 16 == 0\n").text)

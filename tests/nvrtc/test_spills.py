@@ -26,10 +26,9 @@ def names() -> list[str]:
     return [n for n in found if not n.startswith("spaces/") and n != REFUSED]
 
 
-MOST = {"best/batched": 68, "torch/gpt2_lm_head": 144, "torch/gpt2_scores": 128}
+MOST = {"torch/gpt2_lm_head": 144}
 """Bytes that an example may spill, by the number of its blocks on a multiprocessor, which is worth
-more on an NVIDIA H200: variants of ``gpt2_lm_head`` that spill nothing are 6-11% slower there (8 +
-8 bytes), the best one of ``gpt2_scores`` 1% (none there, but 64 + 64 on sm_120).
+more on an NVIDIA H200, where it spills 8 + 8 bytes: the fastest variant without is 6% slower.
 """
 
 
