@@ -67,7 +67,7 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
         form = replace(option.plan.form, stages=2)
         plan = replace(option.plan, form=form, through=True)
         take(Option(plan, seconds(plan)))
-    for kind in ("block", "rows", "columns", "lanes", "direct", "tensor"):
+    for kind in ("block", "lanes", "direct", "tensor"):
         of_kind = [o for o in ranked if o.plan.form.kind == kind and o.seconds < 2 * least]
         for option in of_kind[:1]:
             take(option)

@@ -4,9 +4,10 @@
 
 Each constant in turn is moved up and down by a factor that shrinks from sweep to sweep, and stays
 where the loss is least.  The loss of a shape is how much longer than the fastest the plans take
-that the model puts first, as a mean weighted by the estimates, and in small part the errors of the
-estimates themselves; shapes of which the fastest plan is far ahead of cuBLAS count less.  One shape
-in five (``--fold`` says which; -1: none) is held out, and judged by the constants of the others.
+that the model puts first, as a mean weighted by the estimates, and in part the errors of the
+estimates, as they are and beside a shape's mean error; shapes of which the fastest plan is far
+ahead of cuBLAS count less.  One shape in five (``--fold`` says which; -1: none) is held out, and
+judged by the constants of the others.
 Prints the constants as ``cost.Costs`` has them.
 """
 
@@ -31,12 +32,14 @@ from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.sizes import Sizes, residents, sizes_of
 
 FOLDS = 5
-SHARP = 0.04
+SHARP = 0.08
 """Estimates this far apart, as logarithms, differ by a factor e in their weight."""
 GRAIN = 8
 """Registers are given to threads in eights."""
-ERRORS = 0.1
-"""How much the estimates' own errors count."""
+ERRORS, RANKS = 0.1, 0.5
+"""How much the estimates' own errors count, and those beside the mean error of a shape."""
+NEAR = 1.5
+"""Plans that take no longer than so many times the fastest are ranked."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,11 @@ def _loss(shape: Shape, costs: Costs) -> float:
     weights = [math.exp((least - x) / SHARP) for x in logs]
     regret = sum(w * (t - best) for w, t in zip(weights, times, strict=True)) / sum(weights)
     errors = fmean(min(1.0, abs(x - t)) for x, t in zip(logs, times, strict=True))
-    return regret + ERRORS * errors
+    near = [
+        a - b for a, b, x in zip(logs, times, shape.plans, strict=True) if x.us < NEAR * shape.best
+    ]
+    ranks = fmean(min(0.3, abs(x - fmean(near))) for x in near)
+    return regret + ERRORS * errors + RANKS * ranks
 
 
 def fit(shapes: Sequence[Shape], costs: Costs, sweeps: int) -> Costs:

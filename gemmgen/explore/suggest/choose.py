@@ -146,7 +146,9 @@ def _pieces(plan: Plan) -> tuple[int, ...]:
     """Narrower pieces for rows of C that are not written 16 bytes at a time."""
     if plan.form.kind != "block":
         return ()
-    return {1: (2, 1), 2: (2,)}.get(plan.load("c"), ())
+    if plan.load("c") == 1 and not plan.form.blocks:
+        return (2, 1)
+    return (2,) if plan.load("c") < 4 else ()
 
 
 def _may_go_through(plan: Plan) -> bool:

@@ -31,12 +31,12 @@ class Costs:
     """Constants of the model, in clocks unless said otherwise.
 
     A launch
-        ``launch``: seconds from one launch to the next of an empty kernel.  ``cache``: the share of
-        the L2 cache's bandwidth that is reached.
+        ``launch``: seconds from one launch to the next of an empty kernel.
     A block
         ``first``: before its first step and after its last one.  ``lead``: the share of a tile's
         copies that the first step waits for, by tiles copied ahead.  ``store``: bytes of C that a
-        multiprocessor writes in a clock.
+        multiprocessor writes in a clock.  ``squeeze``: the share that it takes longer where its
+        threads have fewer registers than they could use.
     A step
         ``late``: from a copy's issue until its data may be used.  ``barrier``: beyond the
         instructions of a warp.  ``ring``: the share that a step takes longer where tiles are copied
@@ -54,25 +54,25 @@ class Costs:
         ``shuffles``: adding the lanes' sums, for one of them.
     """
 
-    launch: float = 2.05e-07
-    cache: float = 1.91
+    launch: float = 3.24e-07
     first: float = 1100
-    lead: float = 0.728
-    store: float = 15.3
-    late: float = 898
-    barrier: float = 275
-    ring: float = 0.118
-    overlap: float = 5.15
-    copy: float = 17.6
-    turn: float = 18.5
-    load: float = 60.6
-    bare: float = 17.3
-    bank: float = 1.27
+    lead: float = 0.429
+    store: float = 15.9
+    squeeze: float = 0.0338
+    late: float = 617
+    barrier: float = 264
+    ring: float = 0.0558
+    overlap: float = 3.08
+    copy: float = 13
+    turn: float = 14.8
+    load: float = 43.3
+    bare: float = 15.2
+    bank: float = 1.21
     meet: float = 1570
-    part: float = 20.6
-    handed: float = 1.92
-    gather: float = 464
-    shuffles: float = 193
+    part: float = 30
+    handed: float = 0.843
+    gather: float = 502
+    shuffles: float = 170
 
 
 H200 = Costs()
@@ -92,7 +92,8 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
     clocks = rounds * _block(sizes, sizes.resident, costs)
     if rest:
         clocks += _block(sizes, ceil(rest / gpu.sms), costs)
-    cache = (gpu.l2 or 4 * gpu.memory) * costs.cache
+    clocks *= 1 + costs.squeeze if sizes.squeezed else 1
+    cache = gpu.l2 or 4 * gpu.memory
     slow = gpu.memory * MEMORY if sizes.once > L2_BYTES else cache
     moved = max(sizes.once / slow, sizes.through / cache)
     handed = costs.handed * sizes.handed / cache

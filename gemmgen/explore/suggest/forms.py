@@ -38,17 +38,12 @@ _LARGE = _both(
     _block((128, 256, 16), (64, 64), (8, 16), 2),
     _block((64, 64, 16), (32, 32), (8, 4), 2),
 )
-_SPLIT = _both(
-    _block((64, 256, 8), (32, 64), (8, 8), 4),
+_SHORT = _both(
     _block((64, 128, 8), (64, 32), (8, 8), 4),
     _block((64, 64, 8), (32, 32), (8, 4), 4),
     _block((32, 128, 8), (32, 32), (8, 4), 4),
     _block((32, 64, 8), (32, 16), (4, 4), 4),
     _block((32, 64, 16), (32, 16), (4, 4), 3),
-    _block((64, 128, 32), (64, 32), (8, 8), 2),
-    _block((128, 128, 32), (64, 32), (8, 8), 2),
-    _block((64, 64, 32), (32, 32), (8, 4), 2),
-    _block((64, 64, 16), (32, 32), (8, 4), 4),
 )
 _SMALL = _both(
     _block((64, 64, 32), (32, 32), (8, 4), 3),
@@ -86,7 +81,6 @@ _NARROW = _both(
 _SINGLE = (
     _block((128, 128, 16), (16, 128), (8, 8), 2),
     _block((128, 128, 16), (16, 128), (8, 8), 3),
-    _block((128, 128, 8), (16, 128), (8, 8), 4),
     _block((128, 128, 16), (32, 64), (16, 4), 3),
     _block((128, 256, 8), (32, 128), (16, 8), 4),
     _block((256, 128, 8), (32, 128), (16, 8), 4),
@@ -96,7 +90,6 @@ _SINGLE = (
     _block((128, 64, 16), (32, 64), (16, 4), 3),
     _block((64, 128, 8), (32, 64), (16, 4), 4),
     _block((128, 64, 8), (32, 64), (16, 4), 4),
-    _block((128, 128, 8), (32, 64), (16, 4), 4),
     _block((64, 64, 16), (16, 64), (8, 4), 3),
     _block((64, 64, 32), (16, 64), (8, 4), 2),
     _block((64, 64, 8), (16, 64), (8, 4), 4),
@@ -118,20 +111,6 @@ _FEW = _both(
     _block((4, 128, 64), (4, 32), (1, 4), 3),
     _block((1, 512, 16), (1, 128), (1, 4), 4),
     _block((2, 256, 32), (2, 64), (1, 4), 3),
-    Form("rows", (1, 128, 32), (1, 4), stages=2),
-    Form("rows", (1, 256, 8), (1, 1), stages=4),
-    Form("rows", (1, 128, 16), (1, 1), stages=4),
-    Form("rows", (1, 256, 16), (1, 4), stages=3),
-    Form("rows", (1, 512, 8), (1, 4), stages=3),
-    Form("rows", (1, 128, 32), (1, 2), stages=2),
-    Form("rows", (2, 128, 16), (2, 2), stages=3),
-    Form("rows", (2, 256, 16), (2, 4), stages=3),
-    Form("rows", (2, 128, 16), (2, 1), stages=3),
-    Form("rows", (4, 128, 16), (4, 1), stages=3),
-    Form("rows", (4, 128, 16), (4, 2), stages=3),
-    Form("rows", (8, 128, 16), (8, 1), stages=3),
-    Form("rows", (8, 128, 16), (8, 2), stages=3),
-    Form("rows", (8, 256, 8), (8, 2), stages=3),
 )
 _LANES = _both(
     Form("lanes", (8, 1, 512), (1, 1)),
@@ -155,10 +134,7 @@ _LANES = _both(
     Form("lanes", (16, 1, 256), (4, 1)),
     Form("lanes", (32, 1, 128), (4, 1)),
     Form("lanes", (16, 2, 256), (4, 2)),
-    Form("lanes", (32, 2, 128), (8, 2)),
     Form("lanes", (32, 2, 128), (4, 2)),
-    Form("lanes", (16, 4, 128), (4, 4)),
-    Form("lanes", (8, 8, 128), (4, 4)),
     Form("lanes", (8, 8, 128), (2, 4)),
 )
 _DIRECT = _both(
@@ -202,7 +178,7 @@ def forms(request: Request) -> tuple[Form, ...]:
         return _TENSOR + _LANES
     if "f64" in (request.dtype("a"), request.dtype("b"), request.dtype("acc")):
         return _DOUBLE + _LANES + _DIRECT
-    found = _LARGE + _SPLIT + _SMALL + _FEW + _LANES + _DIRECT + _NARROW
+    found = _LARGE + _SHORT + _SMALL + _FEW + _LANES + _DIRECT + _NARROW
     if request.width("c") == 1:
         across = request.along("c") == "m"
         found += tuple(form.mirrored() if across else form for form in _SINGLE)

@@ -15,12 +15,14 @@ from gemmgen.schedule.roles import extents
 from gemmgen.schedule.text import format_schedule
 from gemmgen.target import WARP
 
-Kind = Literal["block", "rows", "columns", "lanes", "direct", "tensor"]
+Kind = Literal["block", "lanes", "direct", "tensor"]
 Size = Literal["small", "medium", "large", "few rows", "few columns"]
 ASYNC = 80
 """The first architecture with cp.async."""
 UNROLLED = 8
 """Terms of a step from which on loops over them are unrolled where nothing is staged."""
+GUARDED = 16
+"""The least side of a tile whose guards cost time."""
 ASYNC_BYTES = 4
 """Its smallest copy."""
 
@@ -30,10 +32,9 @@ class Form:
     """How a block computes its tile.
 
     ``block``: both operands are staged in shared memory; a warp computes ``warp``, a thread
-    ``micro`` of it.  ``tensor``: the same, a warp multiplies by tensor cores.  ``rows``: few rows;
-    B is staged, elements of A are read by all threads at once.  ``columns``: its mirror image.
-    ``lanes``: the lanes of a warp share the terms of ``micro`` sums, and nothing is staged.
-    ``direct``: threads read what they multiply from global memory.
+    ``micro`` of it.  ``tensor``: the same, a warp multiplies by tensor cores.  ``lanes``: the lanes
+    of a warp share the terms of ``micro`` sums, and nothing is staged.  ``direct``: threads read
+    what they multiply from global memory.
 
     ``stages`` of the shared tiles; ``blocks`` are asked to fit on a multiprocessor, where the
     compiler would else take registers for fewer (0 where it may choose).
@@ -60,10 +61,8 @@ class Form:
     def mirrored(self) -> Form:
         """The same with rows and columns exchanged."""
         m, n, k = self.tile
-        kinds: dict[Kind, Kind] = {"rows": "columns", "columns": "rows"}
         return replace(
             self,
-            kind=kinds.get(self.kind, self.kind),
             tile=(n, m, k),
             micro=self.micro[::-1],
             warp=self.warp[::-1],
@@ -88,7 +87,7 @@ class Plan:
     @property
     def staged(self) -> str:
         """The operands in shared memory, by role."""
-        return {"block": "ab", "tensor": "ab", "rows": "b", "columns": "a"}.get(self.form.kind, "")
+        return "ab" if self.form.kind in ("block", "tensor") else ""
 
     def turned(self, role: str) -> bool:
         """Does a tile change its order on its way into shared memory?"""
@@ -150,13 +149,7 @@ class Plan:
     def residue(self) -> bool:
         """Does the ragged tile of k come first, so that copies in the loop have no guard?"""
         ragged = self.request.shape[2] % self.form.tile[2] > 0
-        return (
-            ragged
-            and (self.asynchronous or self.through)
-            and self.parts == 1
-            and self.staged == "ab"
-            and self._one
-        )
+        return ragged and (self.asynchronous or self.through) and self.parts == 1 and self._one
 
     @property
     def _one(self) -> bool:
@@ -177,8 +170,11 @@ class Plan:
 
     @property
     def divides(self) -> bool:
-        """Whether the extents are multiples of the tile's, so that no access needs a guard."""
-        return not any(x % y for x, y in zip(self.request.shape, self.form.tile, strict=False))
+        """Whether the extents are multiples of a tile with many rows and columns, whose accesses
+        then need no guard; few rows gain nothing by that."""
+        many = self.form.kind in ("block", "tensor") and min(self.form.tile[:2]) >= GUARDED
+        sizes = zip(self.request.shape, self.form.tile, strict=False)
+        return many and not any(size % tile for size, tile in sizes)
 
     def _assumptions(self) -> Iterator[str]:
         """Multiples of the tile, so that accesses have no guards."""

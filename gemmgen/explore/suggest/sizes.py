@@ -31,7 +31,8 @@ class Sizes:
     ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``: how many
     times its bytes a store of C touches; ``sparse``: the same of the
     ``elements`` that a thread reads straight from global memory in a step.  ``handed``: bytes of
-    parts that are written and read again.
+    parts that are written and read again.  ``squeezed``: threads get fewer registers than they
+    could use, so that more blocks fit.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Sizes:
     sparse: float
     elements: float
     handed: float
+    squeezed: bool
 
 
 def sizes_of(plan: Plan) -> Sizes:
@@ -89,6 +91,7 @@ def sizes_of(plan: Plan) -> Sizes:
         scatter=_scatter(plan),
         handed=8.0 * blocks_of(plan) * form.tile[0] * form.tile[1] if plan.parts > 1 else 0.0,
         sparse=max(_sparse(plan, "a"), _sparse(plan, "b")),
+        squeezed=_wanted(plan) > registers_of(plan),
         elements=float(terms * sum(form.micro[at] for at in (0, 1) if "ab"[at] not in plan.staged)),
     )
 
@@ -138,11 +141,16 @@ def registers_of(plan: Plan) -> int:
     """Registers of a thread, about; fewer where that lets a multiprocessor hold the blocks that the
     compiler is asked for: two, where their arrays fit."""
     form, arrays = plan.form, arrays_of(plan)
-    beside = STAGED + (SPLIT if plan.parts > 1 else 0) if plan.staged else OVERHEAD + 8
     blocks = form.blocks or 1
     if not form.blocks and 2 * form.threads <= RESIDENT_THREADS:
         blocks = 2 if 2 * form.threads * (arrays + OVERHEAD) <= REGISTERS else 1
-    return min(arrays + beside, MAX_REGISTERS, REGISTERS // (form.threads * blocks))
+    return min(_wanted(plan), MAX_REGISTERS, REGISTERS // (form.threads * blocks))
+
+
+def _wanted(plan: Plan) -> int:
+    """Registers that a thread uses where nothing limits them, about."""
+    beside = STAGED + (SPLIT if plan.parts > 1 else 0) if plan.staged else OVERHEAD + 8
+    return arrays_of(plan) + beside
 
 
 def residents(plan: Plan, registers: int | None = None) -> int:
