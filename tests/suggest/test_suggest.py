@@ -164,6 +164,28 @@ def test_odd_rows_move_one_by_one() -> None:
     assert "C" in lines(4096, 4096, 4096)["vectorize"].split()
 
 
+def test_single_stores_of_a_warp_lie_side_by_side() -> None:
+    """Where C has odd rows and the sum is short, so that stores take much of the time."""
+    assert "interleave=1" in lines(1221, 3319, 95)["register_block"]
+    assert "interleave: neighbours in a row" in told(1221, 3319, 95)
+    assert "interleave" not in lines(1221, 3320, 95)["register_block"]
+
+
+def test_extents_that_a_tile_divides_are_assumed() -> None:
+    assert {"M", "N", "K"} <= set(lines(1024, 1024, 1024)["assume"].split())
+    assert "assume" not in lines(1021, 1024, 1024)
+    assert "no access has a guard" in told(1024, 1024, 1024)
+
+
+def test_as_many_blocks_with_parts_fit_as_run_at_once() -> None:
+    """Adding parts takes what registers there are, unless the compiler is asked to leave some."""
+    found = of(333, 777, 1555)
+    held = min(residents(found.chosen.plan), ceil(found.blocks / found.request.gpu.sms))
+    assert found.chosen.plan.parts > 1 and held > 2
+    assert f"launch_bounds   blocks={held}\n" in found.text
+    assert "launch_bounds" not in of(64, 4096, 4096).text
+
+
 def test_a_leading_dimension_that_is_no_multiple_is_read_one_by_one() -> None:
     dense = suggest(ORDERS[0], (1024, 1024, 1024))
     apart = suggest(ORDERS[0], (1024, 1024, 1024), ld={"B": 1025, "C": 1026})

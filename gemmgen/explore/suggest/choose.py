@@ -195,12 +195,16 @@ def _grouped(parts: int) -> int:
 
 
 def _bounded(plan: Plan) -> Plan:
-    """Parts that are added take what registers there are: as many blocks must fit as without."""
-    held = residents(plan)
-    if plan.form.kind != "block" or plan.parts == 1 or held <= PAIR:
+    """Parts that are added take what registers there are: as many blocks must fit as run at
+    once."""
+    if plan.form.kind != "block" or plan.parts == 1:
         return plan
     target = TARGETS[plan.request.problem.target]
-    fit = min(held, target.all_shared // (shared_of(plan) + target.reserved))
+    fit = min(
+        residents(plan),
+        ceil(blocks_of(plan) / plan.request.gpu.sms),
+        target.all_shared // (shared_of(plan) + target.reserved),
+    )
     return replace(plan, form=replace(plan.form, blocks=fit)) if fit > PAIR else plan
 
 

@@ -36,6 +36,8 @@ def reasons(s: Suggestion) -> Iterator[str]:
         yield "assume: the tile divides the extents, so no access has a guard."
     yield from _split(s)
     yield _threads(s)
+    if plan.single:
+        yield "interleave: neighbours in a row of C, which move singly, belong to adjacent threads."
     yield from _accesses(s)
     yield from _copies(s)
     if plan.residue:
