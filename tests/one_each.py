@@ -296,7 +296,6 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     "docs/test_cublas.py::test_the_command_writes_that_block": (),
     "suggest/test_suggest.py::test_every_form_compiles_in_each_storage_order": ("* f32*",),
     "suggest/test_suggest.py::test_every_kind_means_what_it_should": (
-        "rows-*",
         "lanes-*",
         "block-*-1",
     ),
