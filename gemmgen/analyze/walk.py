@@ -17,7 +17,7 @@ import numpy as np
 
 from gemmgen.analyze.fragments import REGISTERS, places_of
 from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched, both_sides
-from gemmgen.analyze.trips import Trips, every_trip
+from gemmgen.analyze.trips import Trips, every_trip, inductions
 from gemmgen.interface import Param
 from gemmgen.ir.closures import (
     NUMBERS,
@@ -371,6 +371,10 @@ class Walk:
         start, stop, by = (
             compile_expression(e, self.scope).run for e in (node.start, node.stop, node.step)
         )
+        carried = [
+            (self.scope.slot(name).place, compile_expression(each, self.scope).run)
+            for name, each in inductions(node.body)
+        ]
         self.scope.enter()
         place = self.scope.variable(node.variable, "int").place
         body = self.braces(node.body)
@@ -382,9 +386,12 @@ class Walk:
 
         def step(mask: Mask) -> None:
             first, last, stride = (_alike(e(mask)) for e in (start, stop, by))
+            begun = [(slot, _alike(frame[slot]), _alike(each(mask))) for slot, each in carried]
 
             def run(i: int) -> None:
                 frame[place] = first + i * stride
+                for slot, origin, each in begun:
+                    frame[slot] = origin + i * each
                 body(mask)
                 if together and (i + 1) % together == 0:
                     self.barrier()

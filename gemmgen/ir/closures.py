@@ -115,6 +115,11 @@ class Scope:
                 return names[name]
         raise KeyError(f"{name} is not declared here")
 
+    def slot(self, name: str) -> Slot:
+        found = self.find(name)
+        assert isinstance(found, Slot), name
+        return found
+
     def array(self, name: str) -> Array:
         found = self.find(name)
         assert isinstance(found, Array), name

@@ -41,6 +41,7 @@ SCHEDULES = [
     "gemm C[b, m, n] = A[b, m, k] * B[k, n]\n" + TILE.format(k=8) + "raster group=2",
     "gemm C[b, c, m, n] = A[b, c, k, m] * B[b, n, k]\nbind x=m",
     "gemm C[m, b, n] = A[b, m, k] * B[b, k, n]\nassume ldc == N\n" + TILE.format(k=8),
+    TILE.format(k=8) + "double_buffer A B\nasync_copy A B via=cp_async\nlaunch_bounds blocks=12",
 ]
 SHAPES: tuple[Shape, ...] = ((64, 64, 320), (35, 132, 334))
 SQUARE: tuple[Shape, ...] = ((64, 64, 64), (70, 70, 70))
