@@ -122,10 +122,9 @@ def _smaller_tile(program: Program) -> str:
 
 def _nearest_tile(schedule: Schedule, program: Program) -> str:
     """The ``tile`` nearest to the one there is whose threads fill whole warps of one block."""
-    by_warp = _place(schedule, "warp_tile") is not None
     spread = program.main.spread
     first, second = spread.axes
-    by_warp = by_warp or spread.group > 1
+    by_warp = spread.by_warp or spread.group > 1
     steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
     lanes = first.lanes * second.lanes * spread.group if by_warp else spread.sharers
     most = MAX_THREADS // lanes

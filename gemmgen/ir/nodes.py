@@ -73,6 +73,9 @@ class Spread:
     Where ``group`` is 32, what is dealt to a "thread" above is dealt to a whole warp: its lanes own
     a piece of ``width`` x ``width`` together, in an order that only the hardware knows.
 
+    With ``by_warp`` a warp owns a sub-tile, and a thread's coordinates are those within its warp,
+    even if one warp owns the whole tile.
+
     With ``terms``, the axis of the contracted letter, what is dealt to a "thread" above is dealt to
     ``lanes`` neighbouring ones: each sums its own terms.
     """
@@ -81,6 +84,7 @@ class Spread:
     x: str
     group: int = 1
     terms: AxisSpread | None = None
+    by_warp: bool = False
 
     def axis(self, letter: str) -> AxisSpread:
         return next(a for a in self.axes if a.letter == letter)

@@ -181,7 +181,8 @@ def _spread(tree: Node, letters: tuple[str, ...]) -> Spread:
     own = tuple(axis for axis in axes if axis.letter in letters)
     terms = next((axis for axis in axes if axis.letter not in letters), None)
     groups = [int(_words(group)[0]) for group in _trees(tree, "group")]
-    return Spread(own, _words(tree)[1], groups[0] if groups else 1, terms)
+    by_warp = any(_trees(tree, "by_warp"))
+    return Spread(own, _words(tree)[1], groups[0] if groups else 1, terms, by_warp)
 
 
 def _axis(letter: str, factors: str) -> AxisSpread:

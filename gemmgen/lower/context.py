@@ -78,15 +78,7 @@ class Context:
 
     @property
     def has_warps(self) -> bool:
-        return (
-            self.by_fragments
-            or self.kernel.spread.warps > 1
-            or any("warp_tile" in o for o in self._acc_origins)
-        )
-
-    @property
-    def _acc_origins(self) -> tuple[str, ...]:
-        return self.kernel.buffer("acc").origins
+        return self.by_fragments or self.kernel.spread.by_warp
 
     def buffer(self, name: str) -> Buffer:
         return self.kernel.buffer(name)

@@ -147,8 +147,7 @@ class Lanes:
                 f"{pipeline.produce[0].src} is staged in shared memory (cache_shared)",
                 "leave cache_shared out, with what builds on it",
             )
-        acc = kernel.buffer("acc")
-        if kernel.spread.warps > 1 or any("warp_tile" in o for o in acc.origins):
+        if kernel.spread.by_warp:
             raise self._refusal(
                 "gives each warp the sums of a micro-tile",
                 "warp_tile deals a tile to its lanes",

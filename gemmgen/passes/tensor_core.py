@@ -6,7 +6,7 @@ f16 or bf16, their sums f32.  The fragments come from shared memory (``cache_sha
 storage order.  A warp owns its ``warp_tile``, 64 x 64 or less where there is none; on the way out
 its sums pass through a slice of shared memory, where threads take them up for the epilogue.
 
-    register acc[m=32, n=32] f32 spread m=2x1x16x1 n=1x1x32x1 x=n   # warp_tile m=16 n=32
+    register acc[m=32, n=32] f32 spread m=2x1x16x1 n=1x1x32x1 x=n by=warp   # warp_tile m=16 n=32
     loop k
       acc += A_shared * B_shared
     C = alpha * acc + beta * C[m, n]

@@ -6,7 +6,7 @@ it: (m / reg.m) * (n / reg.n) = 32.  With ``tensor_core`` the warp owns it as a 
 
     register acc[m=64, n=64] f32 spread m=1x1x64x1 n=1x1x64x1 x=n
 ==> warp_tile m=32 n=16
-    register acc[m=64, n=64] f32 spread m=2x1x32x1 n=4x1x16x1 x=n   # warp_tile m=32 n=16
+    register acc[m=64, n=64] f32 spread m=2x1x32x1 n=4x1x16x1 x=n by=warp   # warp_tile m=32 n=16
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class WarpTile:
         def deal(acc: Buffer) -> Buffer:
             assert acc.spread is not None
             axes = tuple(self._axis(acc.spread.axis(x), size, tile) for x, size in self.sizes)
-            spread = acc.spread.with_axes(*axes)
+            spread = replace(acc.spread.with_axes(*axes), by_warp=True)
             return replace(acc, spread=spread, origins=(*acc.origins, self.said.origin))
 
         return edit_main(program, lambda kernel: edit_buffer(kernel, "acc", deal))
