@@ -11,6 +11,7 @@ lint:
 	black --check .
 	ruff check .
 	pyright
+	vulture
 
 format:
 	black .

@@ -48,11 +48,6 @@ class Target:
     reserved: int = 1024
 
     @property
-    def virtual(self) -> str:
-        """The name as NVRTC's ``--gpu-architecture`` wants it for machine code."""
-        return self.name
-
-    @property
     def all_shared(self) -> int:
         """Shared memory of a multiprocessor, which one block may have as a whole."""
         return self.shared + self.reserved

@@ -18,7 +18,6 @@ from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.memory import Index, Lanes, Mask
 from gemmgen.record import record
 
-HOPS = ("global", "shared")
 NOBODY = -1
 STEPS = 4
 """k tiles of the block that are looked at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gemmgen.fuzz.simpler import simpler
@@ -16,8 +16,6 @@ from gemmgen.source import Source
 
 SECONDS = 60.0
 """A shrinking's time; what is smallest by then stands."""
-
-Failing = Callable[[str, tuple[Case, ...]], Failure | None]
 
 
 @record

@@ -78,11 +78,6 @@ def scalars(interface: Interface) -> tuple[Param, ...]:
     return tuple(param for param in interface.params if param.kind == "scalar")
 
 
-def argument_names(interface: Interface) -> tuple[str, ...]:
-    """What a caller passes: tensors and scalars, not the extents that follow from them."""
-    return tuple(param.name for param in (*tensors(interface), *scalars(interface)))
-
-
 def may_be_absent(param: Param, beta: float | None) -> bool:
     """Whether the output may be left to the launcher: it's not read, or beta == 0 hides it."""
     return param.written and (not param.read or beta == 0.0)

@@ -55,11 +55,6 @@ def copies(kernel: Kernel) -> tuple[Copy, ...]:
     return tuple(found)
 
 
-def copy_into(kernel: Kernel, dst: str) -> Copy | None:
-    """The copy that fills ``dst``, if there is one."""
-    return next((c for c in copies(kernel) if c.dst == dst), None)
-
-
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
     """The widest access to a shared tile: a store is wide where both sides share their last
     letter; tensor cores load lines of a width of their own."""

@@ -148,8 +148,3 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     if replacement is not None:
         return replacement
     return rebuild(expr, tuple(transform(part, rule) for part in children(expr)))
-
-
-def substitute(expr: Expr, names: dict[str, Expr]) -> Expr:
-    """``expr`` with variables replaced by expressions."""
-    return transform(expr, lambda e: names.get(e.name) if isinstance(e, Var) else None)

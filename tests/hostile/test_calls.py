@@ -177,9 +177,6 @@ def test_the_cpu_run_refuses_a_scalar_past_f32() -> None:
     assert "alpha" in refusal("rows", alpha=1e39)
 
 
-PITCHED = ("A", "B", "C", "R")
-
-
 def views(name: str, m: int = M, n: int = N, k: int = K) -> dict[str, View]:
     """A right call in device memory: each tensor 4 GiB apart from the next."""
     shapes = {"A": (m, k), "B": (k, n), "C": (m, n), "R": (m, n), "bias": (n,)}

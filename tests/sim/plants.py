@@ -8,7 +8,6 @@ from handwritten_kernels import Case
 
 RAGGED = Case(35, 37, 45, 0.7, -1.0, 4)
 UNSCALED = Case(35, 37, 45, 0.7, 0.0, 4)
-SHALLOW = Case(35, 37, 5, 0.7, -1.0, 4)
 WIDE = Case(130, 260, 37, 0.7, -1.0, 4)
 
 

@@ -16,7 +16,6 @@ from gemmgen.schedule.text import format_schedule
 from gemmgen.target import WARP
 
 Kind = Literal["block", "lanes", "direct", "tensor"]
-Size = Literal["small", "medium", "large", "few rows", "few columns"]
 ASYNC = 80
 """The first architecture with cp.async."""
 UNROLLED = 8
