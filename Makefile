@@ -12,6 +12,7 @@ lint:
 	ruff check .
 	pyright
 	vulture
+	lint-imports
 
 format:
 	black .
