@@ -74,7 +74,7 @@ class Spread:
     a piece of ``width`` x ``width`` together, in an order that only the hardware knows.
 
     With ``by_warp`` a warp owns a sub-tile, and a thread's coordinates are those within its warp,
-    even if one warp owns the whole tile.
+    even if one warp owns the whole tile.  A ``group`` of 32 says so already.
 
     With ``terms``, the axis of the contracted letter, what is dealt to a "thread" above is dealt to
     ``lanes`` neighbouring ones: each sums its own terms.

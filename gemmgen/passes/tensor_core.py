@@ -93,7 +93,7 @@ class TensorCore:
         self._check_shared(kernel, problem, old)
         self._check_tile(kernel, problem)
         axes = tuple(self._axis(axis, problem) for axis in kernel.spread.axes)
-        spread = replace(kernel.spread, axes=axes, group=WARP)
+        spread = replace(kernel.spread, axes=axes, group=WARP, by_warp=False)
         acc = kernel.buffer("acc")
         acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
         a, b = f"{problem.a.name}_frag", f"{problem.b.name}_frag"
