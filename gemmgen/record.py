@@ -20,7 +20,8 @@ T = TypeVar("T")
 def record(cls: type[T]) -> type[T]:
     """``dataclass(frozen=True)``: its constructor, fields, comparison, hash and representation.
 
-    A method that the class defines itself is kept.
+    Fields are compared as tuples are: what is the same object is equal.  A method that the class
+    defines itself is kept.
     """
     own = set(vars(cls))
     made: Any = dataclass(frozen=True, eq=False, repr=False)(cls)

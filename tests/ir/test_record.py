@@ -49,7 +49,7 @@ class Usual:
 
 
 NAN = float("nan")
-VALUES = [(1,), (1, (2,)), (1, (2,), 3), (NAN,), ("a", ("b",), 7), (One(1), (Empty(),))]
+VALUES = [(1,), (1, (2,)), (1, (2,), 3), ("a", ("b",), 7), (One(1), (Empty(),))]
 
 
 @pytest.mark.parametrize("a", VALUES)
@@ -61,6 +61,7 @@ def test_compares_and_hashes_like_a_dataclass(a: tuple[object], b: tuple[object]
 
 
 def test_one_value_and_none() -> None:
+    """One object is equal to itself, a NaN too: dataclasses have it so up to Python 3.12."""
     assert One(NAN) == One(NAN) and hash(One(NAN)) == hash(One(NAN))
     assert One(1) != One(2) and Empty() == Empty() and repr(Empty()) == "Empty()"
 
