@@ -23,10 +23,10 @@ from pathlib import Path
 from passes import fused_row
 from shares import BEST, DATA, ROOT, Line, read, readme, replaced
 
+from gemmgen.base.source import Source
 from gemmgen.gpu.bench import Entry, Row, bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 HERE = Path(__file__).parent
 

@@ -29,7 +29,8 @@ from typing import Any, cast
 from suggest_cases import Case, drawn, known
 from suggest_timer import Timer
 
-from gemmgen.errors import GemmgenError
+from gemmgen.base.errors import GemmgenError
+from gemmgen.base.source import Source
 from gemmgen.explore.suggest.choose import LARGE, Option, options
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.plan import Plan
@@ -40,7 +41,6 @@ from gemmgen.explore.tune.workers import Workers
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.roles import extents
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
 
 
 def candidates(request: Request, most: int, seed: int) -> list[Option]:

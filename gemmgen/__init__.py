@@ -9,30 +9,30 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gemmgen.api import compile, emit_cuda
-    from gemmgen.errors import CallError, CannotCheck, GemmgenError, ScheduleError, UsageError
+    from gemmgen.api.builder import Schedule
+    from gemmgen.api.kernels import compile, emit_cuda
+    from gemmgen.api.tools import bench, explain, tune, verify
+    from gemmgen.base.errors import CallError, CannotCheck, GemmgenError, ScheduleError, UsageError
     from gemmgen.explore.suggest import suggest
-    from gemmgen.schedule.builder import Schedule
     from gemmgen.sim.failures import KernelFailure
-    from gemmgen.tools import bench, explain, tune, verify
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CallError": "gemmgen.errors",
-    "CannotCheck": "gemmgen.errors",
-    "GemmgenError": "gemmgen.errors",
+    "CallError": "gemmgen.base.errors",
+    "CannotCheck": "gemmgen.base.errors",
+    "GemmgenError": "gemmgen.base.errors",
     "KernelFailure": "gemmgen.sim.failures",
-    "Schedule": "gemmgen.schedule.builder",
-    "ScheduleError": "gemmgen.errors",
-    "UsageError": "gemmgen.errors",
-    "bench": "gemmgen.tools",
-    "compile": "gemmgen.api",
-    "emit_cuda": "gemmgen.api",
-    "explain": "gemmgen.tools",
+    "Schedule": "gemmgen.api.builder",
+    "ScheduleError": "gemmgen.base.errors",
+    "UsageError": "gemmgen.base.errors",
+    "bench": "gemmgen.api.tools",
+    "compile": "gemmgen.api.kernels",
+    "emit_cuda": "gemmgen.api.kernels",
+    "explain": "gemmgen.api.tools",
     "suggest": "gemmgen.explore.suggest",
-    "tune": "gemmgen.tools",
-    "verify": "gemmgen.tools",
+    "tune": "gemmgen.api.tools",
+    "verify": "gemmgen.api.tools",
 }
 
 __all__ = [

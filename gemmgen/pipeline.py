@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from gemmgen.collisions import check_identifiers
+from gemmgen.base.errors import Mistake, Refusal, ScheduleError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.emit import emit
-from gemmgen.errors import Mistake, Refusal, ScheduleError
+from gemmgen.emit.formula import what_it_computes
 from gemmgen.expand import expand
-from gemmgen.interface import Interface
-from gemmgen.ir.build import build
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.verify import verify
-from gemmgen.limits import check_limits
+from gemmgen.language import parse_schedule
 from gemmgen.lower import lower
+from gemmgen.lower.collisions import check_identifiers
+from gemmgen.lower.limits import check_limits
+from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
-from gemmgen.what import what_it_computes
 
 
 @record

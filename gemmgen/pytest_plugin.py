@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 
 if TYPE_CHECKING:
     from gemmgen.pipeline import Emitted
@@ -103,8 +103,8 @@ class Golden:
 
     def _write(self, kept: Path, text: str) -> None:
         __tracebackhide__ = True
+        from gemmgen.base.errors import UsageError
         from gemmgen.cli.files import write_file
-        from gemmgen.errors import UsageError
 
         if kept.is_file() and kept.read_bytes() == text.encode():
             return
@@ -117,8 +117,8 @@ class Golden:
 
 def _compiled(path: Path, arch: str | None, settings: Mapping[str, int | str] | None) -> Emitted:
     __tracebackhide__ = True
-    from gemmgen.api import compile_any
-    from gemmgen.errors import GemmgenError
+    from gemmgen.api.kernels import compile_any
+    from gemmgen.base.errors import GemmgenError
 
     try:
         return compile_any(path, arch=arch, set=settings)

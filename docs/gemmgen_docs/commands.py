@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from gemmgen import caches
+from gemmgen.base import caches
 from gemmgen.cli.group import COMMANDS, main
 from gemmgen.gpu import compiler, device
 from gemmgen_docs.markdown import fence

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 from gemmgen_docs import commands
 from gemmgen_docs.markdown import cell, code, table
 

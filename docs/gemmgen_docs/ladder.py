@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gemmgen.examples import PERCENTAGES
+from gemmgen.schedule.examples import PERCENTAGES
 from gemmgen_docs import commands, compared, measured, schedules
 from gemmgen_docs.compared import BEYOND, RUNGS, Compared
 from gemmgen_docs.markdown import cell, difference, fence, folded

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.cli.help import HEADS
-from gemmgen.errors import ScheduleError
+from gemmgen.ir.expr import FUNCTIONS
+from gemmgen.ir.target import TARGETS
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.run import LAYERS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-from gemmgen.schedule.words import EXAMPLES, FUNCTIONS, QUANTITIES
-from gemmgen.source import Source
-from gemmgen.target import TARGETS
+from gemmgen.schedule.words import EXAMPLES, QUANTITIES
 from gemmgen_docs.markdown import cell, code, difference, fence, table
 
 COMBINATIONS = Path(__file__).parents[1] / "data" / "combinations.toml"

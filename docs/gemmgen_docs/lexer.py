@@ -8,8 +8,8 @@ from pygments.lexer import RegexLexer, bygroups, words
 from pygments.lexers._mapping import LEXERS
 from pygments.token import Comment, Keyword, Name, Number, Operator, Text
 
-from gemmgen.schedule.builder import STATEMENTS
-from gemmgen.schedule.words import FUNCTIONS
+from gemmgen.ir.expr import FUNCTIONS
+from gemmgen.language import STATEMENTS
 
 __all__ = ["ScheduleLexer"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from gemmgen.base.source import Source
 from gemmgen.ir.text import print_program
 from gemmgen.pipeline import Emitted, compile_source, rewrite
-from gemmgen.source import Source
 from gemmgen_docs.markdown import difference, fence, folded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import gemmgen
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 
 try:
     import torch

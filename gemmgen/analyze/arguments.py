@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import lcm
 
-from gemmgen.errors import UsageError
-from gemmgen.interface import Interface, MultipleOf, Param
+from gemmgen.base.errors import UsageError
+from gemmgen.ir.interface import Interface, MultipleOf, Param
 from gemmgen.ir.problem import Problem
 
 Shape = tuple[int, ...]

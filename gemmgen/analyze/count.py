@@ -33,11 +33,11 @@ from gemmgen.analyze.origins import origins_of
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.trips import every_trip
 from gemmgen.analyze.walk import Walk
+from gemmgen.base.record import record
+from gemmgen.interpreter.evaluate import Ints
+from gemmgen.interpreter.memory import Index, Lanes, Mask
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.memory import Index, Lanes, Mask
-from gemmgen.record import record
 
 MOST_LANES = 16384
 """Threads that are walked side by side."""

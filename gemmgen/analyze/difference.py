@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.figures import as_figures
-from gemmgen.record import record
+from gemmgen.base.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_schedule
 

@@ -21,13 +21,13 @@ from gemmgen.analyze.resources import (
     waves_of,
 )
 from gemmgen.analyze.roofline import Roofline, Work, matrix_bytes, roofline_of
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import HALVES
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 
 Values = Mapping[str, int | float]

@@ -12,11 +12,11 @@ from math import prod
 
 from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.count import Counts, Launch
+from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.context import WORKSPACE
-from gemmgen.record import record
 
 
 @record

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gemmgen.interpreter.evaluate import Ints
 from gemmgen.ir.atoms import WMMA
-from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoadFragment, StoreFragment
-from gemmgen.target import WARP
+from gemmgen.ir.target import WARP
 
 Places = tuple[tuple[Ints, Ints], ...]
 """Accesses: of each lane its line, and where it begins in it."""

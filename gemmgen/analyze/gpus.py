@@ -12,7 +12,7 @@ were written down without the sheets at hand: look them up before you rely on on
 
 from __future__ import annotations
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 
 REGISTERS = 65536
 """32-bit registers of an SM, on all of these GPUs."""

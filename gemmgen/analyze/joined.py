@@ -16,8 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from gemmgen.analyze.sites import Site
+from gemmgen.interpreter.evaluate import Ints
 from gemmgen.ir.dtypes import ACCESS
-from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from gemmgen.base.record import record
 from gemmgen.gpu import sass
-from gemmgen.record import record
 
 INSTRUCTION = 16
 """Bytes, since sm_70."""

@@ -12,11 +12,11 @@ from gemmgen.analyze.count import first_elements
 from gemmgen.analyze.explain import Kernel, Shape, Values
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.walk import Walk
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
+from gemmgen.interpreter.evaluate import Ints
+from gemmgen.interpreter.memory import Index, Lanes, Mask
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.evaluate import Ints
-from gemmgen.ir.memory import Index, Lanes, Mask
-from gemmgen.record import record
 
 NOBODY = -1
 STEPS = 4

@@ -11,8 +11,8 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.ir.evaluate import Bools, Ints
-from gemmgen.record import record
+from gemmgen.base.record import record
+from gemmgen.interpreter.evaluate import Bools, Ints
 
 WARP = 32
 SECTOR = 32

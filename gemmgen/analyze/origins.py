@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gemmgen.ir.closures import Scope, compile_expression, known
-from gemmgen.ir.evaluate import Ints, Value
+from gemmgen.interpreter.evaluate import Ints, Value
+from gemmgen.interpreter.expressions import Scope, compile_expression, known
 from gemmgen.ir.lowered import Advance, Block, Define, LoweredKernel, Node
 from gemmgen.ir.names import tile_origin
 

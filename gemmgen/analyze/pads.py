@@ -15,14 +15,14 @@ from gemmgen.analyze import measure
 from gemmgen.analyze.count import first_elements
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.walk import Walk
+from gemmgen.base.record import record
+from gemmgen.interpreter.evaluate import Ints
+from gemmgen.interpreter.memory import Index, Lanes, Mask
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.evaluate import Ints
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
-from gemmgen.ir.memory import Index, Lanes, Mask
 from gemmgen.ir.nodes import Kernel, Program, Swizzle
 from gemmgen.passes.banks import candidates
-from gemmgen.record import record
 
 STEPS = 2
 """Times that the block goes through all stages."""

@@ -8,7 +8,7 @@ from typing import BinaryIO, Protocol, cast
 
 from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.maps import NOBODY, Picture
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 
 INSTALL = "pip install matplotlib"
 

@@ -8,8 +8,8 @@ from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice
 from gemmgen.analyze.resources import Resources
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.record import record
 
 JOINED = (
     "compiled: the compiler joins reads of neighbours into wide ones, and these are what the "

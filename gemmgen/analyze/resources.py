@@ -12,13 +12,13 @@ from collections import Counter
 
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.analyze.loop import LoopCode, loop_code
-from gemmgen.errors import CannotCheck, UsageError
+from gemmgen.base.errors import CannotCheck, UsageError
+from gemmgen.base.record import record
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.occupancy import allowed_registers, estimated_registers
+from gemmgen.ir.target import WARP
 from gemmgen.pipeline import Emitted
-from gemmgen.record import record
-from gemmgen.target import WARP
 
 REGISTER_UNIT = 256
 SHARED_UNIT = 128

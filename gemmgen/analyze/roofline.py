@@ -12,9 +12,9 @@ from gemmgen.analyze.count import Counts
 from gemmgen.analyze.fragments import MULTIPLY_ADDS
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
 from gemmgen.analyze.measure import WARP
+from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.record import record
 
 
 @record

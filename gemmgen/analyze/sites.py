@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from gemmgen.base.record import record
+from gemmgen.interpreter.memory import FlatMemory, Index, Lanes, Mask
 from gemmgen.ir.expr import Binary, Expr, Select, transform, walk
-from gemmgen.ir.memory import FlatMemory, Index, Lanes, Mask
-from gemmgen.record import record
 
 Space = Literal["global", "shared"]
 ZERO = np.float32(0)

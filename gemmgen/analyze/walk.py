@@ -18,8 +18,8 @@ import numpy as np
 from gemmgen.analyze.fragments import REGISTERS, places_of
 from gemmgen.analyze.sites import ZERO, See, Site, Space, Watched, both_sides
 from gemmgen.analyze.trips import Trips, every_trip, inductions
-from gemmgen.interface import Param
-from gemmgen.ir.closures import (
+from gemmgen.interpreter.evaluate import COMPARE, Ints, Value, invert
+from gemmgen.interpreter.expressions import (
     NUMBERS,
     Array,
     Compiled,
@@ -35,10 +35,12 @@ from gemmgen.ir.closures import (
     point,
     where,
 )
+from gemmgen.interpreter.memory import Index, Lanes, Mask
+from gemmgen.interpreter.statements import breaks
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.evaluate import COMPARE, Ints, Value, invert
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.expr import walk as parts_of
+from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import (
     Advance,
     Assign,
@@ -65,10 +67,8 @@ from gemmgen.ir.lowered import (
     Wait,
     WarpBarrier,
 )
-from gemmgen.ir.machine import breaks
-from gemmgen.ir.memory import Index, Lanes, Mask
+from gemmgen.ir.target import WARP
 from gemmgen.lower.split import LAST_OF_GROUP, PART
-from gemmgen.target import WARP
 
 Step = Callable[[Mask], None]
 

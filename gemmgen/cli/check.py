@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import click
 
+from gemmgen.base.errors import CannotCheck, GemmgenError, ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.cli import gates, options
 from gemmgen.cli.files import name_of, put, read_schedule
-from gemmgen.errors import CannotCheck, GemmgenError, ScheduleError
+from gemmgen.language import choices
 from gemmgen.pipeline import Emitted, compile_schedule
-from gemmgen.schedule.parse import choices
-from gemmgen.source import Source
 
 
 @click.command("check")

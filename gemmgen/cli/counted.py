@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
 from gemmgen.cli.progress import progress
 from gemmgen.cli.rungs import Rung
-from gemmgen.errors import UsageError
-from gemmgen.record import record
 
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation

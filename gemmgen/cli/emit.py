@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.cli import gates, options, shapes
 from gemmgen.cli.difference import unified
 from gemmgen.cli.files import name_of, put, shown_path, writable, write_file
-from gemmgen.errors import CannotCheck, UsageError
 from gemmgen.pipeline import Emitted, compile_schedule
 
 

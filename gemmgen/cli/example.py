@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from gemmgen import examples
 from gemmgen.cli.files import put, write_file
+from gemmgen.schedule import examples
 
 
 @click.command("example")

@@ -9,9 +9,9 @@ from io import BytesIO
 import click
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS
+from gemmgen.base.errors import UsageError
 from gemmgen.cli import options, shapes
 from gemmgen.cli.files import name_of, put, writable, write_file
-from gemmgen.errors import UsageError
 
 shape = click.option(
     "--shape",

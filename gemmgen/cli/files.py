@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
+from gemmgen.base.source import Source, shown
 from gemmgen.schedule.read import read_source
 from gemmgen.schedule.words import close
-from gemmgen.source import Source, shown
 
 
 def read_schedule(path: str) -> Source:
@@ -23,7 +23,7 @@ def read_schedule(path: str) -> Source:
         raise UsageError("standard input is closed, so no schedule can be read from it")
     if path == "-" or os.path.exists(path):
         return read_source(path)
-    from gemmgen import examples
+    from gemmgen.schedule import examples
 
     known, name = examples.names(), path.removesuffix(examples.SUFFIX)
     if path in known:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import click
 
+from gemmgen.base.errors import GemmgenError, ScheduleError
 from gemmgen.cli.difference import unified
 from gemmgen.cli.files import name_of, put, read_schedule, writable, write_file
-from gemmgen.errors import GemmgenError, ScheduleError
-from gemmgen.schedule.fmt import fmt_source
+from gemmgen.language import fmt_source
 
 
 @click.command("fmt")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import put
-from gemmgen.errors import UsageError
 
 if TYPE_CHECKING:
     from gemmgen.fuzz.campaign import Tally
@@ -82,7 +82,7 @@ def _needs_compilers(nvrtc: bool) -> None:
     """Raises ``CannotCheck`` where what every trial needs is missing."""
     import shutil
 
-    from gemmgen.errors import CannotCheck
+    from gemmgen.base.errors import CannotCheck
 
     if shutil.which("g++") is None:
         raise CannotCheck("fuzz runs kernels on the CPU, which needs g++; it is not installed")

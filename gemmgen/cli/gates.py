@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 from gemmgen.pipeline import Emitted
 
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 import click
 
 from gemmgen import __version__
+from gemmgen.base.errors import GemmgenError, ScheduleError, UsageError
+from gemmgen.base.source import shown
 from gemmgen.cli.files import forget_output
-from gemmgen.errors import GemmgenError, ScheduleError, UsageError
 from gemmgen.schedule.words import close
-from gemmgen.source import shown
 
 INTERRUPTED = 130
 """Of a command that Ctrl-C ended, as shells have it."""

@@ -6,13 +6,13 @@ import sys
 
 import click
 
+from gemmgen.base.errors import UsageError
+from gemmgen.base.source import shown
 from gemmgen.cli.files import put
 from gemmgen.cli.group import COMMANDS
-from gemmgen.errors import UsageError
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.schedule.words import EPILOGUE, EXAMPLES, LATER, statement_meant
-from gemmgen.source import shown
 
 HEADS = {
     "gemm": "what is computed, in index notation; index order is storage order, last contiguous",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.cli import measure, options
 from gemmgen.cli.explain import gpu as model
 from gemmgen.cli.files import put, shown_path, writable, write_file
 from gemmgen.cli.shapes import cube
-from gemmgen.errors import CannotCheck, UsageError
 
 if TYPE_CHECKING:
     from gemmgen.cli.rungs import Rung

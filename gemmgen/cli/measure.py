@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmgen.base.errors import CannotCheck
 from gemmgen.cli.progress import progress
 from gemmgen.cli.shapes import Written, resolve_all
-from gemmgen.errors import CannotCheck
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemmgen.base.errors import UsageError
+from gemmgen.base.source import Source
 from gemmgen.cli.files import read_schedule
 from gemmgen.cli.shapes import HELP, METAVAR, shape
-from gemmgen.errors import UsageError
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
-from gemmgen.target import TARGETS
+from gemmgen.ir.target import TARGETS
+from gemmgen.language import parse_schedule
 
 if TYPE_CHECKING:
     from gemmgen.schedule.model import Schedule

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gemmgen import examples
 from gemmgen.analyze import formulas
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.record import record
 from gemmgen.cli import options
 from gemmgen.cli.measure import named
-from gemmgen.errors import ScheduleError
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Program, Space
 from gemmgen.pipeline import Emitted, compile_schedule
-from gemmgen.record import record
+from gemmgen.schedule import examples
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_directive
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
 from gemmgen.schedule.heads import assume_key
 from gemmgen.schedule.model import Assume, Schedule
 from gemmgen.schedule.roles import extents

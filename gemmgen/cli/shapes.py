@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import click
 
-from gemmgen.errors import UsageError
-from gemmgen.interface import INT_MAX
-from gemmgen.record import record
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
+from gemmgen.base.source import shown
+from gemmgen.ir.interface import INT_MAX
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
-from gemmgen.source import shown
 
 Shape = tuple[int, ...]
 """Rows, columns, terms; and the number of matrices along each batch letter."""

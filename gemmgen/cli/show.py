@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import click
 
+from gemmgen.base.errors import UsageError
+from gemmgen.base.source import shown
 from gemmgen.cli import options
 from gemmgen.cli.difference import unified
 from gemmgen.cli.files import put
-from gemmgen.errors import UsageError
 from gemmgen.ir.text import print_program
 from gemmgen.pipeline import rewrite
-from gemmgen.source import shown
 
 
 @click.command("show")

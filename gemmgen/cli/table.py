@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from gemmgen.base.errors import UsageError
 from gemmgen.cli.rungs import Rung
-from gemmgen.errors import UsageError
 
 if TYPE_CHECKING:
     from gemmgen.gpu.bench import Row

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen import terminated
 from gemmgen.analyze.gpus import DEFAULT, GPUS
+from gemmgen.base import terminated
+from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
 from gemmgen.cli.shapes import HELP, METAVAR, Shape, Written, resolve_all, shape
-from gemmgen.errors import UsageError
 
 if TYPE_CHECKING:
     from gemmgen.explore.tune.legal import Census
@@ -128,7 +128,7 @@ def _counted(found: Census) -> str:
 
 
 def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_json: bool) -> None:
-    from gemmgen.cli.sections import plain
+    from gemmgen.analyze.sections import plain
     from gemmgen.explore.tune import listing
 
     if as_json:
@@ -165,7 +165,7 @@ def _told_at_the_end(best: Trial | None, trials: str | None) -> str:
 
 def _tell(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
     """The winner where it was asked for, the table beside it; mistakes of ours are told aloud."""
-    from gemmgen.cli.sections import plain
+    from gemmgen.analyze.sections import plain
     from gemmgen.explore.tune import winner
 
     for trial in tuned.wrong:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
+from gemmgen.base.record import record
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.header import (
@@ -21,10 +22,9 @@ from gemmgen.emit.header import (
 from gemmgen.emit.intrinsics import intrinsics_of
 from gemmgen.emit.printing import environment
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
-from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import ACCESS
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
-from gemmgen.record import record
 
 JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
 """Where a long line may be broken."""

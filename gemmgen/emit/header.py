@@ -4,7 +4,8 @@ text."""
 from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
-from gemmgen.interface import (
+from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.interface import (
     Aligned,
     AtLeast,
     AtMost,
@@ -14,7 +15,6 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
-from gemmgen.ir.dtypes import HALVES, DType
 
 
 def parameter_text(param: Param, *, written: bool) -> str:

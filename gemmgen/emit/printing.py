@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 from jinja2.bccache import Bucket
 
-from gemmgen import caches
+from gemmgen.base import caches
 
 _CODE = "code"
 

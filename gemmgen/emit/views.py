@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from gemmgen.base.record import record
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import KINDS, STORED, vector_type
 from gemmgen.emit.intrinsics import ADD, BASE, COUNT_IN, copy_function
@@ -42,7 +43,6 @@ from gemmgen.ir.lowered import (
     Wait,
     WarpBarrier,
 )
-from gemmgen.record import record
 
 WIDTH = 100
 SHORT = 76

@@ -8,6 +8,7 @@ freed.
 
 from __future__ import annotations
 
+from gemmgen.base.record import record
 from gemmgen.expand.fragments import plus, steps_in_tile
 from gemmgen.expand.ring import (
     Ring,
@@ -29,7 +30,6 @@ from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
 from gemmgen.ir.occupancy import registers_are_scarce
-from gemmgen.record import record
 
 
 @record

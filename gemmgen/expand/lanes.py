@@ -7,13 +7,13 @@ added by shuffles, in one order, and every lane has the result.
 
 from __future__ import annotations
 
+from gemmgen.base.record import record
 from gemmgen.expand.ring import over_tiles
 from gemmgen.ir import names
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Combine, Multiply, Phase, Stage, Take, Timed
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
-from gemmgen.record import record
 
 
 @record

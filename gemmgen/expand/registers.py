@@ -9,6 +9,7 @@ reads its first fragments, so that no tile begins with a wait.
 
 from __future__ import annotations
 
+from gemmgen.base.record import record
 from gemmgen.expand.fragments import NO_STAGE, steps_between, steps_in_tile
 from gemmgen.expand.ring import (
     Ring,
@@ -30,7 +31,6 @@ from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Ti
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
 from gemmgen.ir.occupancy import registers_are_scarce
-from gemmgen.record import record
 
 
 @record

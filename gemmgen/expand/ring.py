@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gemmgen.base.record import record
 from gemmgen.expand.fragments import (
     below,
     fetch,
@@ -22,7 +23,6 @@ from gemmgen.ir.expanded import Fetch, Phase, Quit, Repeat, Set, Stage, Timed, W
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
-from gemmgen.record import record
 
 CopyTo = Callable[[Expr], tuple[Timed, ...]]
 """The copies of the tile that begins at an index."""

@@ -3,12 +3,12 @@ begin."""
 
 from __future__ import annotations
 
+from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Edge, Phase, Set, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.record import record
 
 
 @record

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import count as numbers
 from itertools import islice
 
+from gemmgen.base.processes import end_with_parent
+from gemmgen.base.record import record
 from gemmgen.fuzz.blame import blamed
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.draw import schedule_at
@@ -19,8 +21,6 @@ from gemmgen.fuzz.plans import possible_pairs
 from gemmgen.fuzz.rules import broken
 from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
-from gemmgen.processes import end_with_parent
-from gemmgen.record import record
 
 BATCH = 10
 """Schedules that a process takes at a time."""

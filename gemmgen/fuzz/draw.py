@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import lcm
 
+from gemmgen.base.record import record
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
 from gemmgen.fuzz.factors import NONE, SIZES, Plan
 from gemmgen.fuzz.grids import NAIVE, WARP, Grid, grids, wish
 from gemmgen.fuzz.plans import plan_at
 from gemmgen.fuzz.rules import last_shared, widest
-from gemmgen.record import record
 
 STEPS = {"1": (1,), "odd": (3, 5, 7, 9, 13), "even": (2, 6, 10, 14), "fours": (4, 8, 12, 16, 32)}
 PARTS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gemmgen.base.record import record
 from gemmgen.fuzz.dice import Dice
-from gemmgen.record import record
 
 _POOL = {
     "arithmetic": ("{v}", "alpha * {v}", "-({v})", "({v}) / 3", "2 * {v} - 1", "{v} * 0.1"),

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Select, Var, walk
+from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import DEFAULT_GEMM, Directive, Schedule
-from gemmgen.schedule.roles import batches, ld_name, matrix, roles
+from gemmgen.schedule.roles import batches, matrix, roles
 from gemmgen.schedule.spec import Role
 
 NONE = "-"

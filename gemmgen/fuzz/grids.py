@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from math import gcd
 
+from gemmgen.base.record import record
 from gemmgen.fuzz.factors import NONE, Plan
-from gemmgen.record import record
 
 MICRO = {
     NONE: (1,),

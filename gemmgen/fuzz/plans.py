@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import combinations, islice
 
-from gemmgen import caches
+from gemmgen.base import caches
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import FACTORS, Pair, Plan, pairs
 from gemmgen.fuzz.rules import RULES, broken, broken_by

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
+from gemmgen.base.record import record
 from gemmgen.fuzz.factors import FACTORS, NONE, SIZES, Plan
 from gemmgen.fuzz.grids import grids, last_shared, permuted, whole_runs, widest, wish
-from gemmgen.record import record
 
 Chosen = Mapping[str, str]
 

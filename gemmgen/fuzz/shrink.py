@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.fuzz.simpler import simpler
 from gemmgen.fuzz.trial import Failure, again
+from gemmgen.language import parse_schedule
 from gemmgen.proof.calls import Case
-from gemmgen.record import record
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
 
 SECONDS = 60.0
 """A shrinking's time; what is smallest by then stands."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gemmgen.ir.expr import Binary, Call, Expr, Select, Unary, Var, children
+from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import (
     DEFAULT_GEMM,
     Argument,
@@ -17,7 +18,7 @@ from gemmgen.schedule.model import (
     Operand,
     Schedule,
 )
-from gemmgen.schedule.roles import batches, extents, ld_name, roles
+from gemmgen.schedule.roles import batches, extents, roles
 
 T = TypeVar("T")
 

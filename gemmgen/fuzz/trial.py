@@ -7,13 +7,16 @@ import traceback
 from collections.abc import Generator
 from dataclasses import field, replace
 
-from gemmgen.errors import GemmgenError, ScheduleError
+from gemmgen.base.errors import GemmgenError, ScheduleError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import Plan, plan_of
 from gemmgen.gpu import compiler
-from gemmgen.ir.build import problem_of
-from gemmgen.ir.meaning import same_meaning
+from gemmgen.interpreter.equivalence import same_meaning
 from gemmgen.ir.nodes import Program
+from gemmgen.language import parse_schedule
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.proof.calls import Caller, Case, Data, Order, landings_of
 from gemmgen.proof.cases import reaching, work
@@ -22,14 +25,11 @@ from gemmgen.proof.far import SPAN
 from gemmgen.proof.layouts import LAYOUTS
 from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.proof.shapes import fit, ring_of, tile_of
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 ARCH = "sm_80"
 """What a GPU test compiles for, whatever a random schedule's target."""

@@ -10,15 +10,15 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
-from gemmgen.errors import CallError
-from gemmgen.formats import STORAGE
-from gemmgen.gpu.arguments import View
+from gemmgen.base.errors import CallError
+from gemmgen.base.memo import Memo
+from gemmgen.calling.arguments import View
+from gemmgen.calling.dynamo import leave_untraced
 from gemmgen.gpu.device import Array, cupy
-from gemmgen.gpu.dynamo import leave_untraced
-from gemmgen.gpu.memo import Memo
 from gemmgen.gpu.plan import Plan
 from gemmgen.gpu.tensors import Torch, TorchArrays
 from gemmgen.ir.dtypes import DType
+from gemmgen.numerics.formats import STORAGE
 
 
 class Plans(Protocol):

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from rich.table import Table
 
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
+from gemmgen.base.record import record
+from gemmgen.calling.arguments import scalars, tensors
 from gemmgen.gpu import device
-from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
     Contraction,
     Expected,
@@ -28,9 +29,8 @@ from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
 from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas
-from gemmgen.interface import Interface
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.record import record
+from gemmgen.ir.interface import Interface
 
 CUBLAS = "cuBLAS"
 _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH, _SMS = 13, 36, 37, 16  # cudaDeviceAttr

@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from gemmgen.formats import TINY, UNIT
-from gemmgen.gpu.arguments import tensors
+from gemmgen.base.record import record
+from gemmgen.calling.arguments import tensors
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import elements, held, nan, numbers, storage
-from gemmgen.interface import Interface, MultipleOf, Param
 from gemmgen.ir.dtypes import HALVES, DType
-from gemmgen.record import record
+from gemmgen.ir.interface import Interface, MultipleOf, Param
+from gemmgen.numerics.formats import TINY, UNIT
 
 GUARD = 128  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
 

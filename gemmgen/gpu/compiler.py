@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Protocol
 
-from gemmgen import caches
-from gemmgen.errors import CannotCheck, GemmgenError
-from gemmgen.record import record
+from gemmgen.base import caches
+from gemmgen.base.errors import CannotCheck, GemmgenError
+from gemmgen.base.record import record
 
 INSTALL = "pip install 'gemmgen[nvrtc]', or put nvcc of the CUDA toolkit on PATH"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")

@@ -16,10 +16,10 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import cast
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
+from gemmgen.base.record import record
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.ir.dtypes import BYTES, HALVES, DType
-from gemmgen.record import record
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
 DEFAULT = 0  # CUBLAS_DEFAULT_MATH

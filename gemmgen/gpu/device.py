@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 
 INSTALL = "pip install 'gemmgen[cuda13]' (or 'gemmgen[cuda12]')"
 

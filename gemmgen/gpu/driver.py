@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from struct import Struct, calcsize
 
-from gemmgen.gpu.binding import Binding
+from gemmgen.calling.binding import Binding
 from gemmgen.gpu.device import LoadedFunction, cupy
-from gemmgen.interface import Interface, Param
+from gemmgen.ir.interface import Interface, Param
 
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 

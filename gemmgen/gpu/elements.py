@@ -5,9 +5,9 @@ CuPy has no bfloat16; its bits stand in uint16, as they do in a kernel's memory.
 
 from __future__ import annotations
 
-from gemmgen.formats import STORAGE
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.ir.dtypes import DType
+from gemmgen.numerics.formats import STORAGE
 
 _UNSIGNED = {2: "uint16", 4: "uint32", 8: "uint64"}
 NAN_BF16 = 0x7FC0

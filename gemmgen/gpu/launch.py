@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from gemmgen.errors import CallError, CannotCheck
+from gemmgen.base.errors import CallError, CannotCheck
+from gemmgen.calling.arguments import View
+from gemmgen.calling.binding import Binding
+from gemmgen.calling.dynamo import leave_untraced, opaque
+from gemmgen.calling.numbers import DEFAULTS, number
 from gemmgen.gpu import arrays, device, store
-from gemmgen.gpu.arguments import View
-from gemmgen.gpu.binding import Binding
 from gemmgen.gpu.driver import Loaded, Starter
-from gemmgen.gpu.dynamo import leave_untraced, opaque
-from gemmgen.gpu.numbers import DEFAULTS, number
 from gemmgen.gpu.plan import Plan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
-from gemmgen.interface import Interface, Param
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_schedule
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import lcm
 
-from gemmgen.gpu.arguments import Footprint, Geometry
-from gemmgen.gpu.binding import Binding
+from gemmgen.calling.arguments import Footprint, Geometry
+from gemmgen.calling.binding import Binding
 from gemmgen.gpu.driver import Starter
-from gemmgen.interface import Aligned, Interface
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.interface import Aligned, Interface
 
 Limits = tuple[int, int, int]
 """Of a tensor: the bits that its address must not have, and the distances of its address from C's,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gemmgen.errors import CallError
-from gemmgen.formats import NAMES
-from gemmgen.gpu import arrays
-from gemmgen.gpu.arguments import (
+from gemmgen.base.errors import CallError
+from gemmgen.calling.arguments import (
     View,
     check_addresses,
     check_memory,
@@ -15,11 +13,13 @@ from gemmgen.gpu.arguments import (
     may_be_absent,
     output_layout,
 )
-from gemmgen.gpu.binding import Binding
+from gemmgen.calling.binding import Binding
+from gemmgen.gpu import arrays
 from gemmgen.gpu.device import cupy
 from gemmgen.gpu.driver import Loaded
 from gemmgen.gpu.plan import Plan, clearance, limits_of
-from gemmgen.interface import Interface
+from gemmgen.ir.interface import Interface
+from gemmgen.numerics.formats import NAMES
 
 _PLANS = 4096
 """Kinds of calls that a kernel remembers, the oldest first to go."""

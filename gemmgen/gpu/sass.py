@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from gemmgen import caches, temporary
-from gemmgen.errors import CannotCheck
-from gemmgen.record import record
+from gemmgen.base import caches, temporary
+from gemmgen.base.errors import CannotCheck
+from gemmgen.base.record import record
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
 ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "DFMA")

@@ -13,12 +13,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
-from gemmgen.errors import CallError
-from gemmgen.formats import NAMES
-from gemmgen.gpu.arguments import View
+from gemmgen.base.errors import CallError
+from gemmgen.calling.arguments import View
 from gemmgen.gpu.arrays import CupyArrays, Library
 from gemmgen.gpu.device import Array, cupy
-from gemmgen.interface import Interface, Param
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.formats import NAMES
 
 _STREAMS = 64  # whose memory is kept
 

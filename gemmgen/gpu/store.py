@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gemmgen import caches, temporary
+from gemmgen.base import caches, temporary
+from gemmgen.base.record import record
 from gemmgen.gpu import compiler
-from gemmgen.record import record
 
 _CUBIN, _SOURCE = "kernel.cubin", "kernel.cu"
 

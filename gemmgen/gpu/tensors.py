@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
-from gemmgen.errors import CallError
-from gemmgen.formats import NAMES
-from gemmgen.gpu.arguments import View
-from gemmgen.gpu.memo import Memo
+from gemmgen.base.errors import CallError
+from gemmgen.base.memo import Memo
+from gemmgen.base.record import record
+from gemmgen.calling.arguments import View
 from gemmgen.gpu.plan import Plan
 from gemmgen.ir.dtypes import DType
-from gemmgen.record import record
+from gemmgen.numerics.formats import NAMES
 
 
 class _Device(Protocol):

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from gemmgen.base.record import record
 from gemmgen.gpu.device import Cupy, Stream, cupy
-from gemmgen.record import record
 
 NOISE = 0.01  # differences under 1% decide nothing
 _SPAN = 5.0  # milliseconds between two events, at least: their resolution is 0.5 us

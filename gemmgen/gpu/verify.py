@@ -13,10 +13,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from gemmgen.errors import CallError
-from gemmgen.formats import UNIT
+from gemmgen.base.errors import CallError
+from gemmgen.base.record import record
+from gemmgen.calling.arguments import scalars, tensors
 from gemmgen.gpu import cublas
-from gemmgen.gpu.arguments import scalars, tensors
 from gemmgen.gpu.compare import (
     Data,
     Expected,
@@ -32,8 +32,8 @@ from gemmgen.gpu.compare import (
 )
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.elements import bits, held
-from gemmgen.interface import Interface, Param
-from gemmgen.record import record
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.formats import UNIT
 
 OTHER_SCALAR = 0.75  # what the scalars of an epilogue get, beyond alpha and beta
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gemmgen.ir.atoms import TENSOR_ATOMS, TensorAtom
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Space
-from gemmgen.target import WARP
+from gemmgen.ir.target import WARP
 
 
 def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:

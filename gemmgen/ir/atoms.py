@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DType
-from gemmgen.record import record
 
 Atom = Literal["fma", "wmma"]
 """``fma``: one product of one thread; ``wmma``: a warp's matrices of 16 x 16, on tensor cores."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.ir.dtypes import ACCESS, BYTES, DType
-from gemmgen.target import WARP
+from gemmgen.ir.target import WARP
 
 TURNED = 16
 """Threads along a row whose elements go to a column.  8 were slower where all else fits: 0.94 of

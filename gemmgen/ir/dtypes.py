@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 
 DType = Literal["f32", "f64", "f16", "bf16"]
 """IEEE 754 binary32, binary64 and binary16, and bfloat16: the upper half of a binary32."""

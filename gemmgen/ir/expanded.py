@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gemmgen.base.record import record
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Origins, Program
-from gemmgen.record import record
 
 
 @record

@@ -10,12 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 
 ArithmeticOp = Literal["+", "-", "*", "/", "%", "^"]
 CompareOp = Literal["<", "<=", ">", ">=", "==", "!="]
 LogicOp = Literal["&&", "||"]
 BinaryOp = ArithmeticOp | CompareOp | LogicOp
+
+FUNCTIONS = {
+    "relu": 1,
+    "gelu": 1,
+    "gelu_tanh": 1,
+    "silu": 1,
+    "sigmoid": 1,
+    "tanh": 1,
+    "exp": 1,
+    "erf": 1,
+    "sqrt": 1,
+    "abs": 1,
+    "round": 1,
+    "min": 2,
+    "max": 2,
+    "clamp": 3,
+    "where": 3,
+}
+"""The functions of an epilogue, and how many arguments each takes."""
 
 
 @record

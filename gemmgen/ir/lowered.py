@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gemmgen.interface import Interface
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.nodes import Origins
-from gemmgen.record import record
 
 
 @record

@@ -8,7 +8,7 @@ one instruction multiplies, and ``FM`` counts a warp's fragments.
 from __future__ import annotations
 
 from gemmgen.ir.expr import Var
-from gemmgen.schedule.roles import ld_name
+from gemmgen.ir.parameters import ld_name
 
 __all__ = [
     "block",

@@ -13,11 +13,11 @@ from enum import Enum
 from math import prod
 from typing import Literal
 
+from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
-from gemmgen.record import record
 
 Origins = tuple[str, ...]
 FmaOrder = Literal["rows", "serpentine", "zigzag"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Kernel, Space
-from gemmgen.target import MAX_REGISTERS, OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
+from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
 
 REGISTER = 4
 """Bytes of one."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
-from gemmgen.record import record
-from gemmgen.schedule.roles import extent_of, ld_name, stride_name
+from gemmgen.ir.parameters import extent_of, ld_name, stride_name
 
 Role = Literal["a", "b", "c"]
 

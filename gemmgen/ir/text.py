@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.nodes import (
     AxisSpread,
     Bounds,
@@ -45,7 +46,6 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.ir.textparser import parse_program
-from gemmgen.schedule.exprtext import format_expression
 from gemmgen.schedule.model import Schedule
 
 __all__ = ["parse_program", "print_program"]

@@ -8,8 +8,8 @@ from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Expr, Int
 from gemmgen.ir.lowered import Check
 from gemmgen.ir.simplify import mod, mul
+from gemmgen.ir.target import MAX_THREADS, WARP
 from gemmgen.lower.context import THREADS, Context
-from gemmgen.target import MAX_THREADS, WARP
 
 
 def checks_of(context: Context) -> tuple[Check, ...]:

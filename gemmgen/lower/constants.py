@@ -13,8 +13,8 @@ from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import div
+from gemmgen.ir.target import WARP
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
-from gemmgen.target import WARP
 
 
 def constants_of(context: Context, body: object) -> tuple[Constant, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import pipeline_of
@@ -16,7 +17,6 @@ from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Spa
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.ir.simplify import add, all_of, div, less, mod, mul, wide_product
 from gemmgen.lower.swizzle import Known, swizzled
-from gemmgen.record import record
 
 THREADS = Var("THREADS")
 TID, LANE = Var("tid"), Var("lane")

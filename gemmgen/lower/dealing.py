@@ -7,6 +7,7 @@ threads stand along a row than it has pieces, each takes several of them (``ir/d
 
 from __future__ import annotations
 
+from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
@@ -14,7 +15,6 @@ from gemmgen.ir.lowered import Define
 from gemmgen.ir.nodes import Buffer, Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul
 from gemmgen.lower.context import THREADS, TID, Context
-from gemmgen.record import record
 
 PIECE, ALONG = Var("piece"), Var("along")
 

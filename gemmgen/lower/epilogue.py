@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
 from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
@@ -13,7 +14,6 @@ from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.context import Context, after
 from gemmgen.lower.types import computable, storable
-from gemmgen.record import record
 
 OUT, OLD = "out", "old"
 ByElement = Callable[[Expr], Expr]

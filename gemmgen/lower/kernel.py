@@ -49,6 +49,7 @@ from gemmgen.ir.lowered import (
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
+from gemmgen.ir.target import STATIC_SHARED
 from gemmgen.lower import asynchronous, contraction, copies, epilogue, lanes, split, tensor_core
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
@@ -57,7 +58,6 @@ from gemmgen.lower.dealing import dealing_of
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.types import in_double
-from gemmgen.target import STATIC_SHARED
 
 
 def lower(expanded: ExpandedProgram) -> LoweredProgram:

@@ -12,12 +12,12 @@ from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
 from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
 from gemmgen.ir.nodes import Buffer, Copy, Map
 from gemmgen.ir.simplify import add, all_of
+from gemmgen.ir.target import WARP
 from gemmgen.lower import epilogue
 from gemmgen.lower.context import LANE, Context
 from gemmgen.lower.contraction import ORDERS
 from gemmgen.lower.copies import guarded_read
 from gemmgen.lower.types import computable
-from gemmgen.target import WARP
 
 
 def array(context: Context, buffer: Buffer) -> RegisterArray:

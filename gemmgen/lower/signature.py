@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from gemmgen.interface import (
+from gemmgen.ir import names
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import copies, pipeline_of
+from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.facts import equal_to
+from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,
     AtLeast,
@@ -21,11 +26,6 @@ from gemmgen.interface import (
     Param,
     Requirement,
 )
-from gemmgen.ir import names
-from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import copies, pipeline_of
-from gemmgen.ir.expr import Element, Expr, Var, walk
-from gemmgen.ir.facts import equal_to
 from gemmgen.ir.nodes import Map, Space
 from gemmgen.ir.problem import Tensor
 from gemmgen.lower.arithmetic import uses_sums_unscaled

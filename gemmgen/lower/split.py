@@ -27,6 +27,7 @@ from gemmgen.ir.lowered import (
 )
 from gemmgen.ir.lowered import CountIn as Counted
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
+from gemmgen.ir.target import WARP
 from gemmgen.lower.context import (
     ARRIVED,
     GROUPS,
@@ -36,7 +37,6 @@ from gemmgen.lower.context import (
     WORKSPACE,
     Context,
 )
-from gemmgen.target import WARP
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd, inf
 
+from gemmgen.base.record import record
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
 from gemmgen.ir.nodes import Swizzle
 from gemmgen.ir.simplify import add, div, mod, mul, xor
-from gemmgen.record import record
 
 
 @record

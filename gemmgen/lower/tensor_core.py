@@ -25,9 +25,9 @@ from gemmgen.ir.lowered import (
 )
 from gemmgen.ir.nodes import Buffer, Map
 from gemmgen.ir.simplify import add, div, mod, mul
+from gemmgen.ir.target import WARP
 from gemmgen.lower import epilogue
 from gemmgen.lower.context import Context, fragment_at
-from gemmgen.target import WARP
 
 LANE, PIECE, SPOT = Var("lane"), Var("piece"), Var("spot")
 SUMS = "sums"

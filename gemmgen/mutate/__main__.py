@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gemmgen import examples
-from gemmgen.errors import CannotCheck, GemmgenError
+from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.mutate.allowed import Allowed, read_allowed
 from gemmgen.mutate.mutants import Mutant, mutants, sampled
 from gemmgen.mutate.tally import Tried, is_equivalent, table, tallies, write_table
@@ -21,6 +20,7 @@ from gemmgen.mutate.trial import STILLBORN, Trials
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.outcome import Subject
+from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 
 FOLDER = Path("tests/mutants")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
 from gemmgen.mutate.mutants import Mutant
-from gemmgen.record import record
 from gemmgen.sim.blame import blame
 
 _HEAD = re.compile(r"([*\w/, ]+?)(?: \((.+)\))?$")

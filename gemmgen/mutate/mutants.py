@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
+from gemmgen.base.record import record
 from gemmgen.mutate import planted
 from gemmgen.mutate.planted import Change
-from gemmgen.record import record
 from gemmgen.sim.toolchain import BEGIN, END
 
 _OPPOSITE = {

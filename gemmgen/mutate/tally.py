@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
 from gemmgen.mutate.allowed import Allowed
 from gemmgen.mutate.mutants import Mutant
-from gemmgen.record import record
 
 BEGIN, END = "<!-- mutants -->", "<!-- /mutants -->"
 _HEAD = ("kernel", "mutants", "caught", "equivalent", "survivors")

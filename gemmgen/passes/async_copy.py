@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Program
 from gemmgen.passes.base import Fact, Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

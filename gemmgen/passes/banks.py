@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import product
 
+from gemmgen.base.record import record
 from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, wide_access
 from gemmgen.ir.nodes import Buffer, Copy, Kernel, Spread, Swizzle
-from gemmgen.record import record
-from gemmgen.target import WARP
+from gemmgen.ir.target import WARP
 
 BANKS, BANK_BYTES = 32, 4
 MOST_WARPS = 4

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar, Protocol
 
+from gemmgen.base.record import record
+from gemmgen.base.source import Span
 from gemmgen.ir.nodes import Program
-from gemmgen.record import record
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.schedule.text import format_directive
-from gemmgen.source import Span
 
 
 class Pass(Protocol):

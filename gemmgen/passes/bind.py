@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
-from gemmgen.ir.build import accumulator, default_work
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
-from gemmgen.record import record
+from gemmgen.passes.build import accumulator, default_work
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
 from gemmgen.passes.base import Fact, Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 

@@ -15,11 +15,11 @@ from dataclasses import field, replace
 from math import gcd
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import Fact, Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.ir.build import TEMPORARY
+from gemmgen.base.record import record
+from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.nodes import Buffer, Kernel, Map, Program
-from gemmgen.record import record
-from gemmgen.schedule.exprtext import format_expression
+from gemmgen.passes.build import TEMPORARY
 from gemmgen.schedule.model import Epilogue, Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Span
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.nodes import (
@@ -21,11 +23,9 @@ from gemmgen.ir.nodes import (
     Statement,
 )
 from gemmgen.ir.problem import Tensor
+from gemmgen.ir.target import WARP
 from gemmgen.passes.base import Fact, Said
-from gemmgen.record import record
 from gemmgen.schedule.model import NOWHERE, Schedule
-from gemmgen.source import Span
-from gemmgen.target import WARP
 
 
 def deals_terms(schedule: Schedule) -> bool:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import Fact, Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

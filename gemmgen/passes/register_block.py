@@ -25,7 +25,8 @@ from dataclasses import field, replace
 from math import gcd
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import contraction, edit_main
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -44,7 +45,6 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec

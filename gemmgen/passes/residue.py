@@ -18,13 +18,13 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
 from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import deals_terms
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec

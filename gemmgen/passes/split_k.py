@@ -25,15 +25,15 @@ from dataclasses import field, replace
 from math import prod
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program, Reduce
+from gemmgen.ir.target import MAX_THREADS, WARP
 from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import Lanes
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-from gemmgen.target import MAX_THREADS, WARP
 
 MOST = 65535
 """Parts of a tile: more than any GPU has blocks at once."""

@@ -17,17 +17,17 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Span
 from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.ir.nodes import Swizzle as Pattern
 from gemmgen.passes.banks import candidates, conflicts, phases
 from gemmgen.passes.base import Said
-from gemmgen.record import record
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.text import format_directive
-from gemmgen.source import Span
 
 ARGUMENTS = ("by", "every", "chunk")
 

@@ -24,7 +24,8 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.atoms import TENSOR_ATOMS, Atom, TensorAtom
 from gemmgen.ir.edit import contraction, edit_main, pipeline_of
 from gemmgen.ir.nodes import (
@@ -42,11 +43,10 @@ from gemmgen.ir.nodes import (
     Statement,
 )
 from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.ir.target import WARP
 from gemmgen.passes.base import Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-from gemmgen.target import WARP
 
 SUMS = "acc_shared"
 """The slice of shared memory that the sums pass through."""

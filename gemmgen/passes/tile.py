@@ -22,12 +22,12 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.ir.build import accumulator, spread_evenly
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
-from gemmgen.record import record
+from gemmgen.passes.build import accumulator, spread_evenly
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec

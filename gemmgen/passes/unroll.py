@@ -23,16 +23,16 @@ from dataclasses import field, replace
 from math import lcm
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Buffer, Kernel, Loop, Pipeline, Program, Space, Statement
+from gemmgen.ir.target import WARP
 from gemmgen.passes.base import Said
 from gemmgen.passes.lanes import deals_terms
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-from gemmgen.target import WARP
 
 MOST_FMAS = 32768
 """Multiply-adds of a thread that ``tile_k`` may write out: half a MiB of instructions.  Measured on

@@ -25,14 +25,14 @@ from dataclasses import field, replace
 from math import gcd
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Fact, Said
 from gemmgen.passes.lanes import deals_terms, reads_terms
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import ClassVar
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import AxisSpread, Buffer, Program
 from gemmgen.passes.base import Said
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec

@@ -7,15 +7,18 @@ from typing import Literal
 
 import numpy as np
 
-from gemmgen import reference
-from gemmgen.formats import Real, Stored, computing, held, stored
-from gemmgen.interface import Interface, Param
-from gemmgen.ir.axes import axes_of, in_roles, in_storage, sizes_of
-from gemmgen.ir.build import problem_of
+from gemmgen.base.record import record
+from gemmgen.calling.strides import bounds
+from gemmgen.interpreter.async_copies import LANDINGS, Landing
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.landing import LANDINGS, Landing
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.problem import Problem
+from gemmgen.numerics import reference
+from gemmgen.numerics.axes import axes_of, in_roles, in_storage, sizes_of
+from gemmgen.numerics.formats import Real, Stored, computing, held, stored
+from gemmgen.numerics.reference import Inputs
 from gemmgen.passes.async_copy import AsyncCopy
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.epilogue import Wanted, hides_c, wanted
 from gemmgen.proof.far import spread
@@ -23,12 +26,9 @@ from gemmgen.proof.layouts import Layout, lay_out, shared_letters
 from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.proof.shapes import alignment, solve
 from gemmgen.proof.sums import Summation
-from gemmgen.record import record
-from gemmgen.reference import Inputs
 from gemmgen.sim.memory import Matrix, Sparse
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
-from gemmgen.strides import bounds
 
 Data = Literal[
     "integers",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import cycle, islice, product
 from math import ceil, prod
 
-from gemmgen.ir.landing import Landing
+from gemmgen.interpreter.async_copies import Landing
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import Case, Data, Order, landings_of
 from gemmgen.proof.far import far_shapes

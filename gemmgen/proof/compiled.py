@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler
+from gemmgen.ir.target import BF16_SINCE, TARGETS
+from gemmgen.lower.residency import fits
 from gemmgen.passes.async_copy import SINCE, AsyncCopy
 from gemmgen.passes.base import Said
 from gemmgen.passes.launch_bounds import LaunchBounds
@@ -13,9 +15,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.proof import whole
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
-from gemmgen.residency import fits
 from gemmgen.schedule.model import Schedule
-from gemmgen.target import BF16_SINCE, TARGETS
 
 LAYER = "C3"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_120")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 from gemmgen.proof import launcher, verdicts
 from gemmgen.proof.calls import Caller, Case, landings_of
 from gemmgen.proof.cases import cases, cases_of

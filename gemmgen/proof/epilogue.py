@@ -9,10 +9,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.fma import fused
-from gemmgen.formats import F64, TINY, UNIT, Real, computing
-from gemmgen.ir.axes import along, axes_of
-from gemmgen.ir.evaluate import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
+from gemmgen.base.record import record
+from gemmgen.interpreter.evaluate import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
 from gemmgen.ir.expr import (
     Binary,
     Call,
@@ -28,7 +26,9 @@ from gemmgen.ir.expr import (
 )
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
-from gemmgen.record import record
+from gemmgen.numerics.axes import along, axes_of
+from gemmgen.numerics.fma import fused
+from gemmgen.numerics.formats import F64, TINY, UNIT, Real, computing
 
 LIBRARY = frozenset({"exp", "tanh", "erf"})
 """Functions that C libraries round differently, by a few units in the last place."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import lcm, prod
 
-from gemmgen.ir.build import problem_of
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.layouts import divisor, lay_out
 from gemmgen.proof.outcome import Shape

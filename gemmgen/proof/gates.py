@@ -3,9 +3,9 @@ against.  ``require shared`` and ``require threads`` are checked with the schedu
 
 from __future__ import annotations
 
-from gemmgen.errors import CannotCheck, Mistake, ScheduleError
+from gemmgen.base.errors import CannotCheck, Mistake, ScheduleError
 from gemmgen.gpu.compiler import Report, reported
-from gemmgen.limits import meets
+from gemmgen.lower.limits import meets
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Require, Schedule
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmgen.errors import CannotCheck
-from gemmgen.formats import Real, computing
+from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import device
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import Case, Reference, cases, verify
-from gemmgen.ir.axes import axes_of, in_roles, in_storage
-from gemmgen.ir.build import problem_of
+from gemmgen.numerics.axes import axes_of, in_roles, in_storage
+from gemmgen.numerics.formats import Real, computing
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.epilogue import is_continuous, is_exact, wanted
 from gemmgen.proof.outcome import Outcome, Shape, Subject, failed, passed, skipped

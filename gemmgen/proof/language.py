@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+from gemmgen.base.source import Source
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
 
 LAYER = "C0"
 

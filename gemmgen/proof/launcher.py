@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import lcm
 
-from gemmgen.errors import UsageError
-from gemmgen.interface import (
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
+from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,
     AtLeast,
@@ -24,7 +25,6 @@ from gemmgen.interface import (
 )
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.shapes import solve
-from gemmgen.record import record
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.launcher import MAX_DYNAMIC_SHARED, Call, Called, bits_of

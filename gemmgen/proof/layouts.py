@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import lcm, prod
 from typing import Literal
 
-from gemmgen.interface import Interface, MultipleOf, Param
+from gemmgen.ir.interface import Interface, MultipleOf, Param
 from gemmgen.pipeline import Emitted
 
 Layout = Literal["behind", "within", "shared"]

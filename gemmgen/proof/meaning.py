@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from gemmgen.ir.meaning import same_meaning
+from gemmgen.interpreter.equivalence import same_meaning
 from gemmgen.pipeline import Step, make_concrete, rewrite
 from gemmgen.proof import verdicts
 from gemmgen.proof.outcome import Outcome, Shape, Subject, counted, failed, passed, spelled

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
+from gemmgen.base.record import record
 from gemmgen.pipeline import Emitted
-from gemmgen.record import record
 
 Status = Literal["passed", "failed", "skipped"]
 Shape = tuple[int, ...]

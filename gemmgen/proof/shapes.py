@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gemmgen.errors import UsageError
-from gemmgen.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
-from gemmgen.ir.build import problem_of
+from gemmgen.base.errors import UsageError
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Tensor
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.schedule.model import Assume

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gemmgen import reference
-from gemmgen.formats import Real
+from gemmgen.base.record import record
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Program
-from gemmgen.record import record
+from gemmgen.numerics import reference
+from gemmgen.numerics.formats import Real
 
 
 @record

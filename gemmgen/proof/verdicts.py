@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gemmgen import caches
+from gemmgen.base import caches
 
 PACKAGE = Path(__file__).parents[1]
 _SUFFIXES = {".py", ".cpp", ".h", ".j2", ".lark"}

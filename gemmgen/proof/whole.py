@@ -9,10 +9,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from gemmgen import caches
-from gemmgen.errors import CannotCheck
+from gemmgen.base import caches
+from gemmgen.base.errors import CannotCheck
+from gemmgen.base.record import record
 from gemmgen.gpu import nvcc
-from gemmgen.record import record
 
 OPTIONS = ("-std=c++17", "-Werror", "all-warnings", "-Xcompiler", "-Wall")
 

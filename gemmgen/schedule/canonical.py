@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.errors import Mistake, Mistakes
-from gemmgen.record import record
+from gemmgen.base.errors import Mistake, Mistakes
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.schedule.directives import Checked
 from gemmgen.schedule.heads import first_given
 from gemmgen.schedule.model import Argument, Directive, Operand
 from gemmgen.schedule.spec import DirectiveSpec, Role
-from gemmgen.source import Source
 
 _ROLES: tuple[Role, ...] = ("a", "b", "c")
 

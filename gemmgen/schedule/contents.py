@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gemmgen.errors import Mistake, Mistakes, Refusal
+from gemmgen.base.errors import Mistake, Mistakes, Refusal
+from gemmgen.base.source import Source, Span, shown
 from gemmgen.schedule.expressions import Parsed, read_expression
 from gemmgen.schedule.grammar import parse
 from gemmgen.schedule.raw import (
@@ -20,7 +21,6 @@ from gemmgen.schedule.raw import (
 from gemmgen.schedule.sets import Let
 from gemmgen.schedule.statements import Statement, no_word, split
 from gemmgen.schedule.words import EPILOGUE, HEADS, LATER, statement_meant
-from gemmgen.source import Source, Span, shown
 
 
 @dataclass

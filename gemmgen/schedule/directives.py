@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gemmgen.errors import Mistakes, Refusal
-from gemmgen.record import record
+from gemmgen.base.errors import Mistakes, Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Span, shown
 from gemmgen.schedule.model import Argument, Operand
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope
@@ -12,7 +13,6 @@ from gemmgen.schedule.roles import batches, letters, matrix, spelt, tensors
 from gemmgen.schedule.sets import Values
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
 from gemmgen.schedule.words import EXAMPLES, argument_meant, close
-from gemmgen.source import Span, shown
 
 
 @record

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gemmgen.errors import Mistakes, Refusal
+from gemmgen.base.errors import Mistakes, Refusal
+from gemmgen.base.source import Source, Span, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.expressions import Use
 from gemmgen.schedule.heads import first_given
@@ -11,7 +12,6 @@ from gemmgen.schedule.problem import Scope
 from gemmgen.schedule.raw import RawArgument, RawDirective, Word
 from gemmgen.schedule.roles import tensors
 from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, DTYPES_LATER
-from gemmgen.source import Source, Span, shown
 
 ACCUMULATORS: tuple[DType, ...] = ("f32", "f64")
 """What sums can be kept in."""

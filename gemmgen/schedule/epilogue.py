@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gemmgen.errors import Mistakes, Refusal
+from gemmgen.base.errors import Mistakes, Refusal
+from gemmgen.base.source import Source, Span, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.expressions import Parsed, Use
 from gemmgen.schedule.model import Access, Epilogue
@@ -18,7 +19,6 @@ from gemmgen.schedule.reserved import (
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.text import format_access
 from gemmgen.schedule.words import close
-from gemmgen.source import Source, Span, shown
 
 BUILT_IN = ("acc", "alpha", "beta")
 _RANGES: dict[DType, tuple[float, float]] = {

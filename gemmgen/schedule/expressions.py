@@ -7,8 +7,11 @@ from typing import cast
 
 from lark import Token, Tree
 
-from gemmgen.errors import Mistake, Mistakes, Refusal
+from gemmgen.base.errors import Mistake, Mistakes, Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Span, shown
 from gemmgen.ir.expr import (
+    FUNCTIONS,
     ArithmeticOp,
     Binary,
     Call,
@@ -20,11 +23,9 @@ from gemmgen.ir.expr import (
     Unary,
     Var,
 )
-from gemmgen.record import record
 from gemmgen.schedule.raw import Reader, Word
 from gemmgen.schedule.statements import DEEPEST
-from gemmgen.schedule.words import FUNCTIONS, close
-from gemmgen.source import Span, shown
+from gemmgen.schedule.words import close
 
 MOST_NODES = 1000
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")

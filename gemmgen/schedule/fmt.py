@@ -5,29 +5,26 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gemmgen.errors import Mistakes, ScheduleError
-from gemmgen.passes.specs import SPECS
+from gemmgen.base.errors import Mistakes, ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.schedule.contents import check_word
 from gemmgen.schedule.grammar import parse
 from gemmgen.schedule.model import DEFAULT_GEMM
 from gemmgen.schedule.problem import check_gemm
 from gemmgen.schedule.raw import Reader
 from gemmgen.schedule.roles import letters, spelt
+from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.schedule.statements import Statement, split
 from gemmgen.schedule.text import aligned
 from gemmgen.schedule.words import EPILOGUE, HEADS
-from gemmgen.source import Source
 
-_SPECS = {spec.name: spec for spec in SPECS}
-_NAMES = tuple(_SPECS)
-_ORDER = {word: place for place, word in enumerate((*HEADS, *_NAMES, EPILOGUE))}
 _COMMENT = re.compile(r"#[^\n]*")
 _BLANKS = re.compile(r"\s+")
 _INSIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},])")
 """Blanks that a line end left behind an opening bracket, or before a closing one."""
 
 
-def fmt_source(source: Source) -> str:
+def fmt(source: Source, specs: tuple[DirectiveSpec, ...]) -> str:
     """The text in ladder order, one statement a line, aligned, without empty lines.
 
     Operands are written before arguments, and these in the order of the directive's specification.
@@ -38,19 +35,21 @@ def fmt_source(source: Source) -> str:
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
+    known = tuple(spec.name for spec in specs)
     found = split(source, mistakes)
     for statement in found.statements:
         with mistakes.caught():
-            check_word(statement, _NAMES)
+            check_word(statement, known)
             parse(statement)
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
-    statements, lines, names = list(found.statements), list[str](), _names(found.statements)
+    statements, lines, names = list(found.statements), list[str](), _names(found.statements, specs)
+    order = {word: place for place, word in enumerate((*HEADS, *known, EPILOGUE))}
     if statements:
         head, own = _head(statements[0].above)
         lines += head
         statements[0] = replace(statements[0], above=own)
-    for statement in sorted(statements, key=lambda s: _ORDER[s.word]):
+    for statement in sorted(statements, key=lambda s: order[s.word]):
         lines += [*statement.above, *_lines(statement, names.get(statement.word, ()))]
     return "".join(line + "\n" for line in (*lines, *found.below) if line)
 
@@ -61,21 +60,23 @@ def _head(above: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return above[:parted], above[parted:]
 
 
-def _names(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]]:
+def _names(
+    statements: tuple[Statement, ...], specs: tuple[DirectiveSpec, ...]
+) -> dict[str, tuple[str, ...]]:
     """The arguments of each directive in their order, in the letters of the ``gemm`` line; none
     where that line is wrong."""
     gemm = DEFAULT_GEMM
     for statement in statements:
         if statement.word == "gemm":
             accesses = Reader(statement).gemm(parse(statement))
-            scope = check_gemm(accesses, statement.span, SPECS, Mistakes())
+            scope = check_gemm(accesses, statement.span, specs, Mistakes())
             if not scope.sure:
                 return {}
             gemm = scope.gemm
     known = letters(gemm)
     return {
-        name: tuple(spelt(argument.name, known) for argument in spec.arguments)
-        for name, spec in _SPECS.items()
+        spec.name: tuple(spelt(argument.name, known) for argument in spec.arguments)
+        for spec in specs
     }
 
 

@@ -19,11 +19,11 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
-from gemmgen import caches
-from gemmgen.errors import Refusal
+from gemmgen.base import caches
+from gemmgen.base.errors import Refusal
+from gemmgen.base.source import Span, shown
 from gemmgen.schedule.statements import Statement
 from gemmgen.schedule.words import EPILOGUE, EXAMPLES
-from gemmgen.source import Span, shown
 
 FORMS = {
     "gemm": "gemm",

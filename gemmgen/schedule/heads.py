@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.errors import Refusal
-from gemmgen.schedule.language import global_word
+from gemmgen.base.errors import Refusal
+from gemmgen.base.source import Source, Span, shown
+from gemmgen.ir.identifiers import global_word
+from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import Assume, Gemm, Require
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.problem import Scope, check_name
 from gemmgen.schedule.raw import RawAssume, RawRequire, Word
 from gemmgen.schedule.reserved import kernel_names, taken
-from gemmgen.schedule.roles import batches, extents, ld_name, roles, tensors
+from gemmgen.schedule.roles import batches, extents, roles, tensors
 from gemmgen.schedule.words import QUANTITIES, TARGETS, UNITS, close
-from gemmgen.source import Source, Span, shown
 
 
 def first_given(source: Source, span: Span, statement: Span | None = None) -> tuple[str, ...]:

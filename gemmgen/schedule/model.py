@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from gemmgen.base.record import record
+from gemmgen.base.source import Source, Span
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
-from gemmgen.record import record
-from gemmgen.source import Source, Span
 
 NOWHERE = Span(0, 0)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.errors import Refusal
+from gemmgen.base.errors import Refusal
+from gemmgen.base.source import shown
 from gemmgen.schedule.raw import Word
-from gemmgen.source import shown
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]*")
 _LONGEST = 12

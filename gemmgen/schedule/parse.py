@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gemmgen.errors import Mistake, Mistakes, ScheduleError
+from gemmgen.base.errors import Mistake, Mistakes, ScheduleError
+from gemmgen.base.source import Source, Span
 from gemmgen.ir.dtypes import DType
-from gemmgen.passes.specs import SPECS
 from gemmgen.schedule.canonical import canonical
 from gemmgen.schedule.contents import Contents, read_contents
 from gemmgen.schedule.directives import Checked, check_directive
@@ -35,39 +35,42 @@ from gemmgen.schedule.model import (
 from gemmgen.schedule.problem import Scope, check_gemm
 from gemmgen.schedule.roles import letters, tensors
 from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
+from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.schedule.words import DEFAULT_TARGET, QUANTITIES
-from gemmgen.source import Source, Span
 
 T = TypeVar("T")
 DEFAULT_KERNEL = "gemm"
-SPEC_OF = {spec.name: spec for spec in SPECS}
 
 
-def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
+Specs = tuple[DirectiveSpec, ...]
+
+
+def parse(source: Source, specs: Specs, settings: Settings = ()) -> Schedule:
     """The canonical schedule of ``source``, its sets settled by ``settings`` (``tile.m``, 128).
 
-    Raises ``ScheduleError`` with every mistake of the text.
+    ``specs`` are the directives of the language, in ladder order.  Raises ``ScheduleError`` with
+    every mistake of the text.
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
-    contents = read_contents(source, SPEC_OF, mistakes)
-    checker = _Checker(source, contents, mistakes)
+    contents = read_contents(source, names_of(specs), mistakes)
+    checker = _Checker(source, contents, specs, mistakes)
     schedule = checker.schedule(settings)
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
     return schedule
 
 
-def choices(source: Source) -> dict[str, Choice]:
+def choices(source: Source, specs: Specs) -> dict[str, Choice]:
     """The sets of a schedule by key (``tile.m``), in the text's order; empty for a settled one.
 
     Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
-    contents = read_contents(source, SPEC_OF, mistakes)
+    contents = read_contents(source, names_of(specs), mistakes)
     knobs = find_knobs(contents.lets, contents.directives)
-    _Checker(source, contents, mistakes).schedule((), settled=False)
+    _Checker(source, contents, specs, mistakes).schedule((), settled=False)
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
     return {knob.key: knob.choice for knob in knobs}
@@ -79,26 +82,35 @@ class Unsettled:
     Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
     """
 
-    def __init__(self, source: Source):
-        self.source = source.cleaned()
-        self.sets = choices(self.source)
-        self._contents = read_contents(self.source, SPEC_OF, Mistakes(self.source))
-        self.gemm = _Checker(self.source, self._contents, Mistakes(self.source)).scope.gemm
+    def __init__(self, source: Source, specs: Specs):
+        self.source, self._specs = source.cleaned(), specs
+        self.sets = choices(self.source, specs)
+        self._contents = read_contents(self.source, names_of(specs), Mistakes(self.source))
+        self.gemm = self._checker(Mistakes(self.source)).scope.gemm
 
     def settled(self, settings: Settings) -> Schedule:
-        """As ``parse_schedule``; raises ``ScheduleError`` alike."""
+        """As ``parse``; raises ``ScheduleError`` alike."""
         mistakes = Mistakes(self.source)
-        schedule = _Checker(self.source, self._contents, mistakes).schedule(settings)
+        schedule = self._checker(mistakes).schedule(settings)
         if mistakes:
             raise ScheduleError(self.source, tuple(mistakes))
         return schedule
+
+    def _checker(self, mistakes: Mistakes) -> _Checker:
+        return _Checker(self.source, self._contents, self._specs, mistakes)
+
+
+def names_of(specs: Specs) -> tuple[str, ...]:
+    """The directives' names, in ladder order."""
+    return tuple(spec.name for spec in specs)
 
 
 class _Checker:
     """Checks a file's statements form by form; mistakes are recorded and do not end the check."""
 
-    def __init__(self, source: Source, contents: Contents, mistakes: Mistakes):
+    def __init__(self, source: Source, contents: Contents, specs: Specs, mistakes: Mistakes):
         self.source, self.contents, self.mistakes = source, contents, mistakes
+        self.specs = specs
         self.scope = self._scope()
 
     def schedule(self, settings: Settings, settled: bool = True) -> Schedule:
@@ -132,7 +144,7 @@ class _Checker:
         gemm = self._once("gemm", self.contents.gemms)
         if gemm is None:
             return Scope(DEFAULT_GEMM, "gemm" not in self.contents.broken)
-        return check_gemm(*gemm, SPECS, self.mistakes)
+        return check_gemm(*gemm, self.specs, self.mistakes)
 
     def _kernel(self) -> str:
         kernel = self._once("kernel", self.contents.kernels)
@@ -181,21 +193,23 @@ class _Checker:
         lets, raws = self.contents.lets, self.contents.directives
         chosen = choose(find_knobs(lets, raws), settings, self.mistakes, settled)
         values = Values(self.source, lets, chosen)
-        checked: dict[str, list[Checked]] = {spec.name: [] for spec in SPECS}
+        specs = {spec.name: spec for spec in self.specs}
+        checked: dict[str, list[Checked]] = {name: [] for name in specs}
         for raw in raws:
-            spec = SPEC_OF[raw.word.text]
+            spec = specs[raw.word.text]
             statement = check_directive(raw, spec, self.scope, values, self.mistakes)
             checked[spec.name].append(statement)
         check_lets(lets, values.used, self._kept(), self.source, self.mistakes)
         return tuple(
             directive
-            for spec in SPECS
+            for spec in self.specs
             for directive in canonical(checked[spec.name], spec, self.source, self.mistakes)
         )
 
     def _kept(self) -> dict[str, str]:
         """Words that an argument's value may be, so that no ``let`` can be called so."""
-        words = {c: "a value of " + s.name for s in SPECS for a in s.arguments for c in a.choices}
+        specs = self.specs
+        words = {c: "a value of " + s.name for s in specs for a in s.arguments for c in a.choices}
         if not self.scope.sure:
             return words
         words |= {letter: "a letter" for letter in letters(self.scope.gemm).values()}

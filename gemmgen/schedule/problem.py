@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gemmgen.errors import Mistakes, Refusal
-from gemmgen.record import record
-from gemmgen.schedule.language import LETTER, NAME, language_word
+from gemmgen.base.errors import Mistakes, Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Span, shown
+from gemmgen.ir.identifiers import LETTER, NAME, language_word
+from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
 from gemmgen.schedule.raw import RawOperand, Word
 from gemmgen.schedule.reserved import clash
-from gemmgen.schedule.roles import ld_name, matrix, strides
+from gemmgen.schedule.roles import matrix, strides
 from gemmgen.schedule.spec import DirectiveSpec
-from gemmgen.source import Span, shown
 
 MOST_LETTERS = 6
 """Of a tensor: four that number its matrices, and the matrix's two."""

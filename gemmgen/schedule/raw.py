@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lark import Token, Tree
 
-from gemmgen.record import record
+from gemmgen.base.record import record
+from gemmgen.base.source import Span
 from gemmgen.schedule.statements import Statement
-from gemmgen.source import Span
 
 
 @record

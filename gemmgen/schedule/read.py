@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gemmgen.errors import Mistake, ScheduleError, UsageError
+from gemmgen.base.errors import Mistake, ScheduleError, UsageError
+from gemmgen.base.source import Source, Span
 from gemmgen.schedule.statements import MOST_BYTES
-from gemmgen.source import Source, Span
 
 
 def read_source(path: str) -> Source:

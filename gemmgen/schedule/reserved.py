@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmgen.schedule.language import language_word
+from gemmgen.ir.identifiers import language_word
+from gemmgen.ir.parameters import CONSTANTS, ld_name
 from gemmgen.schedule.model import Access, Gemm
-from gemmgen.schedule.roles import CONSTANTS, batches, extents, ld_name, roles, strides
+from gemmgen.schedule.roles import batches, extents, roles, strides
 
 STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
 """The emitted text names a tensor's copies by these: ``A_shared``."""

@@ -1,23 +1,10 @@
-"""What the letters of the ``gemm`` line stand for, and the parameters named after them."""
+"""What the letters of the ``gemm`` line stand for."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from gemmgen.schedule.language import language_word
+from gemmgen.ir.parameters import extent_of, stride_name
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.spec import Role
-
-CONSTANTS = {
-    "B": "block tile",
-    "T": "micro-tile",
-    "W": "warp tile",
-    "P": "piece",
-    "L": "lanes",
-    "I": "extent of an instruction",
-    "F": "number of fragments",
-}
-"""First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 
 
 def roles(gemm: Gemm) -> tuple[str, str, str]:
@@ -63,39 +50,11 @@ def tensors(gemm: Gemm) -> dict[Role, str]:
     return {"a": gemm.a.tensor, "b": gemm.b.tensor, "c": gemm.c.tensor}
 
 
-@lru_cache(1024)
-def extent_of(
-    letter: str, tiled: tuple[str, ...], batched: tuple[str, ...], tensors: tuple[str, ...]
-) -> str:
-    """The kernel parameter that counts a letter's values: ``M`` of ``m``, ``size_b`` of a batch.
-
-    Where that name is a tensor's of the ``gemm`` line, a size's or a word of C++, it is
-    ``extent_m``.  Nothing but the ``gemm`` line decides, so no other statement renames a parameter.
-    """
-    usual = f"size_{letter}" if letter in batched else letter.upper()
-    sizes = {first + other.upper() for first in CONSTANTS for other in tiled}
-    return f"extent_{letter}" if usual in sizes or _is_taken(usual, tensors) else usual
-
-
-def _is_taken(name: str, tensors: tuple[str, ...]) -> bool:
-    return name in tensors or language_word(name) is not None
-
-
 def extents(gemm: Gemm) -> dict[str, str]:
     """Each letter and the parameter that counts its values: row, column, contracted, batches."""
     tiled, batched = roles(gemm), batches(gemm)
     names = (gemm.c.tensor, gemm.a.tensor, gemm.b.tensor)
     return {x: extent_of(x, tiled, batched, names) for x in (*tiled, *batched)}
-
-
-def ld_name(tensor: str) -> str:
-    """The kernel parameter that is a tensor's leading dimension: ``lda`` of ``A``."""
-    return "ld" + tensor.lower()
-
-
-def stride_name(tensor: str, letter: str) -> str:
-    """The kernel parameter that parts a tensor's matrices along a batch letter: ``stride_A_b``."""
-    return f"stride_{tensor}_{letter}"
 
 
 def strides(access: Access, gemm: Gemm) -> dict[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gemmgen.errors import Mistake, Mistakes, Refusal
-from gemmgen.record import record
+from gemmgen.base.errors import Mistake, Mistakes, Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Source, Span, shown
 from gemmgen.schedule.model import Choice
 from gemmgen.schedule.raw import RawDirective, RawSet, Word
 from gemmgen.schedule.words import close
-from gemmgen.source import Source, Span, shown
 
 _MOST_SHOWN = 12
 

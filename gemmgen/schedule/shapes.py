@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gemmgen.errors import UsageError
-from gemmgen.interface import INT_MAX
+from gemmgen.base.errors import UsageError
+from gemmgen.ir.interface import INT_MAX
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
 

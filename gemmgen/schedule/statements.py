@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from unicodedata import normalize
 
-from gemmgen.errors import Mistakes, Refusal
-from gemmgen.record import record
-from gemmgen.source import Source, Span, shown
+from gemmgen.base.errors import Mistakes, Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Source, Span, shown
 
 MOST_BYTES = 256 * 1024
 MOST_STATEMENTS = 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.schedule.exprtext import format_expression
+from gemmgen.ir.exprtext import format_expression
 from gemmgen.schedule.model import (
     Access,
     Assume,

@@ -37,25 +37,6 @@ EPILOGUE = "fuse_epilogue"
 QUANTITIES = ("shared", "threads", "registers", "spills")
 UNITS = {"B": 1, "KiB": 1024}
 
-FUNCTIONS = {
-    "relu": 1,
-    "gelu": 1,
-    "gelu_tanh": 1,
-    "silu": 1,
-    "sigmoid": 1,
-    "tanh": 1,
-    "exp": 1,
-    "erf": 1,
-    "sqrt": 1,
-    "abs": 1,
-    "round": 1,
-    "min": 2,
-    "max": 2,
-    "clamp": 3,
-    "where": 3,
-}
-"""The functions of an epilogue, and how many arguments each takes."""
-
 EXAMPLES = {
     "gemm": "gemm C[m, n] = A[m, k] * B[k, n]",
     "kernel": "kernel my_gemm",

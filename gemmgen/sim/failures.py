@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.errors import GemmgenError
+from gemmgen.base.errors import GemmgenError
 from gemmgen.sim.findings import Finding
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 
 Kind = Literal[
     "race",

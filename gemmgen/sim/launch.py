@@ -15,14 +15,14 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.errors import CallError
-from gemmgen.formats import NAMES, Stored, poison
-from gemmgen.gpu.arguments import View, check_addresses, geometry, may_be_absent, output_layout
-from gemmgen.gpu.binding import Binding
-from gemmgen.gpu.dynamo import leave_untraced, opaque
-from gemmgen.gpu.numbers import number
-from gemmgen.interface import Interface, Param
+from gemmgen.base.errors import CallError
+from gemmgen.calling.arguments import View, check_addresses, geometry, may_be_absent, output_layout
+from gemmgen.calling.binding import Binding
+from gemmgen.calling.dynamo import leave_untraced, opaque
+from gemmgen.calling.numbers import number
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.formats import NAMES, Stored, poison
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.memory import aligned

@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from gemmgen.interface import Interface, Param
-from gemmgen.record import record
+from gemmgen.base.record import record
+from gemmgen.ir.interface import Interface, Param
 
 CALLED = 4
 """The status of an answer to calls."""

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 
 _CONSTANTS = re.compile(r"constexpr int ([^;]+);")
 _SIZES = r"((?:\s*\[[^\]]*\])+)"

@@ -8,10 +8,10 @@ from typing import cast
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from gemmgen.formats import STORAGE, Stored, bits, poison
+from gemmgen.base.record import record
+from gemmgen.calling.strides import bounds
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.record import record
-from gemmgen.strides import bounds
+from gemmgen.numerics.formats import STORAGE, Stored, bits, poison
 
 Array = Stored
 

@@ -11,11 +11,11 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.errors import CallError
-from gemmgen.formats import NAMES, STORAGE, Stored
-from gemmgen.interface import INT_MAX, Interface, Param
+from gemmgen.base.errors import CallError
+from gemmgen.calling.strides import bounds, is_folded, may_meet
+from gemmgen.ir.interface import INT_MAX, Interface, Param
+from gemmgen.numerics.formats import NAMES, STORAGE, Stored
 from gemmgen.sim import process
-from gemmgen.strides import bounds, is_folded, may_meet
 
 Array = npt.NDArray[np.generic]
 Argument = Stored | npt.NDArray[np.uint32] | int | float

@@ -17,7 +17,7 @@ import time
 import weakref
 from pathlib import Path
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 from gemmgen.sim.failures import KernelFault, KernelTimeout
 
 _MAGIC = 0x67676D32

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from gemmgen import caches, temporary
-from gemmgen.interface import Interface
-from gemmgen.record import record
+from gemmgen.base import caches, temporary
+from gemmgen.base.record import record
+from gemmgen.ir.interface import Interface
 from gemmgen.sim import toolchain
 from gemmgen.sim.alignment import check_alignment
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 from gemmgen.sim.failures import CompileFailure
 
 _ASM = re.compile(r"\basm\b")

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 from gemmgen.sim.blame import blame
 from gemmgen.sim.findings import Access, Finding, Kind
 from gemmgen.sim.layout import TYPE, SharedArray

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gemmgen.errors import CallError
-from gemmgen.interface import INT_MAX, Interface
+from gemmgen.base.errors import CallError
+from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.formats import Stored, poison
-from gemmgen.interface import Interface, Param
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.formats import Stored, poison
 from gemmgen.sim.memory import aligned
 
 Scratch = Stored | npt.NDArray[np.uint32]

@@ -10,9 +10,9 @@ import subprocess
 from importlib import resources
 from pathlib import Path
 
-from gemmgen import temporary
-from gemmgen.errors import CannotCheck
-from gemmgen.interface import Interface
+from gemmgen.base import temporary
+from gemmgen.base.errors import CannotCheck
+from gemmgen.ir.interface import Interface
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.unit import BEGIN, END, SYMBOL, unit_text
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from gemmgen.emit.ctypes import STORED
-from gemmgen.interface import Interface, Param
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import is_collective, translated
 

@@ -11,8 +11,8 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from gemmgen import temporary
-from gemmgen.interface import Interface
+from gemmgen.base import temporary
+from gemmgen.ir.interface import Interface
 from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure
 

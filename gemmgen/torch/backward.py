@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gemmgen.base.record import record
 from gemmgen.ir.expr import Element, Expr, walk
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.elementwise import broadcast, evaluate, indices
 from gemmgen.torch.gradient import (

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from gemmgen.analyze.gpus import Gpu
-from gemmgen.errors import CallError
-from gemmgen.formats import NAMES
-from gemmgen.gpu.arguments import View, contiguous_strides, geometry
-from gemmgen.interface import AtLeast, AtMost, Interface
+from gemmgen.base.errors import CallError
+from gemmgen.base.record import record
+from gemmgen.calling.arguments import View, contiguous_strides, geometry
+from gemmgen.ir.interface import AtLeast, AtMost, Interface
+from gemmgen.numerics.formats import NAMES
 from gemmgen.pipeline import Emitted
-from gemmgen.record import record
 from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.text import format_schedule

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from gemmgen.analyze.gpus import Gpu
-from gemmgen.errors import CallError
-from gemmgen.gpu.arguments import View
+from gemmgen.base.errors import CallError
+from gemmgen.calling.arguments import View
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.choosing import Call, Choice, Order, choose

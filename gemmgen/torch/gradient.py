@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.ir.derivative import adjoints, is_zero
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, transform, walk
 from gemmgen.ir.problem import Problem
-from gemmgen.record import record
+from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Access, Dtypes, Epilogue, Gemm, Schedule
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
+from gemmgen.torch.derivative import adjoints, is_zero
 
 
 @record

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from gemmgen.api import AnySchedule, Settings, compile_any
-from gemmgen.errors import ScheduleError, UsageError
-from gemmgen.ir.derivative import NoDerivative
+from gemmgen.api.kernels import AnySchedule, Settings, compile_any
+from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.torch.backward import Backward, Operator
+from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.forward import Forward
 from gemmgen.torch.pytorch import Tensor, pytorch
 from gemmgen.torch.signature import Signature

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any, Protocol, cast
 
-from gemmgen.errors import CannotCheck
-from gemmgen.formats import NAMES
+from gemmgen.base.errors import CannotCheck
 from gemmgen.ir.dtypes import DType
+from gemmgen.numerics.formats import NAMES
 
 
 class Device(Protocol):

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
 
-from gemmgen.gpu.arguments import View, contiguous_strides
+from gemmgen.calling.arguments import View, contiguous_strides
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.tensors import checks
 from gemmgen.torch.pytorch import Tensor, pytorch

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from gemmgen.errors import ScheduleError
-from gemmgen.interface import Aligned, Interface, Requirement
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.exprtext import format_expression
+from gemmgen.ir.interface import Aligned, Interface, Requirement
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
-from gemmgen.schedule.exprtext import format_expression
 from gemmgen.schedule.model import Directive, Operand, Schedule
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
 
 ASYNC_BYTES = 4
 """The smallest asynchronous copy."""

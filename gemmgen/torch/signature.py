@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gemmgen.errors import CallError
-from gemmgen.ir.build import build
+from gemmgen.base.errors import CallError
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.arithmetic import reads_unscaled
-from gemmgen.record import record
+from gemmgen.passes.build import build
 from gemmgen.schedule.model import Schedule
 
 DEFAULTS = {"alpha": 1.0, "beta": 0.0}

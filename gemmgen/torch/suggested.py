@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import log, prod
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
-from gemmgen.errors import UsageError
-from gemmgen.gpu.arguments import View
+from gemmgen.base.errors import UsageError
+from gemmgen.calling.arguments import View
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gemmgen.analyze import resources
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from gemmgen.analyze.explain import explain
 from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.report import registers_told
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
+from gemmgen.base.source import Source
 from gemmgen.ir.occupancy import estimated_registers
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
-from gemmgen.target import OVERHEAD, TARGETS
+from gemmgen.ir.target import OVERHEAD, TARGETS
+from gemmgen.language import parse_schedule
 
 H200 = GPUS["H200"]
 VECTORIZED = """

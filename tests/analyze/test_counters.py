@@ -12,9 +12,9 @@ from gemmgen.analyze.arguments import arguments_of
 from gemmgen.analyze.count import Launch, count_compiled
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.joined import as_compiled, as_written
+from gemmgen.base.source import Source
 from gemmgen.cli.rungs import built_in
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
+from gemmgen.language import parse_schedule
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"

@@ -8,8 +8,8 @@ import pytest
 
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
+from gemmgen.base.source import Source
+from gemmgen.language import parse_schedule
 
 SCHEDULE = """\
 dtype A=f16 B=f16

@@ -10,8 +10,8 @@ import pytest
 from gemmgen.analyze.arguments import Shape, arguments_of
 from gemmgen.analyze.count import count_launch
 from gemmgen.analyze.explain import compile_kernel, traffic_of
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
+from gemmgen.base.source import Source
+from gemmgen.language import parse_schedule
 
 from .instrument import build, build_counter, counts
 

@@ -9,8 +9,8 @@ import pytest
 from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.explain import Explanation, Traffic, explain
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
+from gemmgen.base.source import Source
+from gemmgen.language import parse_schedule
 
 NAIVE = "gemm C[m, n] = A[m, k] * B[k, n]"
 NEIGHBOURS = "tile m=32 n=32 k=16\ncache_shared A[m, k] B[k, n]\nregister_block m=2 n=2\n"

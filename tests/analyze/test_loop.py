@@ -10,10 +10,10 @@ from gemmgen.analyze.figures import as_figures, as_json
 from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.loop import LoopCode, measured
 from gemmgen.analyze.report import report
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler, sass
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
+from gemmgen.language import parse_schedule
 
 LISTING = """
 .text.gemm:

@@ -10,9 +10,9 @@ from gemmgen.analyze.arguments import Shape, arguments_of
 from gemmgen.analyze.count import Tally, count_every_block, count_launch
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.sites import Site
-from gemmgen.ir.memory import Lanes
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
+from gemmgen.base.source import Source
+from gemmgen.interpreter.memory import Lanes
+from gemmgen.language import parse_schedule
 
 TILE = "tile m=32 n=64 k={k}\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=8\n"
 ORDERS = [

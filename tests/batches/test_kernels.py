@@ -8,21 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemmgen.errors import CallError
+from gemmgen.api.builder import Schedule
+from gemmgen.base.errors import CallError
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
+from gemmgen.language import fmt_source, parse_schedule
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen.proof import compiled, cpu, language, meaning
 from gemmgen.proof.layouts import LAYOUTS
 from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.proof.shapes import default_shapes
-from gemmgen.schedule.builder import Schedule
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.launch import HostKernel
 from gemmgen.sim.run import compile_kernel
-from gemmgen.source import Source
 
 from .schedules import GOLDEN, SCHEDULES
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.ir.expr import Binary, Expr, Int, Var, transform
 from gemmgen.ir.lowered import Advance, Define, Node
 from gemmgen.lower import batches
@@ -15,7 +16,6 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import cpu, meaning
 from gemmgen.proof.outcome import Subject
 from gemmgen.sim.toolchain import BEGIN
-from gemmgen.source import Source
 
 from .schedules import SCHEDULES
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler
+from gemmgen.language import fmt_source
 from gemmgen.pipeline import Emitted, Step, compile_source
 from gemmgen.proof import language, meaning
 from gemmgen.proof.calls import Caller, Case, landings_of
 from gemmgen.proof.outcome import Shape, Subject
 from gemmgen.proof.shapes import fit, ring_of, tile_of
-from gemmgen.schedule.fmt import fmt_source
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 FOLDER = Path(__file__).parents[2] / "examples" / "best"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.sched"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.api import compile_any
+from gemmgen.api.kernels import compile_any
 from gemmgen.gpu import arrays, device
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.store import Stored

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from gemmgen.interface import Interface
+from gemmgen.ir.interface import Interface
 
 _TYPES = {"extent": ctypes.c_int, "ld": ctypes.c_int, "stride": ctypes.c_longlong}
 

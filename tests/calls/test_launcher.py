@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
 
 from .bench import SPLIT, WIDE, Bench
 from .stub import ndarray

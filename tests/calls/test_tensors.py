@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
 from gemmgen.gpu import arrays, tensors
 
 from .bench import WIDE, Bench

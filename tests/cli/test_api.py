@@ -7,8 +7,8 @@ import pathlib
 import pytest
 
 import gemmgen
-from gemmgen.api import compile_any
-from gemmgen.errors import CannotCheck, UsageError
+from gemmgen.api.kernels import compile_any
+from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.gpu import device
 
 from .running import EXAMPLES

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen import caches, examples
+from gemmgen.base import caches
+from gemmgen.base.source import Source
 from gemmgen.emit import printing
 from gemmgen.pipeline import compile_source
-from gemmgen.schedule import grammar
+from gemmgen.schedule import examples, grammar
 from gemmgen.sim import programs, toolchain
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 from .running import EXAMPLES, fresh
 

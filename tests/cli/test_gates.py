@@ -8,7 +8,8 @@ from pathlib import Path
 import compilers
 import pytest
 
-from gemmgen import CannotCheck, ScheduleError, api
+from gemmgen import CannotCheck, ScheduleError
+from gemmgen.api import kernels as api
 from gemmgen.proof import cpu, gpu, meaning, whole
 from gemmgen.proof.outcome import passed, skipped
 

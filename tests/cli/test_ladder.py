@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen import examples
 from gemmgen.cli import counted, measure, rungs
 from gemmgen.cli.shapes import Shape, Written
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import Row
 from gemmgen.pipeline import Emitted
+from gemmgen.schedule import examples
 
 from .running import EXAMPLES, gemmgen
 

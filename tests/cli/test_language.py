@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen import examples
+from gemmgen.schedule import examples
 
 from .running import EXAMPLES, gemmgen
 

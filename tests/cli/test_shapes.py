@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.cli import measure
 from gemmgen.cli.shapes import Written, cube, resolve, shape
 from gemmgen.gpu import device
+from gemmgen.language import parse_schedule
 from gemmgen.proof import compiled
 from gemmgen.proof.outcome import skipped
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
 
 from .running import gemmgen
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen import temporary
+from gemmgen.base import temporary
 
 MAKE = """
 import sys, time
-from gemmgen import temporary
+from gemmgen.base import temporary
 kept = temporary.folder()
 print(kept.name, flush=True)
 sys.stdin.read()

@@ -20,7 +20,7 @@ from gemmgen_docs import (
     schedules,
 )
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
 from gemmgen.gpu import compiler, device
 from gemmgen.pipeline import Emitted
 

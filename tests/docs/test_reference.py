@@ -7,10 +7,10 @@ import re
 import pytest
 from gemmgen_docs import documents, language, pages
 
+from gemmgen.ir.target import TARGETS
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.schedule.words import QUANTITIES
-from gemmgen.target import TARGETS
 
 SPECS = {rung.SPEC.name: rung.SPEC for rung in (*LADDER, FuseEpilogue)}
 COMBINATIONS = language.read_combinations()

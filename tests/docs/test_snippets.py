@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import gemmgen
+from gemmgen.base.source import Source
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md"))

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gemmgen.errors import CallError
-from gemmgen.gpu.arguments import View, check_addresses, geometry
-from gemmgen.interface import Aligned
+from gemmgen.base.errors import CallError
+from gemmgen.base.source import Source
+from gemmgen.calling.arguments import View, check_addresses, geometry
+from gemmgen.ir.interface import Aligned
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import compile_kernel
-from gemmgen.source import Source
 
 from .schedules import TYPES, text
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pytest
 from functions import with_functions
 
-from gemmgen import formats
-from gemmgen.interface import Interface, Param
+from gemmgen.interpreter.evaluate import FROM_BITS, TO_BITS
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.evaluate import FROM_BITS, TO_BITS
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics import formats
 from gemmgen.sim import toolchain
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 

@@ -8,9 +8,9 @@ import ctypes.util
 import numpy as np
 import pytest
 
-from gemmgen import reference
-from gemmgen.fma import fma_f64
 from gemmgen.ir.dtypes import Types
+from gemmgen.numerics import reference
+from gemmgen.numerics.fma import fma_f64
 
 RNG = np.random.default_rng(0)
 COUNT = 3000

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
+from gemmgen.language import fmt_source, parse_schedule
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen.proof import compiled, cpu, language, meaning
 from gemmgen.proof.outcome import Outcome, Subject
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
 
 from .schedules import EVERY, SOME, TYPES, text
 
@@ -127,7 +126,7 @@ def test_alignment_is_told_in_bytes_of_the_type() -> None:
 @pytest.mark.parametrize("types", list(itertools.islice(TYPES, 3)))
 def test_names_of_the_text_are_kept(types: str) -> None:
     """A tensor can't be called what the text calls its raw elements."""
-    from gemmgen.errors import ScheduleError
+    from gemmgen.base.errors import ScheduleError
 
     with pytest.raises(ScheduleError, match="the emitted text's name for part of A"):
         compile_source(Source(f"{TYPES[types][0]}\nfuse_epilogue acc + A_raw[n]"))

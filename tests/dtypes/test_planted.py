@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Call, Expr
 from gemmgen.lower import contraction, copies, epilogue
@@ -15,7 +16,6 @@ from gemmgen.proof.calls import Caller, Case
 from gemmgen.proof.outcome import Subject
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 from .schedules import text
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler, device, sass
 from gemmgen.passes.async_copy import SINCE
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CALLERS = Path(__file__).parent / "callers"

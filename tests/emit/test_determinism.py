@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pipeline.running import EXAMPLES, NAMES, emitted, example
 
+from gemmgen.base.source import Source
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule, compile_source
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
 
 ROOT = Path(__file__).parents[2]
 SEVEN = (
@@ -32,7 +32,7 @@ SEVEN = (
 PROGRAM = """
 import hashlib, pathlib, sys
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
+from gemmgen.base.source import Source
 digest = hashlib.sha256()
 for path in sorted(pathlib.Path(sys.argv[1]).glob("*.sched")):
     digest.update(compile_source(Source(path.read_text(), str(path))).text.encode())

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pipeline.running import Call, Launch, emitted, inputs, met
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.numerics.reference import F64
 from gemmgen.pipeline import compile_source
-from gemmgen.reference import F64
 from gemmgen.sim.run import compile_kernel
-from gemmgen.source import Source
 
 Given = dict[str, F64]
 

@@ -9,11 +9,11 @@ import pytest
 from passes.schedules import CASES, EXAMPLES
 from pipeline.running import Call, Operands, Want, check, emitted
 
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.emit.document import BEGIN, END
-from gemmgen.errors import ScheduleError
+from gemmgen.numerics.reference import F32
 from gemmgen.pipeline import compile_source
-from gemmgen.reference import F32
-from gemmgen.source import Source
 
 HANDWRITTEN = Path(__file__).parents[1] / "handwritten"
 TEMPLATES = Path(__file__).parents[2] / "gemmgen" / "emit" / "templates"

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.fuzz import plans
 from gemmgen.fuzz.draw import schedule_at
 from gemmgen.fuzz.factors import FACTORS, pairs, plan_of
 from gemmgen.fuzz.plans import is_wild, plan_at, possible_pairs
 from gemmgen.fuzz.rules import broken
 from gemmgen.fuzz.trial import compile_text
-from gemmgen.passes.specs import SPECS
+from gemmgen.language import SPECS, parse_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.roles import letters, spelt, tensors
-from gemmgen.source import Source
 
 Said = tuple[str, ...]
 SEED, SOME = 1, range(400)

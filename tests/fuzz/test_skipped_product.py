@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.trial import as_called, cases
 from gemmgen.pipeline import Emitted, compile_source
@@ -16,7 +17,6 @@ from gemmgen.proof.shapes import fit
 from gemmgen.sim.launch import HostKernel
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 

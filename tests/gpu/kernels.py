@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gemmgen.interface import Aligned, AtLeast, Interface, MultipleOf, Param, Requirement
+from gemmgen.ir.interface import Aligned, AtLeast, Interface, MultipleOf, Param, Requirement
 
 FOLDER = Path(__file__).parents[1] / "handwritten"
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import cupy as cp
 import numpy as np
 
-from gemmgen.formats import STORAGE, stored
-from gemmgen.interface import Interface, Param
+from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.formats import STORAGE, stored
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from gemmgen.formats import STORAGE, bits, is_nan
 from gemmgen.fuzz.trial import as_called, exact
 from gemmgen.gpu.device import Array, cupy
 from gemmgen.gpu.launch import Kernel
-from gemmgen.interface import Interface
+from gemmgen.ir.interface import Interface
+from gemmgen.numerics.formats import STORAGE, bits, is_nan
 from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import Caller, Case

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
+from gemmgen.base.source import Source
 from gemmgen.gpu.launch import Kernel
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import gpu
 from gemmgen.proof.outcome import Subject
-from gemmgen.source import Source
 from tests.batches.schedules import SCHEDULES
 
 cp = pytest.importorskip("cupy")

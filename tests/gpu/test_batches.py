@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.gpu.launch import Kernel
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import calls
@@ -11,7 +12,6 @@ from gemmgen.proof import gpu as layer
 from gemmgen.proof.layouts import LAYOUTS
 from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit
-from gemmgen.source import Source
 
 from .sides import Sides
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import calls
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit
-from gemmgen.source import Source
 
 from .sides import Sides
 

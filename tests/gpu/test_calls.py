@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TILED = "tile m=16 n=16 k=8\ncache_shared A B\n"

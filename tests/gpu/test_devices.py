@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
 from gemmgen.gpu import device
 
 cp = pytest.importorskip("cupy")

@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gemmgen import formats, reference
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
+from gemmgen.base.source import Source
 from gemmgen.gpu import bench, elements
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import Case, verify
-from gemmgen.interface import Interface, Param
-from gemmgen.ir.build import problem_of
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics import formats, reference
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.run import compile_kernel
-from gemmgen.source import Source
 
 cp = pytest.importorskip("cupy")
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gemmgen.formats import STORAGE, Stored, bits
 from gemmgen.ir.dtypes import DType
+from gemmgen.numerics.formats import STORAGE, Stored, bits
 from gemmgen.sim.process import LANDINGS
 from gemmgen.sim.run import compile_kernel
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
 from gemmgen.gpu.launch import Kernel
 
 from . import kernels

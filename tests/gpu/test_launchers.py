@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from mutants.subjects import SCHEDULES, emitted
 
-from gemmgen.formats import Stored, bits, stored
-from gemmgen.interface import Interface, Param
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.formats import Stored, bits, stored
 from gemmgen.proof import launcher
 from gemmgen.proof.shapes import solve
 from gemmgen.sim.run import compile_kernel

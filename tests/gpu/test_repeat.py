@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LADDER = ("double_buffered", "vectorized", "warp_tiled", "split_k", "tensor_core", "async_copy")

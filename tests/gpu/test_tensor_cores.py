@@ -7,10 +7,10 @@ import itertools
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject
-from gemmgen.source import Source
 
 ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
 SCHEDULES = {

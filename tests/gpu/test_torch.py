@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen.errors import CallError
-from gemmgen.formats import NAMES
+from gemmgen.base.errors import CallError
+from gemmgen.base.source import Source
 from gemmgen.gpu.launch import Kernel
+from gemmgen.numerics.formats import NAMES
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 from . import kernels
 

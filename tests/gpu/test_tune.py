@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from gemmgen.base.source import Source
 from gemmgen.cli import main
 from gemmgen.explore.tune.gpulab import GpuLab
 from gemmgen.explore.tune.lab import Candidate, Screen
@@ -18,7 +19,6 @@ from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.store import Stored
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 TEXT = "tile m=64 n=64 k=8\ncache_shared A[k, m] B\nregister_block m=4 n=4\n"
 SHAPES = ((200, 136, 72), (512, 512, 512))

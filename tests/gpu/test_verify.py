@@ -9,7 +9,7 @@ from gemmgen.gpu import bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
 from gemmgen.gpu.verify import Case, cases, verify
-from gemmgen.interface import MultipleOf
+from gemmgen.ir.interface import MultipleOf
 
 from . import kernels
 

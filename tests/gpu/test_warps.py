@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from functions import with_functions
 
-from gemmgen.formats import Stored, held, stored
-from gemmgen.interface import Interface, Param
-from gemmgen.reference import F32
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.formats import Stored, held, stored
+from gemmgen.numerics.reference import F32
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.toolchain import BEGIN, END
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.errors import Mistake
+from gemmgen.base.errors import Mistake
 
 _NUMBER = r"[0-9]+"
 _STATEMENT = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gemmgen.passes.specs import SPECS
+from gemmgen.language import SPECS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import EXAMPLES, LATER
 

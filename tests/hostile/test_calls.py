@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from gemmgen.errors import CallError
-from gemmgen.gpu.arguments import View, check_addresses, contiguous_strides, geometry
-from gemmgen.interface import INT_MAX
+from gemmgen.base.errors import CallError
+from gemmgen.base.source import Source
+from gemmgen.calling.arguments import View, check_addresses, contiguous_strides, geometry
+from gemmgen.ir.interface import INT_MAX
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.sim.run import Argument, compile_kernel
-from gemmgen.source import Source
 
 SCHEDULES = {
     "rows": "tile m=1 n=32\n",

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source, Span
 from gemmgen.emit.ctext import c_float
 from gemmgen.emit.document import fold
 from gemmgen.emit.intrinsics import INTRINSICS
-from gemmgen.errors import ScheduleError
+from gemmgen.ir.expr import FUNCTIONS
+from gemmgen.ir.identifiers import NAME
+from gemmgen.language import SPECS, parse_schedule
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule.language import NAME
-from gemmgen.schedule.parse import SPEC_OF, parse_schedule
-from gemmgen.schedule.words import DTYPES, FUNCTIONS, QUANTITIES, TARGETS
-from gemmgen.source import Source, Span
+from gemmgen.schedule.words import DTYPES, QUANTITIES, TARGETS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -201,7 +202,7 @@ LEAVES = {
     "requires.quantity": QUANTITIES,
     "requires.op": ("<=", "=="),
     "requires.limit": int,
-    "directives.name": tuple(SPEC_OF),
+    "directives.name": tuple(spec.name for spec in SPECS),
     "directives.operands.tensor": ("Q", "R", "S"),
     "directives.operands.hop": ("global", "shared", "register"),
     "directives.operands.indices": ("i", "j", "d"),

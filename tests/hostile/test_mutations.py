@@ -11,12 +11,11 @@ from time import process_time
 
 import pytest
 
-from gemmgen.errors import GemmgenError, ScheduleError
+from gemmgen.base.errors import GemmgenError, ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.language import choices, fmt_source, parse_schedule
 from gemmgen.pipeline import compile_schedule
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.schedule.parse import choices, parse_schedule
 from gemmgen.schedule.read import decode
-from gemmgen.source import Source
 
 from .mutations import BYTES, STRUCTURE, Mutation, mutant
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
+from gemmgen.ir import identifiers as language
+from gemmgen.ir.identifiers import EMITTED, global_word, language_word
+from gemmgen.ir.parameters import CONSTANTS
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule import language
-from gemmgen.schedule.language import EMITTED, global_word, language_word
 from gemmgen.schedule.reserved import STEMS, VARIABLES
-from gemmgen.schedule.roles import CONSTANTS
-from gemmgen.source import Source
 
 from .together import groups, places, tried
 from .words import TEMPLATES, USUAL, hostile, identifiers, known_to_c, schedule_text, unit

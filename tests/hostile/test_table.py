@@ -12,10 +12,10 @@ from time import monotonic, process_time
 import pytest
 from click.testing import CliRunner
 
+from gemmgen.base.errors import Mistake, ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.cli import main
-from gemmgen.errors import Mistake, ScheduleError
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 from .hints import followed
 from .rows import ROWS, Row

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cache
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.source import Source
 
 from .words import TEMPLATES, USUAL, identifiers
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.emit.ctext import C_NAMES
-from gemmgen.errors import ScheduleError
+from gemmgen.ir.cnames import GLOBALS, MACROS, TYPES
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule.cnames import GLOBALS, MACROS, TYPES
 from gemmgen.sim.ptx import translated
-from gemmgen.source import Source
 
 USUAL = {
     **{"row": "rq", "col": "cq", "term": "kq", "batch": "bq"},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gemmgen.interface import Interface, MultipleOf, Param, Requirement
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Element, Expr, Float, Int, Select, Var, Wide
+from gemmgen.ir.interface import Interface, MultipleOf, Param, Requirement
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gemmgen.ir.derivative import NoDerivative, adjoints
-from gemmgen.ir.evaluate import evaluate
-from gemmgen.ir.expr import Call, Expr, Float, Var
-from gemmgen.schedule.exprtext import format_expression
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.schedule.words import FUNCTIONS
-from gemmgen.source import Source
+from gemmgen.base.source import Source
+from gemmgen.interpreter.evaluate import evaluate
+from gemmgen.ir.expr import FUNCTIONS, Call, Expr, Float, Var
+from gemmgen.ir.exprtext import format_expression
+from gemmgen.language import parse_schedule
+from gemmgen.torch.derivative import NoDerivative, adjoints
 
 STEP = 1e-6
 SMOOTH = (

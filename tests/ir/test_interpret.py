@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gemmgen.interface import Interface, Param
-from gemmgen.ir.evaluate import FUNCTIONS
+from gemmgen.interpreter.evaluate import FUNCTIONS
+from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
-from gemmgen.ir.interpret import Trap, interpret
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import (
     Assign,
     Block,

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from gemmgen.interface import Interface, Param
+from gemmgen.interpreter.async_copies import LANDINGS, Landing, landings_of
+from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.interpret import Trap, interpret
-from gemmgen.ir.landing import LANDINGS, Landing, landings_of
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,

@@ -7,7 +7,9 @@ from typing import TypeVar, cast
 
 import pytest
 
+from gemmgen.interpreter.equivalence import Difference, same_meaning
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Var
+from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,
@@ -17,9 +19,7 @@ from gemmgen.ir.lowered import (
     Node,
     RegisterArray,
 )
-from gemmgen.ir.meaning import Difference, same_meaning
 from gemmgen.ir.nodes import Fact
-from gemmgen.schedule.exprtext import format_expression
 
 from .kernels import ACC, PROBLEM, X, Y, at, load_b, naive, of, tiled
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gemmgen.record import record
+from gemmgen.base.record import record
 
 
 @record

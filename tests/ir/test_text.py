@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmgen.ir.build import build
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Var
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -31,6 +30,7 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.ir.text import parse_program, print_program
+from gemmgen.passes.build import build
 from gemmgen.schedule.model import Epilogue, Schedule
 
 from .samples import FAST, NAIVE, PROGRAMS, UNFUSED

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gemmgen.interface import Interface, Param
+from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.interpret import Trap, interpret
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import (
     Assign,
     Barrier,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.ir.occupancy import registers_are_scarce
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCARCE = ("vectorized", "fused", "register_blocked")

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from gemmgen.emit.ctext import c_text
-from gemmgen.ir.closures import Scope, compile_expression, known
+from gemmgen.interpreter.expressions import Scope, compile_expression, known
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.nodes import Swizzle
 from gemmgen.ir.simplify import add, div, mod, mul

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
+from gemmgen.base.source import Source
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.source import Source
 
 SCHEDULES = {
     "vectorized": """\

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen import examples
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
 from gemmgen.mutate.__main__ import kernels, main
 from gemmgen.mutate.allowed import read_allowed
 from gemmgen.mutate.mutants import KINDS, mutants, sampled
 from gemmgen.mutate.tally import Tried, tallies, write_table
 from gemmgen.pipeline import compile_source
+from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 
 EACH = 13

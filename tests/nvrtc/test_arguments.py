@@ -5,9 +5,15 @@ import dataclasses
 import pytest
 from gpu import kernels
 
-from gemmgen.errors import CallError
-from gemmgen.gpu.arguments import View, check_addresses, contiguous_strides, geometry, output_layout
-from gemmgen.interface import AtMost, Equal, Interface, MultipleOf, Param
+from gemmgen.base.errors import CallError
+from gemmgen.calling.arguments import (
+    View,
+    check_addresses,
+    contiguous_strides,
+    geometry,
+    output_layout,
+)
+from gemmgen.ir.interface import AtMost, Equal, Interface, MultipleOf, Param
 
 PLAIN = kernels.interface((32, 8), 8, 32)
 WIDE = kernels.interface((16, 16), 128, 128, width=4)

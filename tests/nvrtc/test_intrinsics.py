@@ -6,11 +6,11 @@ from typing import Literal
 
 import pytest
 
-from gemmgen import examples
+from gemmgen.base.errors import CannotCheck
 from gemmgen.emit.intrinsics import shuffle_text
-from gemmgen.errors import CannotCheck
 from gemmgen.gpu import compiler, sass
 from gemmgen.pipeline import compile_source
+from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 
 pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from gpu import kernels
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler, sass
 
 LISTING = """

@@ -7,10 +7,10 @@ from pathlib import Path
 import compilers
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.compiled import architectures
-from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REFUSED = "versions/v6"

@@ -1,6 +1,6 @@
 import pytest
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import device
 from gemmgen.gpu.timing import compare, summarize
 

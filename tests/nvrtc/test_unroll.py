@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler, sass
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 from .test_sass import needs_tool
 

@@ -9,15 +9,16 @@ import pytest
 
 import gemmgen.torch
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.errors import CallError, CannotCheck
-from gemmgen.formats import NAMES
-from gemmgen.gpu.arguments import View, contiguous_strides
-from gemmgen.ir.derivative import NoDerivative
+from gemmgen.base.errors import CallError, CannotCheck
+from gemmgen.base.source import Source
+from gemmgen.calling.arguments import View, contiguous_strides
+from gemmgen.language import parse_schedule
+from gemmgen.numerics.formats import NAMES
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
+from gemmgen.torch import derivative
 from gemmgen.torch.choosing import Call, Choice, choose
+from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.gradient import Factor, Pointwise, Recomputed, Zero, partials, product
 from gemmgen.torch.layouts import storage_order
 from gemmgen.torch.signature import Signature
@@ -180,7 +181,7 @@ def test_a_kernel_that_computes_acc_again_keeps_the_users_directives() -> None:
 
 
 def test_functions_without_a_rule_have_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(__import__("gemmgen.ir.derivative").ir.derivative.RULES, "tanh")
+    monkeypatch.delitem(derivative.RULES, "tanh")
     schedule = parsed("fuse_epilogue tanh(acc)\n")
     with pytest.raises(NoDerivative):
         partials(schedule, Signature.of(schedule).problem, True)

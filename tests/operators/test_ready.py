@@ -11,10 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gemmgen.gpu.arguments import View, contiguous_strides  # noqa: E402
-from gemmgen.gpu.binding import Binding  # noqa: E402
+from gemmgen.base.source import Source  # noqa: E402
+from gemmgen.calling.arguments import View, contiguous_strides  # noqa: E402
+from gemmgen.calling.binding import Binding  # noqa: E402
 from gemmgen.pipeline import compile_source  # noqa: E402
-from gemmgen.source import Source  # noqa: E402
 from gemmgen.torch.ready import Ready  # noqa: E402
 from gemmgen.torch.signature import Signature  # noqa: E402
 

@@ -8,11 +8,11 @@ from gemmgen.analyze.arguments import arguments_of
 from gemmgen.analyze.count import count_launch
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.pads import pad_choices
+from gemmgen.base.source import Source
 from gemmgen.ir.nodes import Swizzle
+from gemmgen.language import parse_schedule
 from gemmgen.passes.banks import candidates, conflicts, phases
 from gemmgen.pipeline import rewrite
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
 
 BLOCKED = "tile m=64 n=64 k=16\ncache_shared A[{a}] B[{b}]\nregister_block m=4 n=4\n"
 SCHEDULES = {

@@ -26,12 +26,12 @@ from pathlib import Path
 import pytest
 from hostile.hints import followed
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.ir.text import print_program
+from gemmgen.language import parse_schedule
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import compile_source, rewrite
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.source import Source
 from passes.excerpts import missing
 
 FOLDER = Path(__file__).parents[1] / "cases"

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from gemmgen import reference
-from gemmgen.formats import Stored, poison, stored
-from gemmgen.interface import Interface, MultipleOf, Param
-from gemmgen.ir.build import problem_of
+from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import SINGLE, Types
+from gemmgen.ir.interface import Interface, MultipleOf, Param
+from gemmgen.numerics import reference
+from gemmgen.numerics.formats import Stored, poison, stored
+from gemmgen.numerics.reference import F32, Comparison
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.sums import Summation
-from gemmgen.reference import F32, Comparison
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.run import Argument, compile_kernel
-from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.stem for path in EXAMPLES.glob("*.sched")))

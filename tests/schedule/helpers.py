@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.ir.expr import Expr
+from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.schedule.sets import Settings
-from gemmgen.source import Source
 
 SEVEN = """\
 tile m=128 n=128 k=8

@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from gemmgen.errors import ScheduleError, UsageError
-from gemmgen.schedule.builder import Schedule
+from gemmgen.api.builder import Schedule
+from gemmgen.base.errors import ScheduleError, UsageError
 
 from .helpers import SEVEN, schedule
 

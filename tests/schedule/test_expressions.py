@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Unary, Var
-from gemmgen.schedule.exprtext import format_expression
+from gemmgen.ir.exprtext import format_expression
 from gemmgen.schedule.text import format_schedule
 
 from .helpers import epilogue, schedule

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.errors import ScheduleError
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.source import Source
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.language import fmt_source
 
 from .helpers import SEVEN, schedule
 

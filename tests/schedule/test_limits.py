@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmgen.errors import ScheduleError, UsageError
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.schedule.parse import parse_schedule
+from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.base.source import Source
+from gemmgen.language import fmt_source, parse_schedule
 from gemmgen.schedule.read import decode, read_source
-from gemmgen.source import Source
 
 from .helpers import SEVEN, refused, schedule
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmgen.schedule.fmt import fmt_source
+from gemmgen.base.source import Source
+from gemmgen.language import fmt_source
 from gemmgen.schedule.text import format_schedule
-from gemmgen.source import Source
 
 from .helpers import schedule
 

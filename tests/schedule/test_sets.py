@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.language import choices
 from gemmgen.schedule.model import Choice
-from gemmgen.schedule.parse import choices
-from gemmgen.source import Source
 
 from .helpers import refused, schedule
 

@@ -6,8 +6,8 @@ import functools
 
 from handwritten_kernels import Case, run
 
-from gemmgen import examples
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.run import CompiledKernel
 

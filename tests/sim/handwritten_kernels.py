@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from functions import with_functions
 
-from gemmgen import reference
-from gemmgen.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
-from gemmgen.reference import Comparison
+from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
+from gemmgen.numerics import reference
+from gemmgen.numerics.reference import Comparison
 from gemmgen.sim.memory import Matrix
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 

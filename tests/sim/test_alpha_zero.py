@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen.api import compile_any
+from gemmgen.api.kernels import compile_any
 
 PLAIN = "gemm C[m, n] = A[m, k] * B[k, n]\n"
 SPLIT = "tile m=32 n=32 k=8\ncache_shared A B\nsplit_k parts=2\n"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import pytest
 from emitted_kernels import planted
 
-from gemmgen.interface import Interface
+from gemmgen.base.source import Source
+from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller, Case
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 SCHEDULE = """
 tile m=16 n=16 k=4

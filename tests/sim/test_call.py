@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen.errors import CallError
-from gemmgen.gpu.binding import Binding
+from gemmgen.base.errors import CallError
+from gemmgen.calling.binding import Binding
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TILED = "tile m=16 n=16 k=8\ncache_shared A B\n"

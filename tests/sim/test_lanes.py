@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from emitted_kernels import planted
 
-from gemmgen import reference
+from gemmgen.base.source import Source
+from gemmgen.numerics import reference
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller, Case
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 SCHEDULE = """
 gemm y[m, n] = A[m, k] * x[n, k]

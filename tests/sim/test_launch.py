@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen.errors import CallError, UsageError
+from gemmgen.base.errors import CallError, UsageError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,8 +8,8 @@ import ctypes.util
 import numpy as np
 import pytest
 
-from gemmgen import reference
-from gemmgen.reference import compare
+from gemmgen.numerics import reference
+from gemmgen.numerics.reference import compare
 
 RNG = np.random.default_rng(0)
 COUNT = 5000

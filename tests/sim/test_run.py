@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from handwritten_kernels import NAMES, Case, check, interface, run, text
 
-from gemmgen.errors import CallError, CannotCheck
-from gemmgen.interface import Aligned, Interface, MultipleOf, Param
-from gemmgen.reference import compare
+from gemmgen.base.errors import CallError, CannotCheck
+from gemmgen.ir.interface import Aligned, Interface, MultipleOf, Param
+from gemmgen.numerics.reference import compare
 from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.memory import Matrix

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import gemmgen
-from gemmgen.api import compile_any
+from gemmgen.api.kernels import compile_any
 from gemmgen.sim.launch import HostKernel
 
 CALLS = 60

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gemmgen
-from gemmgen.errors import CallError
+from gemmgen.base.errors import CallError
 from gemmgen.sim.launch import HostKernel
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from functions import with_functions
 
-from gemmgen.interface import Interface, Param
-from gemmgen.reference import F32
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.reference import F32
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import compile_kernel

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.base.source import Source
 from gemmgen.cli import main
-from gemmgen.errors import ScheduleError, UsageError
 from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion, takes
 from gemmgen.explore.suggest.forms import forms
@@ -21,11 +22,10 @@ from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.language import fmt_source
 from gemmgen.pipeline import Emitted, Step, compile_source
 from gemmgen.proof import meaning
 from gemmgen.proof.outcome import Subject
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.source import Source
 
 TYPES = tuple(BYTES)
 ORDERS = (

@@ -11,6 +11,7 @@ from math import log2
 from pathlib import Path
 
 from gemmgen.analyze.gpus import GPUS
+from gemmgen.base.source import Source
 from gemmgen.explore.tune.build import Built
 from gemmgen.explore.tune.lab import Candidate, Finding, Here, Reading, Screen
 from gemmgen.explore.tune.legal import Census, Legal, census, judge
@@ -18,8 +19,7 @@ from gemmgen.explore.tune.space import Space
 from gemmgen.explore.tune.trial import About, Log, Trial
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.gpu.store import Stored
-from gemmgen.interface import Interface
-from gemmgen.source import Source
+from gemmgen.ir.interface import Interface
 
 SHAPE = (2048, 2048, 2048)
 HERE = Here("Fake GPU", "sm_90", GPUS["H200"])

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from gemmgen.base.source import Source
 from gemmgen.cli import main
 from gemmgen.explore.tune import build, remote
 from gemmgen.gpu import device
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 from . import fakes
 

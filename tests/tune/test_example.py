@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.explore.tune.legal import Legal, judge
 from gemmgen.explore.tune.space import Space
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.calls import Caller, Case, landings_of
 from gemmgen.proof.shapes import ring_of, tile_of
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.source import Source
 
 FILES = sorted((Path(__file__).parents[2] / "examples" / "spaces").glob("*.sched"))
 LOOKED_AT, RUN = 60, 2

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.errors import CannotCheck, ScheduleError
+from gemmgen.base.errors import CannotCheck, ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.explore.tune.build import CompilingBuilder, code_of
 from gemmgen.explore.tune.lab import Candidate
 from gemmgen.explore.tune.legal import census
@@ -17,7 +18,6 @@ from gemmgen.explore.tune.remote import RemoteLab
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 from . import fakes
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.explore.tune import explore
 from gemmgen.explore.tune.legal import Census, Legal
 from gemmgen.explore.tune.space import Space
 from gemmgen.explore.tune.tuner import rank
 from gemmgen.explore.tune.winner import as_json, schedule_text, section
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.source import Source
+from gemmgen.language import fmt_source
 
 from . import fakes
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.base.source import Source
 from gemmgen.explore.tune.legal import Legal, census, judge
 from gemmgen.explore.tune.space import Space
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 SHAPE = (512, 512, 512)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gemmgen import temporary
-from gemmgen.errors import UsageError
+from gemmgen.base import temporary
+from gemmgen.base.errors import UsageError
 from gemmgen.explore.tune import trial
 from gemmgen.explore.tune.legal import Legal
 

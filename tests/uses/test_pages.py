@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 ROOT = Path(__file__).parents[2]
 USES = ROOT / "examples" / "uses"

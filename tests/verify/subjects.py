@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gemmgen.base.source import Source
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.outcome import Shape, Subject
-from gemmgen.schedule.parse import parse_schedule
 from gemmgen.sim.toolchain import BEGIN
-from gemmgen.source import Source
 
 NAIVE = "gemm C[m, n] = A[m, k] * B[k, n]\n"
 TILED = "tile m=16 n=16 k=8\ncache_shared A[k, m] B\npad A by=1\n"

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from gemmgen.base.source import Source
 from gemmgen.gpu.compare import contraction, rounding
 from gemmgen.pipeline import compile_source
-from gemmgen.source import Source
 
 Numbers = npt.NDArray[np.float64]
 

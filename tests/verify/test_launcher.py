@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gemmgen import examples
+from gemmgen.base.source import Source
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import compiled, cpu, launcher
 from gemmgen.proof.calls import Caller, Case
 from gemmgen.proof.outcome import Outcome, Subject
+from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import CompiledKernel, compile_kernel
-from gemmgen.source import Source
 
 from .subjects import NAIVE, TILED, subject
 

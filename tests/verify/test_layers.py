@@ -7,7 +7,7 @@ from dataclasses import replace
 import compilers
 import pytest
 
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
 from gemmgen.ir.expr import Var
 from gemmgen.ir.nodes import Map
 from gemmgen.pipeline import Step, rewrite

@@ -7,13 +7,13 @@ from math import ceil
 
 import pytest
 
-from gemmgen import examples
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.cases import cases_of, work
 from gemmgen.proof.far import ROW, spread
 from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import default_shapes, fit, tile_of
+from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.toolchain import BEGIN
 from gemmgen.sim.widths import check_widths

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.errors import ScheduleError
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.language import fmt_source
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import cpu, meaning
 from gemmgen.proof.outcome import Subject
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.source import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REFUSED = "versions/v6"

@@ -7,18 +7,18 @@ from dataclasses import replace
 from functools import cached_property
 from math import ceil, inf
 
-from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.sizes import blocks_of, residents, shared_of
+from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.record import record
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import extents
-from gemmgen.source import Source
-from gemmgen.target import TARGETS
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
 """Parts of k that are tried, beside those that fill the GPU."""

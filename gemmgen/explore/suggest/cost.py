@@ -12,9 +12,9 @@ from __future__ import annotations
 from math import ceil, inf
 
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
+from gemmgen.base.record import record
 from gemmgen.explore.suggest.plan import Plan
 from gemmgen.explore.suggest.sizes import LOOP, Sizes, sizes_of
-from gemmgen.record import record
 
 L2_BYTES = 40e6
 """What stays in the L2 cache from one launch to the next."""

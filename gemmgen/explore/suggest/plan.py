@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
+from gemmgen.base.record import record
 from gemmgen.explore.suggest.request import Request
 from gemmgen.ir.dtypes import BYTES, HALVES, widest
-from gemmgen.record import record
-from gemmgen.schedule.exprtext import format_expression
+from gemmgen.ir.exprtext import format_expression
+from gemmgen.ir.target import WARP
 from gemmgen.schedule.roles import extents
 from gemmgen.schedule.text import format_schedule
-from gemmgen.target import WARP
 
 Kind = Literal["block", "lanes", "direct", "tensor"]
 ASYNC = 80

@@ -7,15 +7,16 @@ from functools import cached_property
 from math import prod
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
-from gemmgen.errors import UsageError
-from gemmgen.interface import INT_MAX
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import BYTES, DType, widest
-from gemmgen.record import record
+from gemmgen.ir.interface import INT_MAX
+from gemmgen.ir.parameters import ld_name
+from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Access, Gemm, Schedule
-from gemmgen.schedule.parse import parse_schedule
-from gemmgen.schedule.roles import extents, ld_name, matrix, roles
+from gemmgen.schedule.roles import extents, matrix, roles
 from gemmgen.schedule.shapes import shape_of
-from gemmgen.source import Source
 
 Shape = tuple[int, ...]
 """Rows, columns, terms, and the number of matrices along each batch letter."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import ceil, prod
 
 from gemmgen.analyze.gpus import REGISTERS
+from gemmgen.base.record import record
 from gemmgen.explore.suggest.plan import Kind, Plan
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.record import record
-from gemmgen.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
+from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
 TENSOR_PAD, ALIGNED = 8, 16
 SECTOR = 8

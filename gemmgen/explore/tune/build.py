@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gemmgen.errors import GemmgenError
+from gemmgen.base.errors import GemmgenError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
 from gemmgen.gpu.store import Stored
-from gemmgen.interface import Interface
+from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import compile_source
-from gemmgen.record import record
-from gemmgen.source import Source
 
 
 @record

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from gemmgen.errors import CannotCheck
+from gemmgen.base.errors import CannotCheck
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.space import Space, Value
 

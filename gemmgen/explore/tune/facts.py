@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import gcd, prod
 
-from gemmgen.interface import Interface
+from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, pipeline_of
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.nodes import Copy, Kernel, Program, Space
 from gemmgen.ir.occupancy import elements_of, estimated_registers
-from gemmgen.record import record
-from gemmgen.target import WARP
+from gemmgen.ir.target import WARP
 
 BANK = 4
 """Bytes of a bank of shared memory, and of a register."""

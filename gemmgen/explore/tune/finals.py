@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gemmgen.base.record import record
 from gemmgen.explore.tune.lab import SAMPLE, Candidate, Finding, Lab, Reading
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.search import Watched, value_of
 from gemmgen.explore.tune.trial import Trial
-from gemmgen.record import record
 
 FIELD = (48, 24, 12, 6)
 """How many meet in each race."""

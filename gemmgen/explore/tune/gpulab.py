@@ -10,10 +10,11 @@ from typing import cast
 
 from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import GPUS, Gpu
-from gemmgen.errors import CallError, CannotCheck
+from gemmgen.base.errors import CallError, CannotCheck
+from gemmgen.base.source import Source
+from gemmgen.calling.arguments import scalars
 from gemmgen.explore.tune.lab import SAMPLE, Candidate, Finding, Here, Reading, Screen
 from gemmgen.gpu import device
-from gemmgen.gpu.arguments import scalars
 from gemmgen.gpu.bench import as_stored, wanted_of
 from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
 from gemmgen.gpu.device import Array, cupy
@@ -21,15 +22,14 @@ from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
 from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas, verify
-from gemmgen.interface import Interface
-from gemmgen.ir.build import problem_of
+from gemmgen.ir.interface import Interface
+from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.gpu import cases_of, reference_of
 from gemmgen.proof.outcome import Subject, spelled
 from gemmgen.proof.shapes import fit
 from gemmgen.schedule.roles import extents
-from gemmgen.source import Source
 
 CUBLAS = "cuBLAS"
 RAGGED = (127, 131, 257)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gemmgen.analyze.gpus import Gpu
+from gemmgen.base.record import record
 from gemmgen.explore.tune.trial import Status
 from gemmgen.gpu.store import Stored
-from gemmgen.interface import Interface
-from gemmgen.record import record
+from gemmgen.ir.interface import Interface
 
 
 @record

@@ -12,12 +12,12 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 from gemmgen.analyze.arguments import Shape, arguments_of
-from gemmgen.errors import ScheduleError, UsageError
+from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.base.record import record
 from gemmgen.explore.tune.facts import Facts, facts_of
 from gemmgen.explore.tune.space import Settings, Space
-from gemmgen.limits import check_limits
+from gemmgen.lower.limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
-from gemmgen.record import record
 from gemmgen.schedule.text import format_schedule
 
 CHUNK = 128

@@ -13,7 +13,7 @@ from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.explore.tune.facts import Facts, Operand
 from gemmgen.ir.occupancy import allowed_registers
-from gemmgen.target import WARP
+from gemmgen.ir.target import WARP
 
 BARRIER, MEMORY, SHARED = 40.0, 700.0, 30.0
 """Clocks: of a barrier, until an element of global memory arrives, of shared memory."""

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Literal, TypeVar, cast
 
-from gemmgen.errors import CannotCheck, GemmgenError
+from gemmgen.base.errors import CannotCheck, GemmgenError
+from gemmgen.base.processes import serve_quietly
 from gemmgen.explore.tune.lab import Candidate, Finding, Here, Lab, Reading, Screen
 from gemmgen.gpu import device
-from gemmgen.processes import serve_quietly
 
 T = TypeVar("T")
 PATIENCE, BEGINNING = 120.0, 120.0

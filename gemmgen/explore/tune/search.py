@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from gemmgen.base.record import record
 from gemmgen.explore.tune.build import Builder, Built
 from gemmgen.explore.tune.explore import Explorer
 from gemmgen.explore.tune.lab import Candidate, Lab, Reading, Screen
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.trial import Log, Status, Trial
-from gemmgen.limits import meets
-from gemmgen.record import record
+from gemmgen.lower.limits import meets
 from gemmgen.schedule.model import Require
 
 AHEAD = 2

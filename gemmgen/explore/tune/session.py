@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from gemmgen import temporary
-from gemmgen.errors import UsageError
+from gemmgen.base import temporary
+from gemmgen.base.errors import UsageError
 from gemmgen.explore.tune import remote
 from gemmgen.explore.tune.legal import CHUNK, Census, Shape, census
 from gemmgen.explore.tune.search import Watched

@@ -6,11 +6,12 @@ import math
 from dataclasses import replace
 from functools import cached_property
 
-from gemmgen.errors import UsageError
-from gemmgen.record import record
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
+from gemmgen.language import unsettled
 from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.parse import Unsettled
-from gemmgen.source import Source
 
 Value = int | str
 Settings = tuple[tuple[str, Value], ...]
@@ -48,7 +49,7 @@ class Space:
 
     @cached_property
     def _unsettled(self) -> Unsettled:
-        return Unsettled(self.source)
+        return unsettled(self.source)
 
     @property
     def gemm(self) -> Gemm:

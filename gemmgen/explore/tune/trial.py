@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Literal, cast, get_args
 
-from gemmgen.errors import UsageError
+from gemmgen.base.errors import UsageError
+from gemmgen.base.record import record
 from gemmgen.explore.tune.space import Settings, Value
-from gemmgen.record import record
 
 Status = Literal["timed", "gated", "failed", "refused", "wrong", "crashed"]
 """``timed``: right, and measured.  ``gated``: a ``require`` line does not hold for it.  ``failed``:

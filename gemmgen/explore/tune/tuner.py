@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 from gemmgen import __version__
 from gemmgen.analyze.gpus import Gpu
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
 from gemmgen.explore.tune.build import Builder, code_at
 from gemmgen.explore.tune.explore import Explorer
 from gemmgen.explore.tune.finals import FIELD, Finals, finals
@@ -17,9 +19,7 @@ from gemmgen.explore.tune.model import estimate
 from gemmgen.explore.tune.search import Search, State, Watched, value_of
 from gemmgen.explore.tune.space import Space
 from gemmgen.explore.tune.trial import About, Log, Trial
-from gemmgen.record import record
-from gemmgen.schedule.fmt import fmt_source
-from gemmgen.source import Source
+from gemmgen.language import fmt_source
 
 RACES = 0.2
 """The share of the time that the finals get."""

@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar
 
-from gemmgen.processes import serve_last
+from gemmgen.base.processes import serve_last
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -1,0 +1,184 @@
+"""gemmgen from Python: a schedule to a kernel that is called on arrays, or to its text.
+
+kernel = gemmgen.compile("vectorized.sched")
+c = kernel(A=a, B=b, bias=bias)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast, overload
+
+from gemmgen.api.builder import ScheduleBuilder
+from gemmgen.base.errors import CannotCheck, UsageError
+from gemmgen.base.source import Source
+from gemmgen.ir.target import TARGETS
+from gemmgen.language import parse_schedule
+from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.read import read_source
+
+if TYPE_CHECKING:
+    from gemmgen.gpu.launch import Kernel
+    from gemmgen.sim.launch import HostKernel
+
+AnySchedule = str | Path | ScheduleBuilder | Schedule
+"""A file (a ``Path``, or a string that ends in ``.sched``), a text, a builder, or its value."""
+
+Settings = Mapping[str, int | str]
+
+
+@overload
+def compile(
+    schedule: AnySchedule,
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+    device: Literal["gpu"] = "gpu",
+) -> Kernel: ...
+
+
+@overload
+def compile(
+    schedule: AnySchedule,
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+    device: Literal["cpu"],
+) -> HostKernel: ...
+
+
+def compile(
+    schedule: AnySchedule,
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+    device: Literal["gpu", "cpu"] = "gpu",
+) -> Kernel | HostKernel:
+    """The kernel of ``schedule`` on the current GPU, to be called on CuPy or PyTorch arrays.
+
+    ``arch`` stands in place of the schedule's ``target``; ``set`` settles its sets, ``{"tile.m":
+    128}`` say.  The kernel takes arguments by the schedule's names, and joins the caller's stream.
+    With ``device="cpu"`` it takes NumPy arrays, and g++ compiles the same text for this machine:
+    slow, and right to try a schedule without a GPU.  The same schedule gives the same kernel again.
+    Raises ``ScheduleError`` for a mistake in the schedule, and for a ``require registers`` or
+    ``require spills`` that does not hold on its target (on the CPU: if there is a compiler to ask);
+    ``CannotCheck`` where there is no GPU (no g++).
+    """
+    if device not in ("gpu", "cpu"):
+        raise UsageError(f"device={device!r}: there are gpu, cpu")
+    found = _known(schedule, arch, set)
+    if device == "cpu":
+        return _host_kernel(found, arch)
+    return _kernel(found, arch, _current_gpu())
+
+
+def emit_cuda(
+    schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
+) -> str:
+    """The CUDA C text of ``schedule``, as ``gemmgen emit`` prints it.
+
+    Raises ``ScheduleError`` for mistakes, and for a ``require registers`` or ``require spills``
+    that does not hold; ``CannotCheck`` if it has such lines and there is no compiler to ask.
+    """
+    emitted = compile_any(schedule, arch=arch, set=set)
+    _check_gates(emitted)
+    return emitted.text
+
+
+def compile_any(
+    schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
+) -> Emitted:
+    """The text of ``schedule`` and how it is called; no GPU is needed, and gates are not
+    evaluated."""
+    return _emitted(_known(schedule, arch, set), arch)
+
+
+def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Source | Schedule:
+    """A text as it is, so that it is read once; of all else the value, its sets settled."""
+    if arch is not None and arch not in TARGETS:
+        raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
+    settings = _settled(set)
+    match schedule:
+        case Schedule():
+            if settings:
+                raise UsageError("set= settles a schedule's text; this value is settled already")
+            return schedule
+        case ScheduleBuilder():
+            return schedule.build(settings)
+        case Path():
+            source = read_source(str(schedule))
+        case str() if schedule.endswith(".sched"):
+            source = read_source(schedule)
+        case str():
+            source = Source(schedule)
+        case _:
+            what = type(schedule).__name__
+            raise UsageError(f"a schedule is a path, a text or a Schedule, not a {what}")
+    return parse_schedule(source, settings) if settings else source
+
+
+def _settled(settings: object) -> tuple[tuple[str, int | str], ...]:
+    """``set=`` as pairs; raises ``UsageError`` where it is no mapping from places to values."""
+    if settings is None:
+        return ()
+    if not isinstance(settings, Mapping):
+        kind = type(settings).__name__
+        raise UsageError(f'set= is a {kind}; it maps places to values: {{"tile.m": 128}}')
+    found: list[tuple[str, int | str]] = []
+    for key, value in cast(Mapping[object, object], settings).items():
+        if not isinstance(key, str) or not isinstance(value, int | str):
+            raise UsageError(
+                f'set={{{key!r}: {value!r}}} settles nothing: it is {{"tile.m": 128}}, a place in '
+                "the schedule and its value"
+            )
+        found.append((key, value))
+    return tuple(found)
+
+
+_KEPT = 128
+"""Schedules whose kernels a process keeps, the least recently asked for first to go."""
+
+
+@lru_cache(_KEPT)
+def _emitted(known: Source | Schedule, arch: str | None) -> Emitted:
+    found = parse_schedule(known) if isinstance(known, Source) else known
+    return compile_schedule(replace(found, target=arch) if arch else found)
+
+
+@lru_cache(_KEPT)
+def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
+    """Loaded on the GPU of this number, which is current."""
+    from gemmgen.gpu.launch import Kernel
+
+    emitted = _emitted(known, arch)
+    _check_gates(emitted)
+    return Kernel.of(emitted)
+
+
+@lru_cache(_KEPT)
+def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
+    from gemmgen.sim.launch import HostKernel
+
+    emitted = _emitted(known, arch)
+    with suppress(CannotCheck):
+        _check_gates(emitted)
+    return HostKernel.of(emitted)
+
+
+def _check_gates(emitted: Emitted) -> None:
+    """``check_gates``, which is imported for schedules that have some."""
+    if emitted.schedule.requires:
+        from gemmgen.proof.gates import check_gates
+
+        check_gates(emitted)
+
+
+def _current_gpu() -> int:
+    from gemmgen.gpu.device import cupy
+
+    return cupy().cuda.runtime.getDevice()

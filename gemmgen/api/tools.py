@@ -1,0 +1,210 @@
+"""What the command line does, as functions: prove, count, time and search from Python.
+
+    import gemmgen
+
+    gemmgen.verify("fused.sched").proved
+    print(gemmgen.explain("fused.sched", 4096))
+    gemmgen.bench("fused.sched", shapes=[1024, (4096, 512, 1000)])
+    gemmgen.tune("space.sched", [2048]).text
+
+A schedule is what ``gemmgen.compile`` takes: a path, a text, a builder or a ``Schedule``.  A shape
+is one number (a cube), rows, columns, terms and batches in order, or extents by letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmgen.api.kernels import AnySchedule, Settings, compile_any
+from gemmgen.base.errors import CannotCheck, UsageError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
+from gemmgen.ir.target import TARGETS
+from gemmgen.schedule.read import read_source
+from gemmgen.schedule.roles import extents
+from gemmgen.schedule.shapes import AnyShape, shape_of
+
+if TYPE_CHECKING:
+    from gemmgen.analyze.explain import Explanation
+    from gemmgen.explore.tune.tuner import Tuned
+    from gemmgen.gpu.bench import Row
+    from gemmgen.proof.outcome import Outcome
+
+
+@record
+class Verification:
+    """The outcome of each layer, in order; ``exit_code`` is that of ``gemmgen verify``."""
+
+    outcomes: tuple[Outcome, ...]
+    exit_code: int
+
+    @property
+    def proved(self) -> bool:
+        """Whether every layer that could run here held, the needed ones among them."""
+        return self.exit_code == 0
+
+    def __str__(self) -> str:
+        return "\n".join(f"{o.layer}  {o.status:<7}  {o.detail or o.reason}" for o in self.outcomes)
+
+
+@record
+class Explained:
+    """Counts and bounds of a schedule at a shape; ``str`` is the report of ``gemmgen explain``."""
+
+    name: str
+    explanation: Explanation
+
+    def figures(self) -> Mapping[str, object]:
+        """The figures of ``gemmgen explain --json``."""
+        from gemmgen.analyze.figures import as_json
+
+        return as_json(self.explanation)
+
+    def __str__(self) -> str:
+        from gemmgen.analyze.report import report
+        from gemmgen.analyze.sections import plain
+
+        return "\n".join(plain(section) for section in report(self.explanation, self.name))
+
+
+@record
+class Winner:
+    """What a search found; ``text`` is the fastest schedule, None if no point was right."""
+
+    text: str | None
+    tuned: Tuned
+
+    def figures(self) -> Mapping[str, object]:
+        """The figures of ``gemmgen tune --json``."""
+        from gemmgen.explore.tune import winner
+
+        return winner.as_json(self.tuned)
+
+
+def verify(
+    schedule: AnySchedule,
+    shapes: Sequence[AnyShape] = (),
+    *,
+    require: Sequence[str] = (),
+    arch: str | None = None,
+    set: Settings | None = None,
+) -> Verification:
+    """Proves the kernel of ``schedule`` by every layer that this machine has.
+
+    Without ``shapes`` each layer takes its own.  ``require`` names layers (C3, G2) without which
+    nothing counts as proved.  Raises ``ScheduleError`` for a mistake in the schedule.
+    """
+    from gemmgen.proof.outcome import Subject
+    from gemmgen.proof.run import LAYERS, exit_code, needed_by
+    from gemmgen.proof.run import verify as outcomes_of
+    from gemmgen.proof.shapes import exactly
+
+    unknown = [layer for layer in require if layer not in LAYERS]
+    if unknown:
+        raise UsageError(f"require={unknown[0]!r}: there are {', '.join(LAYERS)}")
+    emitted = compile_any(schedule, arch=arch, set=set)
+    wanted = tuple(exactly(emitted, shape_of(emitted.schedule.gemm, shape)) for shape in shapes)
+    outcomes = tuple(outcomes_of(Subject(emitted, wanted)))
+    code = exit_code(outcomes, (*require, *needed_by(emitted.schedule)))
+    return Verification(outcomes, code)
+
+
+def explain(
+    schedule: AnySchedule,
+    shape: AnyShape = 4096,
+    *,
+    gpu: str = "H200",
+    beta: float = 0.0,
+    arch: str | None = None,
+    set: Settings | None = None,
+) -> Explained:
+    """Counts the memory accesses of ``schedule`` at ``shape``, and what bounds it on ``gpu``.
+
+    No GPU is needed.  Raises ``ScheduleError`` for a mistake in the schedule, ``UsageError`` for a
+    shape that the kernel does not take or a GPU that it does not fit.
+    """
+    from gemmgen.analyze.explain import explain as explanation_of
+    from gemmgen.analyze.gpus import GPUS
+
+    if gpu not in GPUS:
+        raise UsageError(f"gpu={gpu!r}: there are {', '.join(GPUS)}")
+    found = compile_any(schedule, arch=arch, set=set).schedule
+    sizes = shape_of(found.gemm, shape)
+    return Explained(found.kernel, explanation_of(found, sizes, GPUS[gpu], beta=beta))
+
+
+def bench(
+    schedules: AnySchedule | Mapping[str, AnySchedule],
+    shapes: Sequence[AnyShape] = (1024, 2048, 4096),
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+) -> tuple[Row, ...]:
+    """Times kernels beside cuBLAS, interleaved, and checks what they computed.
+
+    There is a row for each kernel and for cuBLAS at each shape.
+    ``schedules``: one, or several of one ``gemm`` line by the names of their rows.  Raises
+    ``CannotCheck`` where there is no GPU.
+    """
+    from gemmgen.gpu import device
+
+    missing = device.missing()
+    if missing is not None:
+        raise CannotCheck(missing)
+    from gemmgen.gpu.bench import Entry
+    from gemmgen.gpu.bench import bench as rows_of
+    from gemmgen.gpu.launch import Kernel
+    from gemmgen.proof.gpu import reference_of
+
+    given = schedules if isinstance(schedules, Mapping) else {"": schedules}
+    kernels = {name: compile_any(each, arch=arch, set=set) for name, each in given.items()}
+    gemms = {kernel.schedule.gemm for kernel in kernels.values()}
+    if len({tuple(extents(gemm).items()) for gemm in gemms}) != 1:
+        raise UsageError("bench takes schedules of the same letters; time others by another call")
+    gemm = next(iter(gemms))
+    named = [
+        dict(zip(extents(gemm).values(), shape_of(gemm, shape), strict=True)) for shape in shapes
+    ]
+    entries = [
+        Entry(name or kernel.name, Kernel.of(kernel), reference_of(kernel))
+        for name, kernel in kernels.items()
+    ]
+    return rows_of(entries, named)
+
+
+def tune(
+    space: str | Path,
+    shapes: Sequence[AnyShape],
+    *,
+    seconds: float = 300.0,
+    jobs: int | None = None,
+    seed: int = 0,
+    trials: str | Path | None = None,
+    resume: bool = False,
+    arch: str | None = None,
+    set: Settings | None = None,
+) -> Winner:
+    """The fastest point of a search space, a schedule with sets (``tile m={64, 128}``), found by
+    checking and timing points for ``seconds`` in all.
+
+    ``trials`` names a file that keeps a line for each trial, from which ``resume`` goes on.  Raises
+    ``ScheduleError`` for a mistake in the space, ``UsageError`` if no point is legal,
+    ``CannotCheck`` without a GPU.
+    """
+    from gemmgen.explore.tune.session import run
+    from gemmgen.explore.tune.space import Space
+    from gemmgen.explore.tune.winner import schedule_text
+
+    if arch is not None and arch not in TARGETS:
+        raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
+    if not shapes:
+        raise UsageError("tune needs a shape, 4096 or (4096, 512, 1000) say")
+    is_file = isinstance(space, Path) or space.endswith(".sched")
+    source = read_source(str(space)) if is_file else Source(str(space))
+    points = Space(source, tuple((key, str(v)) for key, v in (set or {}).items()), arch)
+    wanted = tuple(dict.fromkeys(shape_of(points.gemm, shape) for shape in shapes))
+    path = None if trials is None else Path(trials)
+    tuned = run(points, wanted, seconds=seconds, jobs=jobs, seed=seed, trials=path, resume=resume)
+    return Winner(schedule_text(tuned) if tuned.finals.winner else None, tuned)

@@ -1,0 +1,120 @@
+"""What a user can get wrong, and how it is said.
+
+Every mistake is a ``ScheduleError``: a place, what is wrong, the arithmetic, a way out.  ``assert``
+is for our own bugs; an error of these classes never is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from gemmgen.base.record import record
+from gemmgen.base.source import Source, Span
+
+_MOST = 50
+"""Mistakes that are printed in full; of more, the number is told."""
+_ENOUGH = 1000
+"""Mistakes after which checking ends: such a file is no schedule, and may be made to take long."""
+
+
+@record
+class Mistake:
+    """One mistake in a schedule: ``message`` and ``hint`` always, ``notes`` for arithmetic."""
+
+    message: str
+    span: Span | None
+    hint: str
+    notes: tuple[str, ...] = ()
+
+
+class Refusal(Exception):
+    """Raised where a rule is broken, below the level that knows the source text."""
+
+    def __init__(self, message: str, *, at: Span | None, hint: str, notes: tuple[str, ...] = ()):
+        super().__init__(message)
+        self.mistake = Mistake(message, at, hint, notes)
+
+
+class Mistakes(list[Mistake]):
+    """The mistakes found so far in ``source``; checking goes on after each, up to a thousand."""
+
+    def __init__(self, source: Source | None = None):
+        super().__init__()
+        self.source = source or Source("")
+
+    def append(self, mistake: Mistake) -> None:
+        super().append(mistake)
+        if len(self) >= _ENOUGH:
+            raise ScheduleError(self.source, tuple(self))
+
+    @contextmanager
+    def caught(self) -> Generator[None]:
+        """Record a refusal of the block, and go on behind it."""
+        try:
+            yield
+        except Refusal as refusal:
+            self.append(refusal.mistake)
+
+
+class GemmgenError(Exception):
+    """Base of the errors a user may see; ``exit_code`` is the command line's."""
+
+    exit_code = 2
+
+
+class ScheduleError(GemmgenError):
+    """One or more mistakes in one schedule, in the order of the text.
+
+    ``line``, ``column`` (from 1; None without a place), ``message`` and ``hint`` are those of the
+    first one.
+    """
+
+    def __init__(self, source: Source, mistakes: tuple[Mistake, ...]):
+        assert mistakes
+        ordered = sorted(mistakes, key=lambda m: m.span.start if m.span else len(source.text) + 1)
+        self.source = source
+        self.mistakes = tuple(dict.fromkeys(ordered))
+        first = self.mistakes[0]
+        self.message, self.hint = first.message, first.hint
+        self.line, self.column = source.position(first.span.start) if first.span else (None, None)
+        super().__init__(self.render())
+
+    def __reduce__(self) -> tuple[type[ScheduleError], tuple[Source, tuple[Mistake, ...]]]:
+        """So that one raised in another process reaches this one."""
+        return type(self), (self.source, self.mistakes)
+
+    def render(self) -> str:
+        """All mistakes with their places, carets, notes and hints."""
+        told = [_render(self.source, mistake) for mistake in self.mistakes[:_MOST]]
+        if len(self.mistakes) > _MOST:
+            told.append(f"{self.source.name}: {len(self.mistakes) - _MOST} more mistakes")
+        return "\n\n".join(told)
+
+
+class CallError(GemmgenError, ValueError):
+    """Arguments that a kernel can't be launched with: said before the launch, in one sentence."""
+
+
+class UsageError(GemmgenError):
+    """An argument that can't be used: a missing file, an unwritable output, a builder's word."""
+
+
+class CannotCheck(GemmgenError):
+    """Something this machine lacks (g++, NVRTC, a GPU) keeps a question from being answered."""
+
+    exit_code = 3
+
+
+def _render(source: Source, mistake: Mistake) -> str:
+    if mistake.span is None:
+        lines = [f"{source.name}: error: {mistake.message}"]
+    else:
+        line, column = source.position(mistake.span.start)
+        lines = [
+            f"{source.name}:{line}:{column}: error: {mistake.message}",
+            source.excerpt(mistake.span),
+        ]
+    lines += [f"  note: {note}" for note in mistake.notes]
+    lines.append(f"  hint: {mistake.hint}")
+    return "\n".join(lines)

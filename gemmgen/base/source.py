@@ -1,0 +1,60 @@
+"""A schedule's text, and places in it."""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+
+_WIDEST = 120
+"""Characters of a line that an excerpt shows; of a longer one, the part with the mistake."""
+
+
+@record
+class Span:
+    """Characters ``start`` to ``end`` (exclusive) of a source text.  Serves errors alone."""
+
+    start: int
+    end: int
+
+
+@record
+class Source:
+    """A text and the name under which its errors are reported."""
+
+    text: str
+    name: str = "<schedule>"
+
+    def cleaned(self) -> Source:
+        """The same text without a byte order mark, its lines ended by ``\\n`` alone."""
+        text = self.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        return self if text == self.text else Source(text, self.name)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of ``offset``, both counted from 1."""
+        line = self.text.count("\n", 0, offset) + 1
+        return line, offset - (self.text.rfind("\n", 0, offset) + 1) + 1
+
+    def line(self, number: int) -> str:
+        """The text of line ``number``, counted from 1, without its line end."""
+        return self.text.split("\n")[number - 1]
+
+    def excerpt(self, span: Span) -> str:
+        """The line of ``span`` with carets under it; a span over several lines is cut at the first.
+
+        A character that doesn't print is shown as ``?``, so that no text can steer a terminal.
+        """
+        number, column = self.position(span.start)
+        text, start, end = self.line(number), column - 1, column - 1 + span.end - span.start
+        if len(text) > _WIDEST:
+            first = max(0, min(start - _WIDEST // 3, len(text) - _WIDEST))
+            text, start, end = text[first : first + _WIDEST], start - first, end - first
+        text = "".join(c if c == "\t" or c.isprintable() else "?" for c in text)
+        gutter = f"{number:>5} | "
+        pad = "".join("\t" if c == "\t" else " " for c in text[:start])
+        carets = "^" * max(1, min(end, len(text)) - start)
+        return f"{gutter}{text}\n{' ' * (len(gutter) - 2)}| {pad}{carets}"
+
+
+def shown(text: str) -> str:
+    """A user's words as a message quotes them: short, and nothing that doesn't print."""
+    short = text if len(text) <= 40 else f"{text[:36]}..."
+    return "".join(c if c.isprintable() else "?" for c in short)

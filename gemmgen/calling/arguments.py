@@ -1,0 +1,308 @@
+"""What a kernel is called with, checked before it is launched: no GPU is needed to say no.
+
+Tensors come as ``View`` values.  The checks that depend on shapes alone give a ``Geometry``, which
+the launcher keeps; those that depend on addresses are made at every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import lcm
+
+from gemmgen.base.errors import CallError
+from gemmgen.base.record import record
+from gemmgen.calling.strides import bounds, is_folded, may_meet
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.interface import (
+    INT_MAX,
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    Interface,
+    MultipleOf,
+    Param,
+    Requirement,
+)
+from gemmgen.numerics.formats import NAMES, STORAGE
+
+
+@record
+class View:
+    """A tensor in device memory: address, shape, strides in elements, dtype name, device number."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str = "float32"
+    device: int = 0
+
+
+@record
+class Footprint:
+    """Where the bytes of a tensor lie, counted from its address on: its shape and strides in bytes,
+    an element's own bytes last."""
+
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def of(param: Param, view: View) -> Footprint:
+        size = BYTES[param.dtype]
+        strides = tuple(stride * size for stride in view.strides)
+        return Footprint(param.name, (*view.shape, size), (*strides, 1))
+
+    def bounds(self, address: int) -> tuple[int, int]:
+        """Its first byte, and the one behind its last."""
+        low, high = bounds(self.shape, self.strides)
+        return address + low, address + high
+
+
+@record
+class Geometry:
+    """Extents, leading dimensions and strides of a call by name, its blocks, and where its tensors
+    lie."""
+
+    values: Mapping[str, int]
+    grid: int
+    inputs: tuple[Footprint, ...]
+    outputs: tuple[Footprint, ...]
+
+
+def tensors(interface: Interface) -> tuple[Param, ...]:
+    return tuple(param for param in interface.params if param.kind == "tensor")
+
+
+def scalars(interface: Interface) -> tuple[Param, ...]:
+    return tuple(param for param in interface.params if param.kind == "scalar")
+
+
+def may_be_absent(param: Param, beta: float | None) -> bool:
+    """Whether the output may be left to the launcher: it's not read, or beta == 0 hides it."""
+    return param.written and (not param.read or beta == 0.0)
+
+
+def output_layout(
+    param: Param, interface: Interface, views: Mapping[str, View]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides, in elements, of an output that the launcher allocates.
+
+    The shape follows from the inputs that share its letters.  Rows are dense, or as far apart as
+    the kernel's wide accesses need it: of N = 45 columns that are accessed by fours, 48 elements.
+    """
+    extents = _checked_extents(interface, views)
+    names = [interface.extent(letter) for letter in param.indices]
+    missing = [name for name in names if name not in extents]
+    if missing:
+        raise CallError(f"{param.name} must be passed: no input gives its extent {missing[0]}")
+    shape = tuple(extents[name] for name in names)
+    pitch = dict(interface.pitch).get(param.name)
+    apart = 1
+    if any(other.kind == "ld" and other.name == pitch for other in interface.params):
+        for requirement in interface.requirements:
+            if isinstance(requirement, MultipleOf) and requirement.name == pitch:
+                apart = lcm(apart, requirement.divisor)
+    row = -(-shape[-1] // apart) * apart
+    return shape, contiguous_strides((*shape[:-1], row))
+
+
+def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
+    """The call that ``views`` make; raises ``CallError`` for the first thing wrong with them."""
+    values = _checked_extents(interface, views)
+    lies: dict[str, Footprint] = {}
+    for param in tensors(interface):
+        view = views[param.name]
+        _check_contiguous(param, view)
+        _take_steps(interface, param, view, values)
+        lies[param.name] = Footprint.of(param, view)
+        if param.written and is_folded(view.shape, view.strides):
+            raise CallError(
+                f"{param.name} has strides {view.strides}, so two of its elements are one; the "
+                "kernel writes each of them, so pass memory of its own"
+            )
+    for requirement in interface.requirements:
+        if not isinstance(requirement, Aligned) and not requirement.holds(values):
+            raise CallError(explain(requirement, interface, values))
+    grid = interface.grid(values)
+    if grid > INT_MAX:
+        raise CallError(f"C has {grid} tiles; a launch has at most {INT_MAX} blocks")
+    written = {param.name for param in tensors(interface) if param.written}
+    return Geometry(
+        values=values,
+        grid=grid,
+        inputs=tuple(lie for name, lie in lies.items() if name not in written),
+        outputs=tuple(lie for name, lie in lies.items() if name in written),
+    )
+
+
+def check_memory(found: Geometry, address: Mapping[str, int]) -> None:
+    """Refuses a tensor that has elements and no address."""
+    for lie in (*found.inputs, *found.outputs):
+        if not address[lie.name] and 0 not in lie.shape:
+            raise CallError(f"{lie.name} has no memory: its storage was freed, or never allocated")
+
+
+def check_addresses(found: Geometry, interface: Interface, address: Mapping[str, int]) -> None:
+    """Refuses unaligned tensors, and an output that overlaps another tensor."""
+    for requirement in interface.requirements:
+        if isinstance(requirement, Aligned) and address[requirement.name] % requirement.bytes:
+            raise CallError(explain(requirement, interface, address))
+    for param in tensors(interface):
+        size = BYTES[param.dtype]
+        if address[param.name] % size:
+            raise CallError(
+                f"{param.name} begins {address[param.name] % size} bytes past a multiple of "
+                f"{size}, where no {NAMES[param.dtype]} begins: pass an aligned copy"
+            )
+    for output in found.outputs:
+        for other in (*found.inputs, *found.outputs):
+            if other is not output and _overlap(output, other, address):
+                raise CallError(
+                    f"{output.name} overlaps {other.name} in memory; the kernel reads its inputs "
+                    f"while it writes {output.name}, so pass memory of its own"
+                )
+
+
+def explain(requirement: Requirement, interface: Interface, values: Mapping[str, int]) -> str:
+    """One sentence on a requirement that ``values`` break: what it is, and what it should be."""
+    name = requirement.name
+    owner = next((tensor for tensor, pitch in interface.pitch if pitch == name), None)
+    parted = next((tensor for tensor, _, stride in interface.strides if stride == name), None)
+    match requirement:
+        case Aligned(bytes=size):
+            return (
+                f"{name} begins {values[name] % size} bytes past a multiple of {size}, and the "
+                f"kernel's wide accesses need {size}-byte alignment: pass an aligned copy, or use "
+                "the kernel without vectorize"
+            )
+        case MultipleOf(divisor=divisor):
+            way = f"pad the rows of {owner}, or " if owner else ""
+            way = f"pad the matrices of {parted}, or " if parted else way
+            return (
+                f"{name} = {values[name]}, and the kernel needs {requirement.text()}: {way}use the "
+                f"kernel without that width ({values[name]} % {divisor} = {values[name] % divisor})"
+            )
+        case AtLeast(bound=bound):
+            return (
+                f"{name} = {values[name]} is less than {bound} = {values[bound]}: the rows of "
+                f"{owner or 'the tensor'} overlap"
+            )
+        case AtMost(bound=bound):
+            return f"{name} = {values[name]} is more than the {bound} that this kernel can index"
+        case Equal(other=other):
+            return (
+                f"{name} = {values[name]} and {other} = {values[other]}, but the schedule assumes "
+                f"{requirement.text()}"
+            )
+
+
+def _check_kind(param: Param, view: View) -> None:
+    # Where a library has no bfloat16, its bits come as uint16.
+    if view.dtype not in (NAMES[param.dtype], STORAGE[param.dtype].name):
+        raise CallError(f"{param.name} is {view.dtype}; the kernel takes {NAMES[param.dtype]}")
+    if len(view.shape) != len(param.indices):
+        raise CallError(
+            f"{param.name} has shape {view.shape}; the kernel takes {_spelled(param)}, "
+            f"of {len(param.indices)} dimensions"
+        )
+
+
+def _checked_extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
+    """Every letter's extent; raises ``CallError`` for a tensor of another type or number of
+    dimensions, and for an extent that is no int."""
+    for param in tensors(interface):
+        if param.name in views:
+            _check_kind(param, views[param.name])
+    extents = _extents(interface, views)
+    for name, value in extents.items():
+        if value > INT_MAX:
+            raise CallError(f"{name} = {value} is more than an int holds ({INT_MAX})")
+    return extents
+
+
+def _extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
+    """Every letter's extent; tensors that disagree are refused with both shapes."""
+    extents: dict[str, int] = {}
+    origin: dict[str, str] = {}
+    for param in tensors(interface):
+        if param.name not in views:
+            continue
+        for letter, size in zip(param.indices, views[param.name].shape, strict=True):
+            name = interface.extent(letter)
+            if extents.setdefault(name, size) != size:
+                first = origin[name]
+                raise CallError(
+                    f"{param.name} has shape {views[param.name].shape}, so {name} = {size}, but "
+                    f"{first} has shape {views[first].shape}, so {name} = {extents[name]}"
+                )
+            origin.setdefault(name, param.name)
+    return extents
+
+
+def _check_contiguous(param: Param, view: View) -> None:
+    if 0 not in view.shape and view.shape[-1] > 1 and view.strides[-1] != 1:
+        raise CallError(
+            f"{param.name} is not contiguous along {param.indices[-1]}: its stride there is "
+            f"{view.strides[-1]} elements, and the kernel takes {_spelled(param)} with stride 1"
+        )
+
+
+def _take_steps(interface: Interface, param: Param, view: View, values: dict[str, int]) -> None:
+    """Records a tensor's leading dimension and strides; refuses what a kernel can't follow."""
+    ld = dict(interface.pitch).get(param.name)
+    for name, size, stride in zip(interface.steps(param), view.shape, view.strides, strict=True):
+        if name is None:
+            continue
+        apart = size > 1 and 0 not in view.shape
+        if name == ld:
+            _take_pitch(param, name, stride if apart else None, view, values)
+        else:
+            # One matrix, or none: any stride will do, and 0 is a multiple of all widths.
+            values[name] = stride if apart else 0
+
+
+def _take_pitch(
+    param: Param, name: str, step: int | None, view: View, values: dict[str, int]
+) -> None:
+    """Records the distance of a matrix's rows as ``name``, or compares it with that extent.
+
+    A row alone has none (``step`` is None), and gets one that suits wide loads.
+    """
+    row = view.shape[-1]
+    if step is not None and step < row:
+        raise CallError(
+            f"{param.name} has rows of {row} elements that begin {step} elements apart, so they "
+            "overlap; pass a copy"
+        )
+    if name not in values:
+        step = min(-(-row // 16) * 16, max(row, INT_MAX)) if step is None else step
+        if step > INT_MAX:
+            raise CallError(f"{name} = {step} is more than an int holds ({INT_MAX})")
+        values[name] = step
+    elif step is not None and values[name] != step:
+        raise CallError(
+            f"{param.name} has a leading dimension of {step}, but the schedule assumes "
+            f"{name} = {values[name]}"
+        )
+
+
+def _overlap(one: Footprint, other: Footprint, address: Mapping[str, int]) -> bool:
+    """Whether two tensors share a byte; columns of one matrix side by side don't."""
+    a, b = address[one.name], address[other.name]
+    (first, end), (start, last) = one.bounds(a), other.bounds(b)
+    if end <= start or last <= first:
+        return False
+    return may_meet((one.shape, one.strides), (other.shape, other.strides), b - a)
+
+
+def _spelled(param: Param) -> str:
+    return f"{param.name}[{', '.join(param.indices)}]"
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements, of a tensor stored without gaps."""
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * size)
+    return tuple(reversed(strides))

@@ -1,0 +1,219 @@
+"""What operators and functions of expressions mean, on NumPy arrays.
+
+Two users: ``interpret`` runs lowered code with these tables, ``evaluate`` computes an epilogue over
+whole matrices.  Floats are rounded after each operation to the precision of their arguments.  NaN
+passes through relu, min, max and clamp.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
+from gemmgen.numerics.formats import STORAGE, bits, numbers, stored
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32 | np.float64]
+Bools = npt.NDArray[np.bool_]
+Value = int | np.float32 | np.float64 | np.bool_ | Ints | Floats | Bools
+"""One value for all threads, or an array of one value for each."""
+
+Number = np.float32 | np.float64
+Real = Number | Floats
+
+Operation = Callable[[Value, Value], Value]
+
+
+def _operator(name: str) -> Operation:
+    """A function of ``operator``, whose own type says less than it does."""
+    return cast(Operation, getattr(operator, name))
+
+
+ARITHMETIC = {"+": _operator("add"), "-": _operator("sub"), "*": _operator("mul")}
+INTEGER = {"/": _operator("floordiv"), "%": _operator("mod"), "^": _operator("xor")}
+"""Of integers alone.  They are C's where both operands are not negative, as all index arithmetic
+is."""
+
+COMPARE = {
+    "<": _operator("lt"),
+    "<=": _operator("le"),
+    ">": _operator("gt"),
+    ">=": _operator("ge"),
+    "==": _operator("eq"),
+    "!=": _operator("ne"),
+}
+divide = _operator("truediv")
+
+
+def negate(number: Value) -> Value:
+    """``-number``; of 0.0 it is -0.0."""
+    return -number if isinstance(number, int) else cast(Value, np.negative(number))
+
+
+def invert(condition: Value) -> Value:
+    """``!condition``."""
+    return np.logical_not(condition)
+
+
+def fmaf(a: Real, b: Real, c: Real) -> Real:
+    """``a * b + c`` of f32 arguments.
+
+    The product is exact in f64, the sum is rounded to f64 and then to f32: on integers below 2^24,
+    and wherever the sum is exact in f64, that is the correctly rounded result.
+    """
+    product = np.multiply(a, b, dtype=np.float64)
+    total = np.add(product, c, dtype=np.float64)
+    return cast(Real, total.astype(np.float32))
+
+
+def fma(a: Real, b: Real, c: Real) -> Real:
+    """``a * b + c`` of f64 arguments: right where the product is exact, as of integers."""
+    return cast(Real, np.add(np.multiply(a, b, dtype=np.float64), c, dtype=np.float64))
+
+
+def _in_f64(function: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> Function:
+    """``function`` computed in f64 and rounded to its argument's precision."""
+
+    def rounded(x: Real) -> Real:
+        return cast(Real, function(np.asarray(x, np.float64)).astype(np.asarray(x).dtype))
+
+    return rounded
+
+
+Function = Callable[..., Real]
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return 1 / (1 + np.exp(-x))
+
+
+def _gelu(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return x / 2 * (1 + _erf(x / math.sqrt(2)))
+
+
+def _gelu_tanh(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _clamp(x: Real, low: Real, high: Real) -> Real:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _relu(x: Real) -> Real:
+    return np.where(np.less(x, 0), np.zeros_like(x), x)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "fmaf": fmaf,
+    "relu": _relu,
+    "gelu": _in_f64(_gelu),
+    "gelu_tanh": _in_f64(_gelu_tanh),
+    "silu": _in_f64(lambda x: x * _sigmoid(x)),
+    "sigmoid": _in_f64(_sigmoid),
+    "tanh": _in_f64(np.tanh),
+    "exp": _in_f64(np.exp),
+    "erf": _in_f64(_erf),
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "min": np.minimum,
+    "max": np.maximum,
+    "clamp": _clamp,
+    "round": np.rint,
+}
+
+DOUBLE: dict[str, Function] = {
+    "fma": fma,
+    **{f"{name}_f64": FUNCTIONS[name] for name in ("exp", "tanh", "erf", "sqrt", "abs", "round")},
+}
+"""What lowered code calls in double precision."""
+
+
+def _from_bits(dtype: DType) -> Function:
+    def widen(raw: Value) -> Real:
+        return cast(Real, numbers(np.asarray(raw, np.uint16).view(STORAGE[dtype]), dtype)[()])
+
+    return widen
+
+
+def _to_bits(dtype: DType) -> Callable[[Value], Value]:
+    def narrow(number: Value) -> Value:
+        found = bits(stored(np.asarray(number), dtype)).reshape(np.shape(number))
+        return cast(Value, found[()])
+
+    return narrow
+
+
+FROM_BITS = {f"from_{dtype}": _from_bits(dtype) for dtype in HALVES}
+TO_BITS = {f"to_{dtype}": _to_bits(dtype) for dtype in HALVES}
+"""Conversions between f32 and the raw bits of smaller types."""
+
+
+ROUNDED = frozenset({"exp", "erf", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sqrt"})
+"""Functions whose steps round: where f32 holds the exact value, it need not be the computed one."""
+FINEST = 2.0**-10
+"""A number of an epilogue that is no multiple of this counts as one that products round."""
+
+
+def rounds(expr: Expr) -> bool:
+    """May a step of the epilogue round on its way to a value that f32 holds?"""
+    match expr:
+        case Binary("/"):
+            return True
+        case Call(function):
+            return function in ROUNDED
+        case Float(value):
+            return value % FINEST != 0
+        case _:
+            return False
+
+
+def evaluate(
+    expr: Expr,
+    names: Mapping[str, Real],
+    elements: Mapping[str, Floats],
+    precision: type[np.float32] | type[np.float64],
+) -> Value:
+    """An epilogue over whole matrices, every number in ``precision``.
+
+    ``names`` gives the variables; ``elements`` the tensors, each in a shape that broadcasts to the
+    result's.  Both sides of a ``where`` are computed: nothing is out of range here.
+    """
+
+    def of(part: Expr) -> Value:
+        return evaluate(part, names, elements, precision)
+
+    match expr:
+        case Int(value) | Float(value):
+            return precision(value)
+        case Var(name):
+            return names[name]
+        case Element(buffer, _):
+            return elements[buffer]
+        case Binary(op, left, right):
+            return _binary(op, of(left), of(right))
+        case Unary("-", operand):
+            return negate(of(operand))
+        case Unary(_, operand):
+            return invert(of(operand))
+        case Select(condition, yes, no):
+            return np.where(of(condition), of(yes), of(no))
+        case Call(function, arguments):
+            return FUNCTIONS[function](*(of(argument) for argument in arguments))
+        case Wide(operand):
+            return of(operand)
+
+
+def _binary(op: str, left: Value, right: Value) -> Value:
+    if op == "/":
+        return divide(left, right)
+    if op in ("&&", "||"):
+        return np.logical_and(left, right) if op == "&&" else np.logical_or(left, right)
+    return (ARITHMETIC | COMPARE)[op](left, right)

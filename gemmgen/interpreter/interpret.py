@@ -1,0 +1,107 @@
+"""Meaning, executable: lowered kernels run on a CPU, all threads of many blocks side by side.
+
+Each statement is done by all threads before the next one begins, so values, addresses, guards and
+stages are checked here; a missing barrier is not (the emitted text's own run finds that).  Shared
+memory and registers are poisoned with NaN, indices are flattened as C does, and what a thread may
+not do raises ``Trap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import cast
+
+import numpy as np
+
+from gemmgen.interpreter.async_copies import Landing
+from gemmgen.interpreter.evaluate import Ints
+from gemmgen.interpreter.memory import Elements, Lanes, Trap, poisoned
+from gemmgen.interpreter.statements import Argument, Machine
+from gemmgen.interpreter.workspace import Order, Sharing, in_order
+from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains
+
+__all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]
+
+MOST_LANES = 8192
+"""Threads that run side by side: NumPy's cost per call is spread, and the arrays fit a cache."""
+
+
+def interpret(
+    program: LoweredProgram,
+    arguments: Mapping[str, Argument],
+    landing: Landing = "late",
+    order: Order = "ascending",
+) -> dict[str, Ints]:
+    """Run the kernels of ``program`` one after another, in place on flat memories.
+
+    ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
+    what the interfaces require.  ``landing`` is when asynchronous copies land, ``order`` that in
+    which blocks come that share memory.  Gives for each
+    tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
+    Raises ``Trap`` where a thread does what it may not.
+    """
+    values = with_temporaries(program, arguments)
+    written: dict[str, Ints] = {}
+    for kernel in program.kernels:
+        written |= run_kernel(kernel, values, landing, order)
+    return written
+
+
+def with_temporaries(
+    program: LoweredProgram, arguments: Mapping[str, Argument]
+) -> dict[str, Argument]:
+    """``arguments`` and the tensors between kernels, poisoned, with padded rows."""
+    values = dict(arguments)
+    for name in program.temporaries:
+        interface = program.kernels[0].interface
+        param = next(p for p in interface.params if p.name == name)
+        sizes = [cast(int, values[interface.extent(letter)]) for letter in param.indices]
+        span = (sizes[-1] // 4 + 1) * 4
+        for step, size in zip(interface.steps(param)[-2::-1], sizes[-2::-1], strict=True):
+            assert step is not None
+            values[step] = span
+            span *= size
+        values[name] = poisoned(span, param.dtype)
+    return values
+
+
+def run_kernel(
+    kernel: LoweredKernel,
+    arguments: Mapping[str, Argument],
+    landing: Landing = "late",
+    order: Order = "ascending",
+) -> dict[str, Ints]:
+    """Run one kernel; see ``interpret``."""
+    interface = kernel.interface
+    extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
+    written = {
+        p.name: np.zeros(cast(Elements, arguments[p.name]).size, np.int64)
+        for p in interface.params
+        if p.kind == "tensor" and p.written
+    }
+    x, y = interface.block
+    sharing = Sharing.of(interface, extents, order)
+    with np.errstate(all="ignore"):
+        batches = dict(_batches(kernel, extents))
+        for first in in_order(batches, order):
+            lanes = Lanes(first, batches[first], x, y)
+            Machine(kernel, lanes, arguments, written, sharing, landing).run()
+    sharing.check_left(interface)
+    return written
+
+
+def _batches(kernel: LoweredKernel, extents: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """The first blocks, and the numbers, of blocks that run side by side.
+
+    Asynchronous copies are counted for all of them alike, so these then are of one part, whose
+    loops have the same length; the tiles of a part are neighbours.
+    """
+    interface = kernel.interface
+    grid, at_once = interface.grid(extents), max(1, MOST_LANES // prod(interface.block))
+    together = grid
+    if interface.parts > 1 and contains(kernel.body, CopyAsync):
+        together = interface.tile_count(extents)
+    for start in range(0, grid, max(together, 1)):
+        for first in range(start, start + together, at_once):
+            yield first, min(at_once, start + together - first)

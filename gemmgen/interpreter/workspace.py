@@ -1,0 +1,189 @@
+"""The memory that blocks of one launch share: what one wrote, another sees once both have counted.
+
+A count publishes what its block wrote before it, and shows the block what was published on the same
+counter before.  Any other meeting of two blocks in an element is a ``Trap``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+import numpy as np
+
+from gemmgen.interpreter.evaluate import Bools, Ints
+from gemmgen.interpreter.memory import Elements, FlatMemory, Index, Lanes, Mask, Trap, poisoned
+from gemmgen.ir.interface import Interface, Param
+
+Order = Literal["ascending", "descending", "shuffled"]
+"""The order in which blocks come."""
+
+
+def in_order(numbers: Iterable[int], order: Order) -> list[int]:
+    """``numbers`` as blocks come: shuffled ones always in the same way."""
+    found = sorted(numbers, reverse=order == "descending")
+    if order == "shuffled":
+        random.Random(len(found)).shuffle(found)
+    return found
+
+
+@dataclass
+class Sharing:
+    """What the blocks of a launch have counted, and what they share."""
+
+    order: Order
+    counters: dict[str, Ints] = field(default_factory=dict[str, Ints])
+    spaces: dict[str, Elements] = field(default_factory=dict[str, Elements])
+    writers: dict[str, Ints] = field(default_factory=dict[str, Ints])
+    """For each element the number of the block that wrote it last, from 1; 0 for none."""
+    ages: dict[str, Ints] = field(default_factory=dict[str, Ints])
+    """And how often that block had counted by then."""
+    came: dict[tuple[str, int], list[int]] = field(default_factory=dict[tuple[str, int], list[int]])
+    """The blocks that counted, by counter."""
+    seen: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
+    """For each block that counted, how many counts of others (and of itself) lie before its own."""
+
+    @staticmethod
+    def of(interface: Interface, extents: dict[str, int], order: Order) -> Sharing:
+        """Fresh memory for a launch."""
+        sharing = Sharing(order)
+        for param in interface.scratch:
+            count = interface.scratch_elements(param, extents)
+            if param.kind == "counter":
+                sharing.counters[param.name] = np.zeros(count, np.int64)
+                continue
+            space = sharing.spaces[param.name] = poisoned(count, param.dtype)
+            if param.zeroed:
+                space.fill(0)
+            sharing.writers[param.name] = np.zeros(count, np.int64)
+            sharing.ages[param.name] = np.zeros(count, np.int64)
+        return sharing
+
+    def memory(self, param: Param, lanes: Lanes) -> FlatMemory:
+        """What a parameter stands for in some blocks."""
+        if param.kind == "counter":
+            return Counters(param.name, self, lanes)
+        return Workspace(param, self, lanes)
+
+    def count(self, counter: str, index: int, last: int, block: int) -> bool:
+        """Counts ``block``; does the counter come to ``last`` before it, and begin anew?"""
+        counts, came = self.counters[counter], self.came.setdefault((counter, index), [])
+        mine = self.seen.setdefault(block, {})
+        for other in came:
+            for known, count in self.seen[other].items():
+                mine[known] = max(count, mine.get(known, 0))
+        mine[block] = self.age(block) + 1
+        came.append(block)
+        before = int(counts[index])
+        counts[index] = 0 if before >= last else before + 1
+        return before == last
+
+    def age(self, block: int) -> int:
+        """How often ``block`` has counted."""
+        return self.seen.get(block, {}).get(block, 0)
+
+    def check_left(self, interface: Interface) -> None:
+        """The next launch needs zeros in what must be zero."""
+        for param in interface.scratch:
+            left = (self.counters | self.spaces)[param.name]
+            if param.zeroed and left.any():
+                at = int(np.flatnonzero(left)[0])
+                raise Trap(param.name, "the launch", at, f"is left at {left[at]}, not zero")
+
+
+class Counters(FlatMemory):
+    """Counters, one a tile; only ``Sharing.count`` touches them."""
+
+    def __init__(self, name: str, sharing: Sharing, lanes: Lanes):
+        super().__init__(name, poisoned(sharing.counters[name].size, "f32"), lanes)
+        self.sharing = sharing
+
+    def count(self, index: Index, last: int, mask: Bools) -> Bools:
+        """Counts the blocks of the lanes in ``mask``, one each; True in all lanes of a block that
+        finds ``last`` counted before."""
+        lanes = self.lanes
+        chosen = {int(lane) // lanes.threads: int(lane) for lane in np.flatnonzero(mask)}
+        found = np.zeros((lanes.blocks, lanes.threads), np.bool_)
+        for block in in_order(chosen, self.sharing.order):
+            at = index if isinstance(index, int) else int(index[chosen[block]])
+            if not 0 <= at < self.size:
+                raise self.trap(chosen[block], at, f"out of bounds of {self.size} counters")
+            found[block] = self.sharing.count(self.name, at, last, lanes.first + block)
+        return found.reshape(-1)
+
+
+class Workspace(FlatMemory):
+    """Memory that blocks write and read one after another."""
+
+    def __init__(self, param: Param, sharing: Sharing, lanes: Lanes):
+        super().__init__(param.name, sharing.spaces[param.name], lanes)
+        self.sharing, self.zeroed = sharing, param.zeroed
+        self.writers, self.ages = sharing.writers[param.name], sharing.ages[param.name]
+        self.blocks = np.repeat(np.arange(lanes.first, lanes.first + lanes.blocks), lanes.threads)
+
+    def load(self, index: Index, mask: Mask) -> np.generic | Elements:
+        found = super().load(index, mask)
+        places, blocks = self._active(index, mask)
+        self._check_order(places, blocks, mask, "read")
+        return found
+
+    def store(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
+        places, blocks = self._active(index, mask)
+        self.check(places, mask)
+        self._check_order(places, blocks, mask, "written")
+        super().store(index, value, mask)
+        self._sign(places, blocks)
+
+    def add(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
+        """An undivided addition: blocks may come in any order."""
+        places, blocks = self._active(index, mask)
+        self.check(places, mask)
+        if not self.zeroed:
+            self._check_order(places, blocks, mask, "added to")
+        every = np.broadcast_to(np.asarray(value, self.data.dtype), self.lanes.count)
+        for at in self._in_turn(blocks):
+            lanes = at if mask is None else np.flatnonzero(mask)[at]
+            self.data[places[at]] += every[lanes]
+        self._sign(places, blocks)
+
+    def _sign(self, places: Ints, blocks: Ints) -> None:
+        self.writers[places] = blocks + 1
+        first = self.lanes.first
+        ages = [self.sharing.age(first + block) for block in range(self.lanes.blocks)]
+        self.ages[places] = np.array(ages)[blocks - first]
+
+    def _in_turn(self, blocks: Ints) -> list[Ints]:
+        """The places of each block's lanes, block by block as they come."""
+        numbers = in_order((int(b) for b in np.unique(blocks)), self.sharing.order)
+        return [cast(Ints, np.flatnonzero(blocks == number)) for number in numbers]
+
+    def _active(self, index: Index, mask: Mask) -> tuple[Ints, Ints]:
+        places = np.full(self.lanes.count, index) if isinstance(index, int) else index
+        return (places, self.blocks) if mask is None else (places[mask], self.blocks[mask])
+
+    def _check_order(self, places: Ints, blocks: Ints, mask: Mask, done: str) -> None:
+        writers = self.writers[places]
+        nothing = writers == 0
+        if done == "read" and not self.zeroed and nothing.any():
+            self._refuse(nothing, places, mask, "read before any block writes it")
+        other = np.flatnonzero(~nothing & (writers != blocks + 1))
+        if not other.size:
+            return
+        told = np.stack((writers[other] - 1, self.ages[places[other]], blocks[other]))
+        kinds, which = np.unique(told, axis=1, return_inverse=True)
+        is_hidden = [not self._is_seen(*kind) for kind in kinds.T.tolist()]
+        hidden = np.zeros(len(places), np.bool_)
+        hidden[other] = np.array(is_hidden)[which.reshape(-1)]
+        if hidden.any():
+            self._refuse(hidden, places, mask, f"{done} with no order behind another block's write")
+
+    def _is_seen(self, writer: int, age: int, block: int) -> bool:
+        """Has ``writer`` counted since, and ``block`` behind that?"""
+        return self.sharing.seen.get(block, {}).get(writer, 0) > age
+
+    def _refuse(self, wrong: Bools, places: Ints, mask: Mask, description: str) -> None:
+        at = int(np.argmax(wrong))
+        lane = at if mask is None else int(np.flatnonzero(mask)[at])
+        raise self.trap(lane, int(places[at]), description)

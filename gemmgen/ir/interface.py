@@ -1,0 +1,223 @@
+"""How a kernel is called: its parameters, its launch, and what it requires of its arguments.
+
+The emitted header, the emitted launcher, the CPU run and the Python launcher all read this one
+value, so that none of them can disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from gemmgen.base.record import record
+from gemmgen.ir.dtypes import BYTES, DType
+
+INT_MAX = 2**31 - 1
+
+
+@record
+class Param:
+    """One kernel parameter, in the order of the parameter list.
+
+    ``kind``: ``extent`` (M, N, K; int), ``ld`` (a leading dimension in elements; int), ``stride``
+    (between the matrices of a tensor, in elements; long long), ``scalar`` (alpha, beta, names of
+    the epilogue), ``tensor`` (a pointer; ``indices`` are its letters, in storage order; ``written``
+    for the output), ``workspace`` (memory that blocks share, of ``per_tile`` elements for each tile
+    of C, at an address that is a multiple of ``align`` bytes) and ``counter`` (the same, of
+    unsigned ints).  ``dtype`` is that of a tensor's or a workspace's elements, or of a scalar.
+    What is ``zeroed`` must hold zeros before the first launch, and each launch leaves zeros.
+    """
+
+    name: str
+    kind: Literal["extent", "ld", "stride", "scalar", "tensor", "workspace", "counter"]
+    indices: tuple[str, ...] = ()
+    written: bool = False
+    read: bool = True
+    dtype: DType = "f32"
+    per_tile: int = 0
+    zeroed: bool = False
+    align: int = 4
+
+    @property
+    def is_scratch(self) -> bool:
+        """Is it memory that launches use and leave, and callers neither fill nor read?"""
+        return self.kind in ("workspace", "counter")
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return 4 if self.kind == "counter" else BYTES[self.dtype]
+
+
+@record
+class AtLeast:
+    """``lda >= K``: a leading dimension spans its row."""
+
+    name: str
+    bound: str
+
+    def text(self) -> str:
+        return f"{self.name} >= {self.bound}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] >= values[self.bound]
+
+
+@record
+class AtMost:
+    """``M <= 2147483519``: 32-bit index arithmetic cannot wrap."""
+
+    name: str
+    bound: int
+
+    def text(self) -> str:
+        return f"{self.name} <= {self.bound}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] <= self.bound
+
+
+@record
+class MultipleOf:
+    """``lda % 4 == 0``: a stated divisibility of an extent or a leading dimension."""
+
+    name: str
+    divisor: int
+
+    def text(self) -> str:
+        return f"{self.name} % {self.divisor} == 0"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] % self.divisor == 0
+
+
+@record
+class Equal:
+    """``lda == K``: an assumed equality of an extent and another (``assume N == K``)."""
+
+    name: str
+    other: str
+
+    def text(self) -> str:
+        return f"{self.name} == {self.other}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] == values[self.other]
+
+
+@record
+class Aligned:
+    """``A is 16-byte aligned``: the pointer's address is a multiple of ``bytes``."""
+
+    name: str
+    bytes: int
+
+    def text(self) -> str:
+        return f"{self.name} is {self.bytes}-byte aligned"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """``values`` gives a tensor's address under its name."""
+        return values[self.name] % self.bytes == 0
+
+
+Requirement = AtLeast | AtMost | MultipleOf | Equal | Aligned
+
+
+@record
+class Interface:
+    """A kernel as its callers see it.
+
+    ``block`` is (threads along x, threads along y).  The grid is one-dimensional, so that no extent
+    is bounded by the 65,535 of the other grid dimensions: the product of ceil(extent / tile) over
+    ``tiles`` and of the extents of ``batches``, times the ``parts`` that share a tile, at most
+    2^31 - 1.  Parts are added by ``groups``; ``ordered``: in one order in every run.
+    ``dynamic_shared`` counts bytes passed at launch (0 when all shared memory is static).
+    ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
+    (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
+    since it is assumed equal to another, with that other.
+
+    ``product`` pairs the scalar that multiplies every use of the sums (``alpha``) with the extent
+    of the contracted letter.  Where that scalar is 0, callers pass 0 as that extent, so that the
+    inputs of the product are not read and their NaNs don't spread (as in BLAS).  It is None where
+    the epilogue uses the sums otherwise, or the extent has another use.
+
+    ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
+    ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.  ``extents``
+    pairs the letters of a matrix whose extents are not their capitals with those extents.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    block: tuple[int, int]
+    tiles: tuple[tuple[str, int], ...]
+    requirements: tuple[Requirement, ...]
+    dynamic_shared: int
+    static_shared: int
+    pitch: tuple[tuple[str, str], ...]
+    equal: tuple[tuple[str, str], ...] = ()
+    parts: int = 1
+    groups: int = 1
+    ordered: bool = True
+    batches: tuple[tuple[str, str], ...] = ()
+    strides: tuple[tuple[str, str, str], ...] = ()
+    product: tuple[str, str] | None = None
+    extents: tuple[tuple[str, str], ...] = ()
+
+    def skips_product(self, scalars: Mapping[str, float]) -> bool:
+        """Whether a call with these ``scalars`` needs none of the sums (``alpha == 0``)."""
+        return self.product is not None and scalars[self.product[0]] == 0
+
+    def is_factor(self, param: Param) -> bool:
+        """Whether ``param`` is a tensor with the contracted letter of ``product``."""
+        terms = self.product and self.product[1]
+        return any(self.extent(letter) == terms for letter in param.indices)
+
+    def extent(self, letter: str) -> str:
+        """The parameter that counts a letter's values."""
+        name = dict((*self.batches, *self.extents)).get(letter, letter.upper())
+        return dict(self.equal).get(name, name)
+
+    def steps(self, param: Param) -> tuple[str | None, ...]:
+        """Per letter of a tensor the parameter that is its stride in elements; None for 1.
+
+        That of a matrix's outer letter is its leading dimension.
+        """
+        batches = dict(self.batches)
+        strides = {letter: name for tensor, letter, name in self.strides if tensor == param.name}
+        *outer, _ = param.indices
+        ld = dict(self.pitch).get(param.name)
+        return (*(strides.get(x) if x in batches else ld for x in outer), None)
+
+    def tile_count(self, extents: Mapping[str, int]) -> int:
+        """Number of tiles of all matrices of C for ``extents`` (those that ``shaping`` names); 0
+        where C is empty."""
+        count = 1
+        for name, size in self.tiles:
+            count *= -(-extents[name] // size)
+        for _, name in self.batches:
+            count *= extents[name]
+        return count
+
+    def grid(self, extents: Mapping[str, int]) -> int:
+        """Number of blocks for ``extents``; 0 where C is empty."""
+        return self.tile_count(extents) * self.parts
+
+    @property
+    def scratch(self) -> tuple[Param, ...]:
+        """The parameters that are memory for the launch alone."""
+        return tuple(p for p in self.params if p.is_scratch)
+
+    def scratch_elements(self, param: Param, extents: Mapping[str, int]) -> int:
+        """Elements that such a parameter must have for ``extents``."""
+        return self.tile_count(extents) * param.per_tile
+
+    def shaping(self) -> tuple[str, ...]:
+        """The extents of C: the number of blocks depends on them."""
+        return (*(name for name, _ in self.tiles), *(name for _, name in self.batches))
+
+    def extent_names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.params if p.kind == "extent")
+
+    def violated(self, values: Mapping[str, int]) -> tuple[Requirement, ...]:
+        """The requirements that ``values`` (extents, leading dimensions, addresses) break."""
+        return tuple(r for r in self.requirements if not r.holds(values))

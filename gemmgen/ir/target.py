@@ -1,0 +1,67 @@
+"""GPUs as data: what bounds a kernel on each architecture.
+
+Shared memory, threads and blocks are from the CUDA C++ Programming Guide's table of technical
+specifications per compute capability.
+"""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+
+STATIC_SHARED = 48 * 1024
+"""Bytes of shared memory a kernel may declare statically, on every architecture."""
+MAX_THREADS = 1024
+"""Threads per block."""
+MAX_REGISTERS = 255
+"""32-bit registers per thread."""
+REGISTER_FILE = 65536
+"""32-bit registers per multiprocessor."""
+RESIDENT_THREADS = 1024
+"""Threads that a multiprocessor holds on every architecture: sm_75's."""
+OVERHEAD = 24
+"""Registers a thread needs beside its arrays, at the least: places, bounds, pointers."""
+WARP = 32
+
+
+BF16_SINCE = 80
+"""The first architecture that converts to bf16."""
+
+
+def has(target: str, since: int) -> bool:
+    """Does ``target`` (``sm_90a``) have what architecture ``since`` brought?"""
+    return int(target.removeprefix("sm_").rstrip("a")) >= since
+
+
+@record
+class Target:
+    """One architecture.
+
+    ``shared``: the most shared memory a block may ask for, in bytes; ``threads`` and ``blocks``:
+    the most that a multiprocessor holds at once; ``reserved``: bytes that each block takes of its
+    shared memory for the system.
+    """
+
+    name: str
+    shared: int
+    threads: int
+    blocks: int
+    reserved: int = 1024
+
+    @property
+    def all_shared(self) -> int:
+        """Shared memory of a multiprocessor, which one block may have as a whole."""
+        return self.shared + self.reserved
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("sm_75", 64 * 1024, 1024, 16, reserved=0),
+        Target("sm_80", 163 * 1024, 2048, 32),
+        Target("sm_86", 99 * 1024, 1536, 16),
+        Target("sm_89", 99 * 1024, 1536, 24),
+        Target("sm_90", 227 * 1024, 2048, 32),
+        Target("sm_90a", 227 * 1024, 2048, 32),
+        Target("sm_120", 99 * 1024, 1536, 24),
+    )
+}

@@ -1,0 +1,53 @@
+"""The schedule language with the directives of the ladder: what reads and formats a ``.sched``
+file.
+
+``schedule`` knows the forms of statements, ``passes`` what each directive may say; here they meet.
+"""
+
+from __future__ import annotations
+
+from gemmgen.base.source import Source
+from gemmgen.passes.ladder import LADDER
+from gemmgen.schedule import fmt, parse
+from gemmgen.schedule.model import Choice, Schedule
+from gemmgen.schedule.sets import Settings
+from gemmgen.schedule.spec import DirectiveSpec
+from gemmgen.schedule.words import EPILOGUE, HEADS
+
+SPECS: tuple[DirectiveSpec, ...] = tuple(rung.SPEC for rung in LADDER)
+"""Ladder order.  ``fuse_epilogue``, whose argument is an expression, comes after all of these."""
+
+STATEMENTS = (*HEADS, *(spec.name for spec in SPECS), EPILOGUE)
+"""The first words of all statements, in the order of a canonical text."""
+
+
+def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
+    """The canonical schedule of ``source``, its sets settled by ``settings`` (``tile.m``, 128).
+
+    Raises ``ScheduleError`` with every mistake of the text.
+    """
+    return parse.parse(source, SPECS, settings)
+
+
+def choices(source: Source) -> dict[str, Choice]:
+    """The sets of a schedule by key (``tile.m``), in the text's order; empty for a settled one.
+
+    Raises ``ScheduleError`` if the text has mistakes other than being unsettled.
+    """
+    return parse.choices(source, SPECS)
+
+
+def unsettled(source: Source) -> parse.Unsettled:
+    """A schedule's text read once, to be settled many times.
+
+    Raises ``ScheduleError`` if the text has mistakes other than being unsettled.
+    """
+    return parse.Unsettled(source, SPECS)
+
+
+def fmt_source(source: Source) -> str:
+    """The text in ladder order, one statement a line, aligned; see ``schedule.fmt``.
+
+    Raises ``ScheduleError`` if a statement can't be read.
+    """
+    return fmt.fmt(source, SPECS)

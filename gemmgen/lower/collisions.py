@@ -1,0 +1,100 @@
+"""Each identifier of an emitted text stands for one thing: the check on the text that is made.
+
+The names of a schedule are checked before anything is built (``schedule.reserved``), against what
+lowering may do with them.  This is the check on what it did: a declaration that repeats a name
+which can be seen where it stands would be refused by a compiler, or hide what was meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gemmgen.base.errors import Mistake, ScheduleError
+from gemmgen.base.source import Span
+from gemmgen.ir.expr import Element, Var, walk
+from gemmgen.ir.lowered import (
+    Block,
+    CountIn,
+    Define,
+    For,
+    FragmentArray,
+    If,
+    LoweredKernel,
+    Node,
+    Point,
+    RegisterArray,
+)
+from gemmgen.schedule.model import Schedule
+
+
+def check_identifiers(schedule: Schedule, kernel: LoweredKernel) -> None:
+    """Raises ``ScheduleError`` where a name of the schedule meets one of the text."""
+    name = next(repeated(kernel), None)
+    if name is None:
+        return
+    word, span = _blamed(schedule, name)
+    mistake = Mistake(
+        f"`{word}` can't have that name here: the emitted text would have two things called {name}",
+        span,
+        f"any other name will do, such as `my_{word}`",
+    )
+    raise ScheduleError(schedule.source, (mistake,))
+
+
+def repeated(kernel: LoweredKernel) -> Iterator[str]:
+    """Names that are declared where they can be seen already."""
+    seen: set[str] = set()
+    interface = kernel.interface
+    outside = (interface.name, f"launch_{interface.name}", *(c.name for c in kernel.constants))
+    inside = (*(p.name for p in interface.params), *(a.name for a in kernel.shared))
+    for name in (*outside, *inside):
+        if name in seen:
+            yield name
+        seen.add(name)
+    yield from _repeated(kernel.body, seen)
+
+
+def _repeated(body: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
+    """Those of one scope; its names are added to ``seen``."""
+    for node in body:
+        name = _declared(node)
+        if name is not None:
+            if name in seen:
+                yield name
+            seen.add(name)
+        match node:
+            case For(variable):
+                if variable in seen:
+                    yield variable
+                yield from _repeated(node.body, {*seen, variable})
+            case If():
+                yield from _repeated(node.body, set(seen))
+                yield from _repeated(node.otherwise, set(seen))
+            case Block():
+                yield from _repeated(node.body, set(seen) if node.scoped else seen)
+            case _:
+                pass
+
+
+def _declared(node: Node) -> str | None:
+    match node:
+        case Define() | RegisterArray() | FragmentArray() | Point() | CountIn():
+            return node.name
+        case _:
+            return None
+
+
+def _blamed(schedule: Schedule, name: str) -> tuple[str, Span | None]:
+    """The word of the schedule that ``name`` follows from, the longest if several could be it."""
+    words: dict[str, Span] = {schedule.kernel: Span(0, 0)}
+    for access in (schedule.gemm.c, schedule.gemm.a, schedule.gemm.b):
+        words |= dict.fromkeys((access.tensor, *access.indices), access.span)
+    if schedule.epilogue is not None:
+        for part in walk(schedule.epilogue.expression):
+            if isinstance(part, Var | Element):
+                own = part.name if isinstance(part, Var) else part.buffer
+                words.setdefault(own, schedule.epilogue.span)
+    found = [w for w in words if re.search(rf"(^|_){re.escape(w)}($|_)", name)]
+    word = max(found or [name], key=len)
+    return word, words.get(word)

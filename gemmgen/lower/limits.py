@@ -1,0 +1,275 @@
+"""What a GPU allows, checked once, and blamed on the directive that asked for too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+
+from gemmgen.base.errors import Mistake, ScheduleError
+from gemmgen.base.source import Span
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.nodes import Buffer, Program, Space
+from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
+from gemmgen.lower.residency import check_residency
+from gemmgen.schedule.model import Require, Schedule
+from gemmgen.schedule.roles import roles
+
+REGISTER_BYTES = 4
+LARGEST = 4096
+"""The largest side of a tile that ``tile`` takes."""
+
+
+def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) -> None:
+    """Threads, shared memory and registers within the target's, and within the ``require``
+    lines."""
+    block = (
+        # A micro-tile that must change changes the threads too.
+        *(tuple(_registers(schedule, program)) or tuple(_threads(schedule, program, kernel))),
+        *_shared(schedule, program, kernel),
+    )
+    mistakes = (
+        *(block or tuple(check_residency(schedule, program, kernel, _sums(program)))),
+        *_required(schedule, kernel),
+    )
+    if mistakes:
+        raise ScheduleError(schedule.source, mistakes)
+
+
+def shared_bytes(kernel: LoweredKernel) -> int:
+    """Bytes of shared memory of a block."""
+    return kernel.interface.static_shared + kernel.interface.dynamic_shared
+
+
+def _place(schedule: Schedule, *names: str) -> Span | None:
+    """Where the first of these directives that the schedule has stands."""
+    for name in names:
+        for directive in schedule.directives:
+            if directive.name == name:
+                return directive.span
+    return None
+
+
+def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
+    spread = program.main.spread
+    axes = spread.axes
+    if 0 < kernel.threads <= MAX_THREADS and kernel.threads % WARP == 0:
+        return
+    lanes = f" x {spread.sharers} lanes" if spread.terms else ""
+    count = f"{' x '.join(str(a.threads) for a in axes)}{lanes} = {kernel.threads} threads"
+    if any(a.registers > 1 for a in axes):
+        shares = (f"{a.extent} / {a.registers}" for a in axes)
+        whole = f"({') x ('.join(shares)}){lanes}"
+        count = f"{whole} = {count}"
+        if spread.group > 1:
+            count = f"{whole} = {kernel.threads // WARP} warps = {kernel.threads} threads"
+    notes = [f"{count}; a block has at most {MAX_THREADS}"]
+    message = "the tile needs too many threads"
+    if kernel.threads <= MAX_THREADS:
+        notes = [f"{count}; {kernel.threads} % {WARP} = {kernel.threads % WARP}"]
+        message = "a block's threads must fill whole warps"
+    if _place(schedule, "tile") is None:
+        sizes = " ".join(f"{a.letter}={a.extent}" for a in axes)
+        notes.insert(0, f"there is no tile line, which means tile {sizes}")
+    place = _place(schedule, "register_block", "tile")
+    hint = _nearest_tile(schedule, program)
+    share = _share(program) if kernel.threads > MAX_THREADS else None
+    if share and _place(schedule, "warp_tile") is None:
+        hint = f"{share} gives each {'warp' if spread.terms else 'thread'} more to do"
+    yield Mistake(message, place, hint, tuple(notes))
+
+
+def _share(program: Program) -> str | None:
+    """A ``register_block`` whose threads fill whole warps of one block and whose arrays fit in
+    registers, if there is one."""
+    axes = program.main.spread.axes
+    sizes = _micro_tile(program, tuple(a.extent for a in axes))
+    if sizes is None:
+        return None
+    return "register_block " + " ".join(f"{a.letter}={n}" for a, n in zip(axes, sizes, strict=True))
+
+
+def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The micro-tile of such a ``register_block`` for a tile of these extents."""
+    main = program.main
+    words = BYTES[main.buffer("acc").dtype] // REGISTER_BYTES
+    ahead = max((b.layout.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
+    for sizes in product((8, 4, 16, 2, 1), repeat=2):
+        threads = prod(n // size for n, size in zip(tile, sizes, strict=True)) * main.spread.sharers
+        divides = not any(n % size for n, size in zip(tile, sizes, strict=True))
+        registers = words * (prod(sizes) + ahead * sum(sizes)) + OVERHEAD
+        fills = divides and 0 < threads <= MAX_THREADS and threads % WARP == 0
+        if fills and registers <= MAX_REGISTERS:
+            return sizes
+    return None
+
+
+def _smaller_tile(program: Program) -> str:
+    """The ``tile`` with the longer side halved until a ``register_block`` fits, and that."""
+    axes, pipeline = program.main.spread.axes, pipeline_of(program.main)
+    sizes = [a.extent for a in axes]
+    while (found := _micro_tile(program, tuple(sizes))) is None and max(sizes) > 1:
+        sizes[sizes.index(max(sizes))] //= 2
+    if found is None:
+        return "a smaller register_block, such as 8 x 8"
+    step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
+    tile = " ".join(f"{a.letter}={n}" for a, n in zip(axes, sizes, strict=True))
+    share = " ".join(f"{a.letter}={n}" for a, n in zip(axes, found, strict=True))
+    return f"tile {tile}{step} and register_block {share}"
+
+
+def _nearest_tile(schedule: Schedule, program: Program) -> str:
+    """The ``tile`` nearest to the one there is whose threads fill whole warps of one block."""
+    spread = program.main.spread
+    first, second = spread.axes
+    by_warp = spread.by_warp or spread.group > 1
+    steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
+    lanes = first.lanes * second.lanes * spread.group if by_warp else spread.sharers
+    most = MAX_THREADS // lanes
+    found = (
+        (a * steps[0], b * steps[1], a * b * lanes)
+        for a in range(1, most + 1)
+        for b in range(1, most // a + 1)
+        if a * b * lanes % WARP == 0 and a * steps[0] <= LARGEST and b * steps[1] <= LARGEST
+    )
+
+    def distance(sizes: tuple[int, int, int]) -> float:
+        one, other, _ = sizes
+        return abs(one / first.extent - 1) + abs(other / second.extent - 1)
+
+    one, other, threads = min(found, key=distance)
+    pipeline = pipeline_of(program.main)
+    step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
+    return f"tile {first.letter}={one} {second.letter}={other}{step}, which has {threads} threads"
+
+
+def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
+    target, used = TARGETS[schedule.target], shared_bytes(kernel)
+    if used <= target.shared:
+        return
+    tiles = [b for b in program.main.buffers if b.space is Space.SHARED]
+    place = _place(schedule, "double_buffer", "cache_shared")
+    if all(b.layout.stages == 1 for b in tiles):
+        place = _place(schedule, "cache_shared")
+    hint = _fitting_step(schedule, program, tiles)
+    yield Mistake(
+        f"the tiles do not fit in the shared memory of {target.name}",
+        place,
+        hint + (", or fewer stages" if any(b.layout.stages > 1 for b in tiles) else ""),
+        (
+            *(_bytes(b) for b in tiles),
+            f"{used:,} bytes needed, {target.shared:,} allowed per block",
+        ),
+    )
+
+
+def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> str:
+    """The ``tile`` with the longest step along the contracted letter that fits."""
+    m, n, k = roles(schedule.gemm)
+    sizes = dict(program.main.work.tile)
+    least = 16 if program.main.spread.group > 1 else 4
+    for step in (1 << power for power in range(11, 1, -1) if 1 << power >= least):
+        used = sum(_total(tile, {k: step}) for tile in tiles)
+        if step < tiles[0].extent(k) and used <= TARGETS[schedule.target].shared:
+            return f"tile {m}={sizes[m]} {n}={sizes[n]} {k}={step} needs {used:,} bytes"
+    return "a smaller tile"
+
+
+def _total(tile: Buffer, changed: Mapping[str, int]) -> int:
+    """Bytes of a tile in shared memory, with other extents along some letters."""
+    rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.layout.order)
+    return tile.layout.stages * rows * (columns + tile.layout.pad) * BYTES[tile.dtype]
+
+
+def _bytes(tile: Buffer) -> str:
+    sizes = [tile.extent(letter) for letter in tile.layout.order]
+    row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
+    stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
+    size = BYTES[tile.dtype]
+    return f"{tile.name}: {stages}{sizes[0]} x {row} x {size} bytes = {_total(tile, {}):,}"
+
+
+def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
+    """A thread's own arrays must fit in registers: indexed arrays elsewhere are slow memory."""
+    tiles = [b for b in program.main.buffers if b.space is Space.REGISTER and b.spread]
+    counts = [(b.name, registers_of(b)) for b in tiles]
+    total = sum(count for _, count in counts)
+    by_fragments = program.main.spread.group > 1
+    share = _shorter_step(program, tiles) or _share(program) or _smaller_tile(program)
+    if total + OVERHEAD > MAX_REGISTERS:
+        yield Mistake(
+            f"a thread's {'fragments do' if by_fragments else 'micro-tile does'} not fit in its "
+            "registers",
+            _place(schedule, *(("warp_tile",) if by_fragments else ()), "register_block", "tile"),
+            _smaller_warp(program) if by_fragments else share,
+            (
+                " + ".join(f"{count} ({name})" for name, count in counts)
+                + f" + {OVERHEAD} for addresses = {total + OVERHEAD}; "
+                f"a thread has {MAX_REGISTERS}",
+            ),
+        )
+
+
+def _shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
+    """The ``tile`` with the longest step whose terms leave a lane room for its sums."""
+    terms, pipeline = program.main.spread.terms, pipeline_of(program.main)
+    if terms is None or pipeline is None:
+        return None
+    sums = sum(registers_of(b) for b in tiles if b.name == "acc")
+    of_terms = sum(registers_of(b) for b in tiles) - sums
+    step, least = pipeline.step, terms.lanes * terms.width
+    while step % (2 * least) == 0:
+        step, of_terms = step // 2, -(-of_terms // 2)
+        if sums + of_terms + OVERHEAD <= MAX_REGISTERS:
+            sizes = " ".join(f"{letter}={size}" for letter, size in program.main.work.tile)
+            return f"tile {sizes} {terms.letter}={step}"
+    return None
+
+
+def _smaller_warp(program: Program) -> str:
+    """The ``warp_tile`` with the greater side halved until the sums leave room for fragments."""
+    axes = {a.letter: a.registers for a in program.main.spread.axes}
+    sizes = dict(axes)
+    while prod(sizes.values()) > 64 * 64:
+        letter = max(sizes, key=lambda x: sizes[x])
+        sizes[letter] = max(side for side in _sides(axes[letter]) if side < sizes[letter])
+    return "warp_tile " + " ".join(f"{letter}={size}" for letter, size in sizes.items())
+
+
+def _sides(size: int) -> Iterator[int]:
+    """The multiples of 16 that divide ``size``."""
+    return (side for side in range(16, size + 1, 16) if size % side == 0)
+
+
+def registers_of(tile: Buffer) -> int:
+    """32-bit registers that a thread's part of a tile takes."""
+    assert tile.spread is not None
+    elements = tile.layout.stages * tile.spread.registers
+    return -(-elements * BYTES[tile.dtype] // REGISTER_BYTES)
+
+
+def _sums(program: Program) -> int:
+    return registers_of(program.main.buffer("acc"))
+
+
+def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:
+    """``require shared`` and ``require threads``; registers and spills are known after
+    compiling."""
+    known = {"shared": shared_bytes(kernel), "threads": kernel.threads}
+    for require in schedule.requires:
+        value = known.get(require.quantity)
+        if value is not None and not meets(require, value):
+            unit = " bytes" if require.quantity == "shared" else ""
+            yield Mistake(
+                f"require {require.quantity} {require.op} {require.limit:,}{unit} does not hold",
+                require.span,
+                "change the tile, or the requirement",
+                (f"{require.quantity} = {value:,}{unit}",),
+            )
+
+
+def meets(require: Require, value: int) -> bool:
+    """Does ``value`` satisfy the requirement?"""
+    return value <= require.limit if require.op == "<=" else value == require.limit

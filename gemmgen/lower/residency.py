@@ -1,0 +1,79 @@
+"""Do as many blocks fit on a multiprocessor as ``launch_bounds`` asks for?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.base.errors import Mistake
+from gemmgen.base.source import Span
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.nodes import Program
+from gemmgen.ir.target import MAX_REGISTERS, REGISTER_FILE, TARGETS, Target
+from gemmgen.schedule.model import Directive, Schedule
+
+REGISTER_UNIT = 8
+"""Registers are dealt to threads in eights (256 to a warp)."""
+
+
+def check_residency(
+    schedule: Schedule, program: Program, kernel: LoweredKernel, sums: int
+) -> Iterator[Mistake]:
+    """The first resource of which the blocks need more than the target has; ``sums`` are the
+    registers of a thread's sums."""
+    asked = program.main.bounds.blocks
+    directive = next((d for d in schedule.directives if d.name == "launch_bounds"), None)
+    if directive is None or not asked:
+        return
+    target = TARGETS[schedule.target]
+    short = _shortage(target, kernel, sums, asked)
+    if short is None:
+        return
+    message, note = short
+    most = next((n for n in range(asked, 0, -1) if not _shortage(target, kernel, sums, n)), 0)
+    yield Mistake(
+        f"launch_bounds blocks={asked}: {message}",
+        _place(directive),
+        f"blocks={most}, the most that fit" if most else "remove the line",
+        (note,),
+    )
+
+
+def _place(directive: Directive) -> Span:
+    return next(a.span for a in directive.arguments if a.name == "blocks")
+
+
+def _shortage(
+    target: Target, kernel: LoweredKernel, sums: int, blocks: int
+) -> tuple[str, str] | None:
+    """What is wrong with so many blocks, and the arithmetic; None where they fit."""
+    threads = blocks * kernel.threads
+    shared = kernel.interface.static_shared + kernel.interface.dynamic_shared
+    if threads > target.threads:
+        return (
+            "so many threads do not fit on a multiprocessor",
+            f"{blocks} x {kernel.threads} = {threads:,} threads; {target.name} holds "
+            f"{target.threads:,}",
+        )
+    if blocks > target.blocks:
+        return "so many do not fit on a multiprocessor", f"{target.name} holds {target.blocks}"
+    taken = blocks * (shared + target.reserved)
+    if shared and taken > target.all_shared:
+        return (
+            "their tiles do not fit in a multiprocessor's shared memory",
+            f"{blocks} x ({shared:,} + {target.reserved:,} of the system's) = {taken:,} bytes; "
+            f"{target.name} has {target.all_shared:,}",
+        )
+    registers = min(REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT, MAX_REGISTERS)
+    if sums >= registers:
+        return (
+            "the sums alone do not fit in a thread's registers",
+            f"{REGISTER_FILE:,} registers / {threads:,} threads, in eights, is {registers} each; "
+            f"a thread's sums take {sums}, and there is more to keep",
+        )
+    return None
+
+
+def fits(target: Target, threads: int, blocks: int) -> bool:
+    """May code for ``target`` be told of so many blocks?  Compilers ignore more, with a
+    warning."""
+    return blocks <= 1 or (blocks * threads <= target.threads and blocks <= target.blocks)

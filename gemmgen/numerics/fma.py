@@ -1,0 +1,101 @@
+"""Multiply-adds in NumPy, rounded once: what ``fmaf`` and ``fma`` compute.
+
+Both follow Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008: a sum rounded
+to odd can be rounded once more without harm.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.numerics.formats import F32, F64, Real
+
+Operand = Real | np.float32 | np.float64
+_SPLITTER = 2.0**27 + 1
+_LARGE, _SMALL = 2.0**480, 2.0**-480
+"""Beyond these, parts of a product are beyond the range of f64."""
+
+
+def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
+    """``a * b + c``, rounded once to f32, element by element; the operands are f32.
+
+    The product is exact in f64; the sum is rounded to odd there.
+    """
+    with np.errstate(all="ignore"):
+        product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
+        return _odd_sum(product, np.asarray(c, np.float64)).astype(np.float32)
+
+
+def fma_f64(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F64:
+    """``a * b + c``, rounded once to f64; the operands are f64.
+
+    Where the exact product is not a sum of two f64 (its parts are beyond their range), Python's
+    integers compute the element.
+    """
+    x, y, z = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, c)))
+    with np.errstate(all="ignore"):
+        high, low = _product(x, y)
+        sum_high, sum_low = _sum(z, low)
+        total, rest = _sum(high, sum_high)
+        found = np.asarray(total + _odd_sum(sum_low, rest))
+        plain = np.asarray(x * y + z)
+        size = np.maximum(np.abs(plain), np.abs(x * y))
+        finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
+        zero = (x == 0) | (y == 0)
+        found = np.where(finite & ~zero, found, plain)
+        parts = np.stack(np.broadcast_arrays(np.abs(x), np.abs(y), np.abs(x * y), np.abs(z)))
+        apart = (parts > _LARGE) | ((parts < _SMALL) & (parts[3] != 0))
+        hard = finite & ~zero & (apart.any(axis=0) | (size == 0))
+    for at in np.argwhere(hard):
+        place = tuple(at)
+        found[place] = _exactly(float(x[place]), float(y[place]), float(z[place]))
+    return found
+
+
+def fused(a: Operand, b: Operand, c: Operand) -> Real:
+    """The multiply-add of the operands' type."""
+    if np.asarray(a).dtype == np.float64 or np.asarray(c).dtype == np.float64:
+        return fma_f64(a, b, c)
+    return fma(a, b, c)
+
+
+def _exactly(a: float, b: float, c: float) -> float:
+    """One multiply-add in rational numbers, rounded by Python, which rounds right."""
+    (an, ad), (bn, bd), (cn, cd) = (v.as_integer_ratio() for v in (a, b, c))
+    numerator = an * bn * cd + cn * ad * bd
+    if numerator == 0:
+        return a * b + c
+    try:
+        return numerator / (ad * bd * cd)
+    except OverflowError:
+        return float("inf") if numerator > 0 else float("-inf")
+
+
+def _odd_sum(x: F64, y: F64) -> F64:
+    """``x + y`` rounded to odd: where it is inexact, to the neighbour whose last bit is set."""
+    total, error = _sum(x, y)
+    bits = total.view(np.int64)
+    inexact = (error != 0) & np.isfinite(error) & (bits & 1 == 0)
+    away = (error > 0) == (total > 0)
+    return np.where(inexact, bits + np.where(away, 1, -1), bits).view(np.float64)
+
+
+def _sum(x: F64, y: F64) -> tuple[F64, F64]:
+    """The rounded sum and its error (Knuth, "The Art of Computer Programming", volume 2, 4.2.2)."""
+    total = np.asarray(x + y)
+    back = total - x
+    return total, (x - (total - back)) + (y - back)
+
+
+def _product(x: F64, y: F64) -> tuple[F64, F64]:
+    """The rounded product and its error (Dekker, 1971)."""
+    product = np.asarray(x * y)
+    (xh, xl), (yh, yl) = _halves(x), _halves(y)
+    return product, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
+
+
+def _halves(x: F64) -> tuple[F64, F64]:
+    scaled = x * _SPLITTER
+    high = scaled - (scaled - x)
+    return high, x - high

@@ -1,0 +1,144 @@
+"""Rung 0: the naive program of a problem, a thread per element of C.
+
+Every pass rewrites what this gives, and every rewrite is checked to compute what this computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmgen.base.errors import Refusal
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Expr, Var, walk
+from gemmgen.ir.nodes import (
+    AxisSpread,
+    Buffer,
+    Contract,
+    Copy,
+    Fact,
+    Init,
+    Kernel,
+    Layout,
+    Loop,
+    Map,
+    Program,
+    Space,
+    Spread,
+    Work,
+)
+from gemmgen.ir.problem import Problem, Tensor, default_epilogue
+from gemmgen.ir.target import BF16_SINCE, has
+from gemmgen.schedule.model import Access, Dtypes, Schedule
+from gemmgen.schedule.roles import batches, roles
+
+THREADS_X, THREADS_Y = 32, 8
+TEMPORARY = "unfused"
+"""Name of the matrix between the contraction and an epilogue that is not fused yet."""
+
+
+def build(schedule: Schedule) -> Program:
+    """The naive program.
+
+    A given epilogue is computed unfused: the contraction writes a temporary matrix that a second
+    kernel maps to C, until the pass ``fuse_epilogue`` removes both.
+    """
+    problem = problem_of(schedule)
+    if schedule.epilogue is not None and Var("acc") not in walk(problem.epilogue):
+        raise Refusal(
+            "the epilogue doesn't use acc, the sums that the kernel is there to compute",
+            at=schedule.epilogue.span,
+            hint="write acc for the sum, such as relu(acc)",
+        )
+    _check_target(schedule, problem)
+    facts = tuple(Fact(a.name, a.divisor, a.equals) for a in schedule.assumes)
+    name = schedule.kernel
+    if schedule.epilogue is None:
+        kernels = (contracting_kernel(problem, name, problem.c, problem.epilogue),)
+    else:
+        temporary = Tensor(TEMPORARY, problem.c.letters, problem.accumulate)
+        kernels = (
+            contracting_kernel(problem, name, temporary, Var("acc")),
+            mapping_kernel(problem, f"{name}_epilogue", temporary),
+        )
+    return Program(problem, schedule.target, kernels, facts)
+
+
+def _check_target(schedule: Schedule, problem: Problem) -> None:
+    """Refuses a type that the target has no instructions for."""
+    stored = [name for name, dtype in schedule.dtypes if dtype == "bf16"]
+    if stored and not has(schedule.target, BF16_SINCE):
+        raise Refusal(
+            f"bf16 is not there on {schedule.target}",
+            at=schedule.dtype_span,
+            notes=(f"{', '.join(stored)} would need conversions that sm_{BF16_SINCE} brought",),
+            hint=f"target sm_{BF16_SINCE} or later; or f16, which every target converts",
+        )
+
+
+def problem_of(schedule: Schedule) -> Problem:
+    """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
+    gemm, stored = schedule.gemm, dict(schedule.dtypes)
+    m, n, k = roles(gemm)
+    c, a, b = (_tensor(access, stored) for access in (gemm.c, gemm.a, gemm.b))
+    epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
+    known = {c.name, a.name, b.name, "acc"}
+    types: Dtypes = tuple(pair for pair in schedule.dtypes if pair[0] not in known)
+    acc = stored.get("acc", "f32")
+    return Problem(c, a, b, m, n, k, epilogue, acc, types, batches(gemm))
+
+
+def default_work(problem: Problem, x: str) -> tuple[Work, Spread]:
+    """32 threads along ``x`` by 8 along the other letter of C, one element each."""
+    sizes = {x: THREADS_X, (problem.n if x == problem.m else problem.m): THREADS_Y}
+    return spread_evenly(problem, x, sizes)
+
+
+def spread_evenly(problem: Problem, x: str, sizes: dict[str, int]) -> tuple[Work, Spread]:
+    """A thread per element of a tile of these ``sizes``."""
+    letters = (problem.m, problem.n)
+    axes = tuple(AxisSpread(letter, 1, 1, sizes[letter], 1) for letter in letters)
+    work = Work(tuple((letter, sizes[letter]) for letter in letters), batch=problem.batch)
+    return work, Spread(axes, x)
+
+
+def contracting_kernel(problem: Problem, name: str, out: Tensor, value: Expr) -> Kernel:
+    """``out = value`` of acc = a * b, with every operand read from global memory."""
+    work, spread = default_work(problem, problem.c.contiguous)
+    body = (
+        Init("acc"),
+        Loop(problem.k, (Contract("acc", problem.a.name, problem.b.name),)),
+        Map(out.name, value),
+    )
+    buffers = (
+        _global(problem, problem.a),
+        _global(problem, problem.b),
+        _global(problem, out),
+        accumulator(problem, work, spread),
+    )
+    return Kernel(name, work, buffers, body)
+
+
+def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
+    """``C = epilogue(acc)`` with acc read back from ``source``."""
+    work, spread = default_work(problem, problem.c.contiguous)
+    body = (Copy("acc", source.name), Map(problem.c.name, problem.epilogue))
+    sums = accumulator(problem, work, spread)
+    buffers = (_global(problem, source), _global(problem, problem.c), sums)
+    return Kernel(name, work, buffers, body)
+
+
+def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
+    """The block's tile of sums, in registers."""
+    letters = tuple(letter for letter, _ in work.tile)
+    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, Layout(letters), spread)
+
+
+def _global(problem: Problem, tensor: Tensor) -> Buffer:
+    """The matrix of a tensor that a block sees."""
+    letters = problem.matrix(tensor.letters)
+    shape = tuple((letter, None) for letter in letters)
+    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(letters))
+
+
+def _tensor(access: Access, stored: Mapping[str, DType]) -> Tensor:
+    return Tensor(access.tensor, access.indices, stored.get(access.tensor, "f32"))
