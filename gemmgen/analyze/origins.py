@@ -9,7 +9,8 @@ import numpy as np
 
 from gemmgen.interpreter.evaluate import Ints, Value
 from gemmgen.interpreter.expressions import Scope, compile_expression, known
-from gemmgen.ir.lowered import Advance, Block, Define, LoweredKernel, Node
+from gemmgen.ir.control import Block, Define
+from gemmgen.ir.lowered import Advance, LoweredKernel, Node
 from gemmgen.ir.names import tile_origin
 
 AT_ONCE = 1 << 18

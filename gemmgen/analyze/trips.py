@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gemmgen.ir.control import Assign
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.lowered import Assign, Node
+from gemmgen.ir.lowered import Node
 
 Trips = Callable[[Callable[[int], None], int, int, int], None]
 """How the trips of a loop are made: ``trips(run, count, step, stages)`` calls ``run(i)`` for those

@@ -37,24 +37,17 @@ from gemmgen.interpreter.expressions import (
 )
 from gemmgen.interpreter.memory import Index, Lanes, Mask
 from gemmgen.interpreter.statements import breaks
+from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.expr import walk as parts_of
 from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import (
     Advance,
-    Assign,
     AtomicAdd,
-    Barrier,
-    Block,
-    Break,
-    Commit,
     CopyAsync,
-    CountIn,
-    Define,
-    For,
+    CountArrival,
     FragmentArray,
-    If,
     Leave,
     LoadFragment,
     LoweredKernel,
@@ -64,7 +57,6 @@ from gemmgen.ir.lowered import (
     Point,
     RegisterArray,
     StoreFragment,
-    Wait,
     WarpBarrier,
 )
 from gemmgen.ir.target import WARP
@@ -195,8 +187,8 @@ class Walk:
                 return self.departure(compile_expression(condition, self.scope).run)
             case CopyAsync():
                 return self.copy_async(node)
-            case CountIn():
-                return self.count_in(node)
+            case CountArrival():
+                return self.count_arrival(node)
             case AtomicAdd(target):
                 return self.access(target, write=True, width=1)
             case FragmentArray():
@@ -210,7 +202,7 @@ class Walk:
             case MultiplyFragments() | WarpBarrier():
                 return None
 
-    def commented(self, node: Block) -> Step | None:
+    def commented(self, node: Block[Node]) -> Step | None:
         outer = self.block
         if node.note:
             self.block = node
@@ -333,7 +325,7 @@ class Walk:
 
         return step if sides else None
 
-    def count_in(self, node: CountIn) -> Step:
+    def count_arrival(self, node: CountArrival) -> Step:
         """Which of a tile's blocks comes last is the same to all counts: it is taken to be the one
         with the last part, of a group that with the group's last."""
         write = self.access(node.counter, write=True, width=1)
@@ -367,7 +359,7 @@ class Walk:
 
         return step
 
-    def loop(self, node: For) -> Step | None:
+    def loop(self, node: For[Node]) -> Step | None:
         start, stop, by = (
             compile_expression(e, self.scope).run for e in (node.start, node.stop, node.step)
         )
@@ -403,7 +395,7 @@ class Walk:
 
         return step
 
-    def branch(self, node: If) -> Step | None:
+    def branch(self, node: If[Node]) -> Step | None:
         condition = compile_expression(node.condition, self.scope).run
         body, otherwise = self.braces(node.body), self.braces(node.otherwise)
         if body is None and otherwise is None:
@@ -430,7 +422,7 @@ class Walk:
         return step
 
 
-def _unrolled(node: For) -> int:
+def _unrolled(node: For[Node]) -> int:
     """Trips of a loop whose reads the compiler sees at once; 0 for all.  A loop without a barrier
     that says nothing is unrolled by the compiler."""
     if node.unroll is False:

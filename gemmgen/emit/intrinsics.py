@@ -10,18 +10,17 @@ from typing import Literal
 
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.wmma import load_function, multiply_function, store_function, wmma_texts
+from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dtypes import ACCESS, BYTES
 from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import (
     AtomicAdd,
-    Commit,
     CopyAsync,
-    CountIn,
+    CountArrival,
     LoadFragment,
     MultiplyFragments,
     Point,
     StoreFragment,
-    Wait,
 )
 from gemmgen.ir.parts import inside
 
@@ -212,7 +211,7 @@ def _function_of(node: object) -> tuple[str, str] | None:
             return "gg_commit_group", ""
         case Wait():
             return "gg_wait_group", ""
-        case CountIn():
+        case CountArrival():
             return COUNT_IN, ""
         case AtomicAdd():
             return ADD, STORED[node.dtype]

@@ -14,23 +14,16 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import KINDS, STORED, vector_type
 from gemmgen.emit.intrinsics import ADD, BASE, COUNT_IN, copy_function
 from gemmgen.emit.wmma import REGISTERS, load_function, multiply_function, store_function
+from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
     Advance,
-    Assign,
     AtomicAdd,
-    Barrier,
-    Block,
-    Break,
-    Commit,
     Constant,
     CopyAsync,
-    CountIn,
-    Define,
-    For,
+    CountArrival,
     FragmentArray,
-    If,
     Leave,
     LoadFragment,
     Move,
@@ -40,7 +33,6 @@ from gemmgen.ir.lowered import (
     RegisterArray,
     SharedArray,
     StoreFragment,
-    Wait,
     WarpBarrier,
 )
 
@@ -108,8 +100,8 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
             return LineView("__syncthreads();")
-        case CountIn():
-            return LineView(_count_in(node))
+        case CountArrival():
+            return LineView(_count_arrival(node))
         case AtomicAdd(target, value):
             return LineView(f"{ADD}(&{c_text(target)}, {c_text(value)});")
         case CopyAsync():
@@ -234,7 +226,7 @@ def _move(node: Move) -> str:
     )
 
 
-def _count_in(node: CountIn) -> str:
+def _count_arrival(node: CountArrival) -> str:
     last = c_text(node.last)
     counted = f"{COUNT_IN}(&{c_text(node.counter)}, {last}) == {last}"
     return _assignment(
@@ -255,7 +247,7 @@ def _bytes(elements: Expr, size: int) -> str:
     return c_text(Binary("*", Int(size), elements))
 
 
-def _for(node: For, render: Render) -> ForView | LineView:
+def _for(node: For[Node], render: Render) -> ForView | LineView:
     variable = node.variable
     pragma = _unroll(node.unroll)
     step = f"++{variable}" if c_text(node.step) == "1" else f"{variable} += {c_text(node.step)}"
@@ -289,7 +281,7 @@ def _bound(stop: Expr) -> str:
     return text if isinstance(stop, Var) or " ? " not in text else f"({text})"
 
 
-def _block(node: Block, render: Render) -> BlockView:
+def _block(node: Block[Node], render: Render) -> BlockView:
     comment = comment_lines(node.note, node.origins)
     body = bodies(node.body, render)
     if node.scoped:

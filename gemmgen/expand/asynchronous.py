@@ -25,7 +25,8 @@ from gemmgen.expand.ring import (
 )
 from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Await, Close, Edge, Issue, Phase, Repeat, Set, Stage, Sync, Timed
+from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
+from gemmgen.ir.expanded import CopyTileAsync, Edge, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
@@ -44,7 +45,7 @@ class AsyncPipeline:
         crosses = crosses_tiles(self.kernel, self.pipeline)
         body = self._body_reading_ahead() if crosses else self._body()
         # Copies past the last tile are waited for too: no thread may end with one under way.
-        drain = Phase("let the last copies land", (), (Await(0),))
+        drain = Block("let the last copies land", (), (Wait(0),))
         start = first_tile(self.program, self.kernel, self.pipeline.letter)
         return (
             *start,
@@ -59,7 +60,7 @@ class AsyncPipeline:
 
     def _landed(self) -> tuple[Timed, ...]:
         """The oldest tile under way is there, for all threads."""
-        return (Await(self._ring().stages - 2), Sync())
+        return (Wait(self._ring().stages - 2), Barrier())
 
     def _prologue(self, crosses: bool) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -68,7 +69,7 @@ class AsyncPipeline:
             start = terms_of(self.program, self.kernel, self.pipeline.letter).start
             distance = distance_ahead(self.pipeline, ring)
             origin = distance if start == Int(0) else plus(start, distance)
-            body.append(Set(ring.next(self.pipeline.letter).name, origin, "variable"))
+            body.append(Define(ring.next(self.pipeline.letter).name, origin, mutable=True))
         if crosses:
             body.extend(self._landed())
             body.append(first_fragments(self.program, self.kernel, self.pipeline))
@@ -78,8 +79,8 @@ class AsyncPipeline:
         if ring.stages == 2:
             start = terms_of(self.program, self.kernel, self.pipeline.letter).start
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
-            body = (*if_in_range(self.program, self.pipeline, start, first), Close())
-            return Phase("the first tile", self._origins(), body)
+            body = (*if_in_range(self.program, self.pipeline, start, first), Commit())
+            return Block("the first tile", self._origins(), body)
         number = Var("ahead")
         issues = fill_in_any_case(
             self.program,
@@ -89,21 +90,21 @@ class AsyncPipeline:
             lambda at: _issues(ring, at, number, edge_of_first(self.kernel)),
         )
         last = Binary("-", ring.count, Int(1))
-        loop = Repeat(number.name, Int(0), last, Int(1), (*issues, Close()))
-        return Phase("the first tiles", self._origins(), (loop,))
+        loop = For(number.name, Int(0), last, Int(1), (*issues, Commit()))
+        return Block("the first tiles", self._origins(), (loop,))
 
     def _body(self) -> tuple[Timed, ...]:
         (loop,) = self.pipeline.consume
         ring = self._ring()
         steps = steps_in_tile(self.kernel, loop, lambda _: Stage(ring.stage))
-        multiply = Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), steps)
+        multiply = Block("multiply the tile", steps_origins(self.kernel, self.pipeline), steps)
         return (*self._landed(), *self._issue_ahead(ring), multiply, *self._advance(ring))
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         ring = self._ring()
         note = "wait for the next tile, and read ahead into it"
         steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, self._landed())
-        multiply = Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), (steps,))
+        multiply = Block("multiply the tile", steps_origins(self.kernel, self.pipeline), (steps,))
         return (*self._issue_ahead(ring), multiply, *self._advance(ring))
 
     def _keeps_origin(self) -> bool:
@@ -121,16 +122,16 @@ class AsyncPipeline:
             return ring.advance()
         origin = ring.next(self.pipeline.letter)
         following = plus(origin, names.block(self.pipeline.letter))
-        return (*ring.advance(), Set(origin.name, following, "assign"))
+        return (*ring.advance(), Assign(origin.name, following))
 
     def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)
         issues = _issues(ring, origin, ring.fill, edge_of_others(self.kernel))
-        computed = Set(origin.name, ahead(self.program, self.pipeline, ring))
+        computed = Define(origin.name, ahead(self.program, self.pipeline, ring))
         return (
             *(() if self._keeps_origin() else (computed,)),
-            Set(ring.fill.name, ring.before()),
-            Phase("copy a tile ahead", self._origins(), (*issues, Close())),
+            Define(ring.fill.name, ring.before()),
+            Block("copy a tile ahead", self._origins(), (*issues, Commit())),
         )
 
     def _origins(self) -> Origins:
@@ -139,4 +140,4 @@ class AsyncPipeline:
 
 
 def _issues(ring: Ring, origin: Expr, stage: Expr, edge: Edge) -> tuple[Timed, ...]:
-    return tuple(Issue(c, origin, Stage(stage), edge) for c in ring.copies)
+    return tuple(CopyTileAsync(c, origin, Stage(stage), edge) for c in ring.copies)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from gemmgen.expand.terms import terms_of
 from gemmgen.ir import names
+from gemmgen.ir.control import Define, For, If
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import Fetch, Multiply, Repeat, Set, Stage, Timed, When
+from gemmgen.ir.expanded import Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program, Space
 from gemmgen.ir.occupancy import registers_are_scarce
@@ -100,18 +101,18 @@ def steps_between(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, 
     end = plus(k, names.block(loop.letter))
     stop = f"end_{loop.letter}"
     return (
-        Set(stop, Select(below(end, size), end, size)),
+        Define(stop, Select(below(end, size), end, size)),
         _serial(kernel, loop, k, Var(stop)),
     )
 
 
-def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> Repeat:
+def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> For[Timed]:
     k = Var(loop.letter)
     body: list[Timed] = [
         fetch(kernel, loop, copy, k, None, lambda _: NO_STAGE) for copy in fetches(kernel, loop)
     ]
     body.append(multiply(kernel, loop, k, None, lambda _: NO_STAGE))
-    return Repeat(loop.letter, start, stop, Int(1), tuple(body), unroll=loop.unroll)
+    return For(loop.letter, start, stop, Int(1), tuple(body), unroll=loop.unroll)
 
 
 def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ...]:
@@ -125,10 +126,10 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     following = plus(k, step_of(loop))
     if ahead:
         then = tuple(fetch(kernel, loop, c, following, origin, stage) for c in ahead)
-        body.append(When(below(following, size), then))
+        body.append(If(below(following, size), then))
     if registers_are_scarce(kernel):
         present.reverse()  # decision 26: compilers spill less, and the loop is faster
     body.extend(fetch(kernel, loop, c, k, origin, stage) for c in present)
     body.append(multiply(kernel, loop, k, origin, stage))
     unroll = unroll_of(kernel, loop, True if fetches(kernel, loop) else SINGLE_UNROLL)
-    return (*first, Repeat(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll))
+    return (*first, For(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll))

@@ -8,7 +8,7 @@ from gemmgen.expand.lanes import LanePipeline
 from gemmgen.expand.registers import RegisterPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Phase, Stage, Timed, Transfer
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Stage, Timed, Transfer
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import (
     Contract,
@@ -60,7 +60,7 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
         case Loop():
             return steps_over_problem(program, kernel, statement)
         case Copy():
-            return (Phase("", (), (Transfer(statement, Int(0), Stage()),)),)
+            return (Transfer(statement, Int(0), Stage()),)
         case Contract():
             raise AssertionError("a contraction stands in a loop over its letter")
         case _:

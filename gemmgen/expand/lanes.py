@@ -10,8 +10,9 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.expand.ring import over_tiles
 from gemmgen.ir import names
+from gemmgen.ir.control import Block
 from gemmgen.ir.edit import contraction
-from gemmgen.ir.expanded import Combine, Multiply, Phase, Stage, Take, Timed
+from gemmgen.ir.expanded import LoadLaneSlice, Multiply, Stage, Timed, WarpReduce
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
 
@@ -29,8 +30,8 @@ class LanePipeline:
         contract, copies = contraction(self.kernel), self.pipeline.produce
         origins = tuple(dict.fromkeys(o for copy in copies for o in copy.origins))
         body = (
-            Phase("the lane's terms of the step", origins, (Take(copies, origin),)),
-            Phase(
+            Block("the lane's terms of the step", origins, (LoadLaneSlice(copies, origin),)),
+            Block(
                 "multiply them",
                 contract.origins,
                 (Multiply(contract, Int(0), origin, Stage(), Stage()),),
@@ -38,5 +39,5 @@ class LanePipeline:
         )
         spread = self.kernel.buffer("acc").origins
         split = tuple(o for o in spread if o.startswith("split_k"))
-        add = Phase("add what the lanes have, pair by pair", split, (Combine(),))
+        add = Block("add what the lanes have, pair by pair", split, (WarpReduce(),))
         return (over_tiles(self.program, self.kernel, self.pipeline, body), add)

@@ -27,7 +27,8 @@ from gemmgen.expand.ring import (
 )
 from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Load, Phase, Repeat, Set, Stage, Store, Sync, Timed, Transfer
+from gemmgen.ir.control import Barrier, Block, Define, For
+from gemmgen.ir.expanded import Load, Stage, Store, Timed, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
 from gemmgen.ir.occupancy import registers_are_scarce
@@ -69,7 +70,7 @@ class RegisterPipeline:
         body: list[Timed] = [self._fill_first(ring) for ring in self._rings()]
         body.extend(start for ring in self._rings() for start in ring.begin())
         if self._rings() and not self._present():
-            body.append(Sync())
+            body.append(Barrier())
         if crosses_tiles(self.kernel, self.pipeline):
             body.append(first_fragments(self.program, self.kernel, self.pipeline))
         return tuple(body)
@@ -85,7 +86,7 @@ class RegisterPipeline:
                 for c in ring.copies
             )
             body = if_in_range(self.program, self.pipeline, start, transfers)
-            return Phase("the first tile", origins, body)
+            return Block("the first tile", origins, body)
         number = Var(f"{ring.prefix}ahead")
 
         def transfer(origin: Expr) -> tuple[Timed, ...]:
@@ -101,8 +102,8 @@ class RegisterPipeline:
             origin = first_origin(self.program, self.pipeline, number)
             body = if_in_range(self.program, self.pipeline, origin, transfer(origin))
         last = Binary("-", ring.count, Int(1))
-        loop = Repeat(number.name, Int(0), last, Int(1), body)
-        return Phase("the first tiles", origins, (loop,))
+        loop = For(number.name, Int(0), last, Int(1), body)
+        return Block("the first tiles", origins, (loop,))
 
     def _staged_at_first(self) -> bool:
         """Whether the first tiles wait in registers, too: compilers then spill less (decision 26);
@@ -120,27 +121,27 @@ class RegisterPipeline:
             origin = names.tile_origin(self.pipeline.letter)
             transfers = tuple(Transfer(c, origin, NO_STAGE) for c in present)
             origins = cited(self.kernel, present, "cache_shared")
-            body.append(Phase("this step's tiles", origins, transfers))
+            body.append(Block("this step's tiles", origins, transfers))
         for ring in self._rings():
             body.extend(self._load_ahead(ring))
         if present:
-            body.append(Sync())
+            body.append(Barrier())
         steps = steps_in_tile(self.kernel, loop, self._stage_of)
-        body.append(Phase("multiply the tile", steps_origins(self.kernel, self.pipeline), steps))
+        body.append(Block("multiply the tile", steps_origins(self.kernel, self.pipeline), steps))
         for ring in self._rings():
             origins = cited(self.kernel, ring.copies, "double_buffer")
-            body.append(Phase("store it late", origins, _stores(ring)))
-        body.append(Sync())
+            body.append(Block("store it late", origins, _stores(ring)))
+        body.append(Barrier())
         body.extend(then for ring in self._rings() for then in ring.advance())
         return tuple(body)
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         (ring,) = self._rings()
         note = "store it late, and read ahead into it"
-        publish = (*_stores(ring), Sync())
+        publish = (*_stores(ring), Barrier())
         steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, publish)
         origins = steps_origins(self.kernel, self.pipeline)
-        multiply = Phase("multiply the tile", origins, (steps,))
+        multiply = Block("multiply the tile", origins, (steps,))
         return (*self._load_ahead(ring), multiply, *ring.advance())
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
@@ -148,9 +149,9 @@ class RegisterPipeline:
         loads = tuple(Load(c, origin, edge_of_others(self.kernel)) for c in ring.copies)
         origins = cited(self.kernel, ring.copies, "double_buffer")
         return (
-            Set(origin.name, ahead(self.program, self.pipeline, ring)),
-            Set(ring.fill.name, ring.before()),
-            Phase("load the next tile early", origins, loads),
+            Define(origin.name, ahead(self.program, self.pipeline, ring)),
+            Define(ring.fill.name, ring.before()),
+            Block("load the next tile early", origins, loads),
         )
 
 

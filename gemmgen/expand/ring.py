@@ -18,8 +18,9 @@ from gemmgen.expand.fragments import (
 )
 from gemmgen.expand.terms import Terms, terms_of
 from gemmgen.ir import names
+from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.edit import contraction
-from gemmgen.ir.expanded import Fetch, Phase, Quit, Repeat, Set, Stage, Timed, When
+from gemmgen.ir.expanded import Fetch, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
@@ -78,11 +79,11 @@ class Ring:
 
     def begin(self) -> tuple[Timed, ...]:
         """The first tile is in the first stage."""
-        return () if self.unrolled else (Set(self.stage.name, Int(0), "variable"),)
+        return () if self.unrolled else (Define(self.stage.name, Int(0), mutable=True),)
 
     def advance(self) -> tuple[Timed, ...]:
         """On to the next stage, at the end of a step."""
-        return () if self.unrolled else (Set(self.stage.name, self.after(), "assign"),)
+        return () if self.unrolled else (Assign(self.stage.name, self.after()),)
 
 
 def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
@@ -109,15 +110,15 @@ def over_tiles(
     tile, step = names.tile_origin(letter), names.block(letter)
     terms = terms_of(program, kernel, letter)
     if pipeline.unroll == 1:
-        return Repeat(tile.name, terms.start, terms.stop, step, body)
+        return For(tile.name, terms.start, terms.stop, step, body)
     origins = tuple(o for o in pipeline.origins if o.startswith("unroll"))
     rounds = _over_rounds(rings(kernel, pipeline), pipeline, terms, body)
-    return Phase(f"{pipeline.unroll} tiles at a time", origins, (rounds,))
+    return Block(f"{pipeline.unroll} tiles at a time", origins, (rounds,))
 
 
 def _over_rounds(
     found: tuple[Ring, ...], pipeline: Pipeline, terms: Terms, body: tuple[Timed, ...]
-) -> Repeat:
+) -> For[Timed]:
     """Rounds of several tiles each, so that the number of a tile's stage is known to compilers:
     addresses in shared memory are then constants apart from the thread's own part.  The last round
     may end early."""
@@ -127,15 +128,15 @@ def _over_rounds(
     count: Expr = turns
     if len(found) == 1 and found[0].stages == pipeline.unroll:
         turn, count = found[0].stage, found[0].number()
-    stages = (Set(r.stage.name, Binary("%", turn, r.number())) for r in found if r.stage != turn)
+    stages = (Define(r.stage.name, Binary("%", turn, r.number())) for r in found if r.stage != turn)
     one = (
-        Set(tile.name, plus(first, Binary("*", turn, step))),
-        Quit(Binary(">=", tile, terms.stop)),
+        Define(tile.name, plus(first, Binary("*", turn, step))),
+        Break(Binary(">=", tile, terms.stop)),
         *stages,
         *body,
     )
-    tiles = Repeat(turn.name, Int(0), count, Int(1), one, unroll=True)
-    return Repeat(first.name, terms.start, terms.stop, Binary("*", count, step), (tiles,))
+    tiles = For(turn.name, Int(0), count, Int(1), one, unroll=True)
+    return For(first.name, terms.start, terms.stop, Binary("*", count, step), (tiles,))
 
 
 def if_in_range(
@@ -144,7 +145,7 @@ def if_in_range(
     """A tile past the end is read as zeros by its guards; where those are assumed away, not at
     all."""
     if divides(program, program.problem.extent(pipeline.letter), pipeline.step):
-        return (When(below(origin, terms_of(program, program.main, pipeline.letter).stop), body),)
+        return (If(below(origin, terms_of(program, program.main, pipeline.letter).stop), body),)
     return body
 
 
@@ -159,7 +160,7 @@ def fill_in_any_case(
         return copies(origin)
     inside = Select(below(origin, terms.stop), origin, terms.start)
     here = ring.next(letter)
-    return if_in_range(program, pipeline, terms.start, (Set(here.name, inside), *copies(here)))
+    return if_in_range(program, pipeline, terms.start, (Define(here.name, inside), *copies(here)))
 
 
 def first_origin(program: Program, pipeline: Pipeline, number: Expr) -> Expr:
@@ -212,12 +213,12 @@ def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Tim
     first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
     start = terms_of(program, program.main, pipeline.letter).start
     body = if_in_range(program, pipeline, start, first)
-    return Phase("the first fragments", cited(kernel, copies, "double_buffer"), body)
+    return Block("the first fragments", cited(kernel, copies, "double_buffer"), body)
 
 
 def steps_reading_ahead(
     kernel: Kernel, pipeline: Pipeline, ring: Ring, note: str, publish: tuple[Timed, ...]
-) -> Repeat:
+) -> For[Timed]:
     """The steps of a tile; at the last one ``publish`` makes the next tile readable, and its first
     fragments are read."""
     (loop,) = pipeline.consume
@@ -230,13 +231,13 @@ def steps_reading_ahead(
 
     within = read(following, Stage(ring.stage))
     crossing = (*publish, *read(Int(0), Stage(ring.after())))
-    last = Phase(note, cited(kernel, copies, "double_buffer"), crossing)
+    last = Block(note, cited(kernel, copies, "double_buffer"), crossing)
     step = (
-        When(below(following, size), within, (last,)),
+        If(below(following, size), within, (last,)),
         multiply(kernel, loop, k, None, lambda _: Stage(ring.stage)),
     )
     unroll = unroll_of(kernel, loop, True)
-    return Repeat(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
+    return For(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
 
 
 def steps_origins(kernel: Kernel, pipeline: Pipeline) -> Origins:

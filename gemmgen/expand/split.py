@@ -9,7 +9,8 @@ the groups.
 
 from __future__ import annotations
 
-from gemmgen.ir.expanded import CountIn, Gather, HandOver, Phase, Sharers, Sync, Timed
+from gemmgen.ir.control import Barrier, Block
+from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial, Timed
 from gemmgen.ir.nodes import Kernel, Origins
 
 LEAVE = "only the block that comes last goes on"
@@ -23,9 +24,11 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
     origins = tuple(o for o in work.origins if o.split()[0] == "split_k")
     if work.reduce == "atomic":
         return (
-            Phase("add the part's sums to the tile's", origins, (HandOver("parts", atomic=True),)),
-            Phase(LEAVE, (), (Sync(), CountIn("parts"))),
-            Phase("the sums of all parts", origins, (Gather("parts", atomic=True),)),
+            Block(
+                "add the part's sums to the tile's", origins, (StorePartial("parts", atomic=True),)
+            ),
+            Block(LEAVE, (), (Barrier(), Arrive("parts"))),
+            Block("the sums of all parts", origins, (ReducePartials("parts", atomic=True),)),
         )
     if work.groups == 1:
         note = "add the other part" if work.parts == 2 else "add the parts in order"
@@ -36,9 +39,9 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
     )
 
 
-def _meeting(sharers: Sharers, one: str, note: str, origins: Origins) -> tuple[Timed, ...]:
+def _meeting(scope: ReduceScope, one: str, note: str, origins: Origins) -> tuple[Timed, ...]:
     return (
-        Phase(f"hand the {one}'s sums over", origins, (HandOver(sharers),)),
-        Phase(LEAVE, (), (Sync(), CountIn(sharers))),
-        Phase(note, origins, (Gather(sharers),)),
+        Block(f"hand the {one}'s sums over", origins, (StorePartial(scope),)),
+        Block(LEAVE, (), (Barrier(), Arrive(scope))),
+        Block(note, origins, (ReducePartials(scope),)),
     )

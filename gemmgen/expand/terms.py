@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
+from gemmgen.ir.control import Block, Define
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import Edge, Phase, Set, Timed
+from gemmgen.ir.expanded import Edge, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Kernel, Program
 
@@ -47,7 +48,7 @@ def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ..
     start = Select(Binary(">", rest, Int(0)), early, Int(0))
     origins = tuple(o for o in pipeline.origins if o.startswith("residue"))
     note = "the tiles end with the last term, and begin before the first one if need be"
-    return (Phase(note, origins, (Set(names.start(letter).name, start),)),)
+    return (Block(note, origins, (Define(names.start(letter).name, start),)),)
 
 
 def edge_of_first(kernel: Kernel) -> Edge:

@@ -44,22 +44,15 @@ from gemmgen.interpreter.memory import (
     poisoned,
 )
 from gemmgen.interpreter.workspace import Counters, Sharing, Workspace
+from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.expr import Element
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import (
     Advance,
-    Assign,
     AtomicAdd,
-    Barrier,
-    Block,
-    Break,
-    Commit,
     CopyAsync,
-    CountIn,
-    Define,
-    For,
+    CountArrival,
     FragmentArray,
-    If,
     Leave,
     LoadFragment,
     LoweredKernel,
@@ -69,7 +62,6 @@ from gemmgen.ir.lowered import (
     Point,
     RegisterArray,
     StoreFragment,
-    Wait,
     WarpBarrier,
     contains,
 )
@@ -172,8 +164,8 @@ class Machine:
                 return self.settle(*point(node, self.scope))
             case Barrier():
                 return self.barrier
-            case CountIn():
-                return self.count_in(node)
+            case CountArrival():
+                return self.count_arrival(node)
             case AtomicAdd(target, value):
                 return self.atomic_add(target, compile_expression(value, self.scope))
             case CopyAsync():
@@ -257,7 +249,7 @@ class Machine:
 
         return step
 
-    def loop(self, node: For) -> Step:
+    def loop(self, node: For[Node]) -> Step:
         start, stop, by = (
             compile_expression(e, self.scope).run for e in (node.start, node.stop, node.step)
         )
@@ -286,7 +278,7 @@ class Machine:
 
         return until_broken if breaks(node) else steps
 
-    def branch(self, node: If) -> Step:
+    def branch(self, node: If[Node]) -> Step:
         condition = compile_expression(node.condition, self.scope).run
         body, otherwise = self.braces(node.body), self.braces(node.otherwise)
 
@@ -310,7 +302,7 @@ class Machine:
 
         return step
 
-    def count_in(self, node: CountIn) -> Step:
+    def count_arrival(self, node: CountArrival) -> Step:
         chosen = compile_expression(node.chosen, self.scope).run
         counters, index = compile_element(node.counter.buffer, node.counter.indices, self.scope)
         last = compile_expression(node.last, self.scope).run
@@ -368,7 +360,7 @@ class Machine:
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
 
 
-def breaks(loop: For) -> bool:
+def breaks(loop: For[Node]) -> bool:
     """May threads leave this loop before its end?  They rest until all are done with it."""
     return any(isinstance(node, Break) for node in loop.body)
 

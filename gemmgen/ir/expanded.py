@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Origins, Program
+from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Program
 
 
 @record
@@ -22,8 +23,8 @@ class Stage:
 
 
 Edge = Literal["stop", "both", "tile"]
-"""How a tile may be ragged along k: terms behind the last one are missing, or also terms before the
-first one, or the tile as a whole."""
+"""Which bounds check along k a tile needs: of its elements against the upper bound (``stop``) or
+against both (``both``), or one against the upper bound for the whole tile (``tile``)."""
 
 
 @record
@@ -58,25 +59,13 @@ class Transfer:
 
 
 @record
-class Issue:
+class CopyTileAsync:
     """Begin the asynchronous copy of the tile at ``origin`` to a stage of its shared tile."""
 
     copy: Copy
     origin: Expr
     stage: Stage
     edge: Edge = "stop"
-
-
-@record
-class Close:
-    """End the group of the copies issued since the last one."""
-
-
-@record
-class Await:
-    """Until at most ``pending`` groups are under way."""
-
-    pending: int
 
 
 @record
@@ -105,103 +94,50 @@ class Multiply:
     b_stage: Stage
 
 
-@record
-class Repeat:
-    """``for variable from start below stop by step``; ``bound`` is a second bound, for a ragged
-    tail."""
-
-    variable: str
-    start: Expr
-    stop: Expr
-    step: Expr
-    body: tuple[Timed, ...]
-    unroll: bool | int = False
+ReduceScope = Literal["parts", "group", "groups"]
+"""Whose sums are added: those of all parts of a tile, of the parts of one group, or of the groups
+of a tile."""
 
 
 @record
-class When:
-    """``if (condition)``, the same for all threads of the block."""
+class StorePartial:
+    """Write the block's partial sums to the workspace; ``atomic``: add them to the tile's."""
 
-    condition: Expr
-    body: tuple[Timed, ...]
-    otherwise: tuple[Timed, ...] = ()
-
-
-@record
-class Quit:
-    """Leave the loop that it stands in where the condition, the same for the whole block, holds."""
-
-    condition: Expr
-
-
-@record
-class Set:
-    """``const int name = value`` (``fresh``), ``int name = value`` (``variable``) or ``name =
-    value``."""
-
-    name: str
-    value: Expr
-    kind: str = "fresh"
-
-
-@record
-class Sync:
-    """A barrier of the block: what was written before it is seen by all threads after it."""
-
-
-Sharers = Literal["parts", "group", "groups"]
-"""Whose sums meet: all parts of a tile, the parts of one group, or the groups of a tile."""
-
-
-@record
-class HandOver:
-    """Put the block's sums into the workspace, for the other ``sharers``; ``atomic``: add them to
-    the tile's."""
-
-    sharers: Sharers
+    scope: ReduceScope
     atomic: bool = False
 
 
 @record
-class CountIn:
-    """Count the block among its ``sharers``; all of them but the last one to come leave the kernel.
+class Arrive:
+    """Count the block among those of its ``scope``; all but the last to arrive leave the kernel.
 
-    Between the two barriers around it what the block handed over is published, and what the blocks
-    before it did becomes visible.
+    The partial sums that the block wrote before are published, and those of the blocks that arrived
+    before it become visible.
     """
 
-    sharers: Sharers
+    scope: ReduceScope
 
 
 @record
-class Gather:
-    """The sums of all ``sharers``, added in their order; ``atomic``: added already, and the
-    workspace is left zero."""
+class ReducePartials:
+    """Add the partial sums of the ``scope`` in their order; ``atomic``: they are added already, and
+    the workspace is left zero."""
 
-    sharers: Sharers
+    scope: ReduceScope
     atomic: bool = False
 
 
 @record
-class Take:
-    """Each lane reads its own terms of the step at ``origin`` into registers."""
+class LoadLaneSlice:
+    """Each lane reads its own k elements of the step at ``origin`` into registers."""
 
     copies: tuple[Copy, ...]
     origin: Expr
 
 
 @record
-class Combine:
-    """The sums of a warp's lanes, added in one order; every lane has the result."""
-
-
-@record
-class Phase:
-    """Operations under one heading of the emitted text."""
-
-    note: str
-    origins: Origins
-    body: tuple[Timed, ...]
+class WarpReduce:
+    """Add the sums of a warp's lanes in one order; every lane has the result."""
 
 
 Timed = (
@@ -210,22 +146,23 @@ Timed = (
     | Load
     | Store
     | Transfer
-    | Issue
-    | Close
-    | Await
+    | CopyTileAsync
     | Fetch
     | Multiply
-    | Repeat
-    | When
-    | Quit
-    | Set
-    | Sync
-    | Take
-    | Combine
-    | HandOver
-    | CountIn
-    | Gather
-    | Phase
+    | LoadLaneSlice
+    | WarpReduce
+    | StorePartial
+    | Arrive
+    | ReducePartials
+    | Define
+    | Assign
+    | For["Timed"]
+    | If["Timed"]
+    | Break
+    | Block["Timed"]
+    | Barrier
+    | Commit
+    | Wait
 )
 
 

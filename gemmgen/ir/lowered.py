@@ -1,8 +1,7 @@
-"""The lowered IR: one thread's code, one node kind per template.
+"""The lowered IR: one thread's code, as the emitted text will show it.
 
-Loops, flat addresses, guards and barriers stand here as the emitted text will show them.  Names are
-the final ones.  The interpreter runs this form for all threads of a block at once; the emitter
-prints it.
+Addresses are flat, guards explicit and names final.  The emitter prints this form, and the
+interpreter runs it for all threads of a block at once.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.interface import Interface
@@ -18,9 +18,8 @@ from gemmgen.ir.nodes import Origins
 
 @record
 class Constant:
-    """``constexpr int LM = BM / TM;``: a name, its value, how it is computed (None: a literal).
-
-    Constants of one ``group`` stand on one line, ended by the group's ``note``.
+    """``constexpr int LM = BM / TM;``: a name, its value, how it is computed (None: a literal), and
+    a comment.
     """
 
     name: str
@@ -74,24 +73,6 @@ class RegisterArray:
 
 
 @record
-class Define:
-    """``const int m = ...;`` or, ``mutable``, a variable that ``Assign`` changes."""
-
-    name: str
-    value: Expr
-    kind: Literal["int", "float", "double", "bool"] = "int"
-    mutable: bool = False
-
-
-@record
-class Assign:
-    """``target = value;`` to an element of an array or a mutable variable."""
-
-    target: Element | str
-    value: Expr
-
-
-@record
 class Move:
     """``width`` neighbouring elements from ``source`` to ``target`` in one access each.
 
@@ -102,32 +83,6 @@ class Move:
     source: Element
     width: int
     dtype: DType = "f32"
-
-
-@record
-class For:
-    """``for (int variable = start; variable < stop [&& while_]; variable += step)``.
-
-    ``start``, ``stop`` and ``step`` are the same for all threads of a block.
-    """
-
-    variable: str
-    start: Expr
-    stop: Expr
-    step: Expr
-    body: tuple[Node, ...]
-    unroll: bool | int = False
-    """Wholly, or that many times; a hint to the compiler without a meaning of its own."""
-
-
-@record
-class If:
-    """``if (condition) body else otherwise``; a barrier inside needs a condition all threads
-    share."""
-
-    condition: Expr
-    body: tuple[Node, ...]
-    otherwise: tuple[Node, ...] = ()
 
 
 @record
@@ -160,20 +115,7 @@ class Point:
 
 
 @record
-class Break:
-    """``if (condition) break;`` out of the loop that it stands in, all threads of the block
-    together."""
-
-    condition: Expr
-
-
-@record
-class Barrier:
-    """``__syncthreads();``"""
-
-
-@record
-class CountIn:
+class CountArrival:
     """``name`` says whether ``counter`` has been counted up ``last`` times before, which resets it.
 
     The thread that is ``chosen`` counts for its block, and a barrier tells all threads.  What the
@@ -209,18 +151,6 @@ class CopyAsync:
     width: int
     valid: Expr
     dtype: DType = "f32"
-
-
-@record
-class Commit:
-    """Ends a group: the thread's copies since the last one."""
-
-
-@record
-class Wait:
-    """Until at most ``pending`` of the thread's groups are under way."""
-
-    pending: int
 
 
 Line = Literal["row", "col"]
@@ -287,42 +217,29 @@ class WarpBarrier:
     """``__syncwarp();``"""
 
 
-@record
-class Block:
-    """Statements under one comment, which cites the directives that they come from.
-
-    ``scoped`` puts them in braces, where their names end with them.
-    """
-
-    note: str
-    origins: Origins
-    body: tuple[Node, ...]
-    scoped: bool = False
-
-
 Node = (
     RegisterArray
-    | Define
-    | Assign
     | Move
-    | For
-    | If
     | Leave
     | Advance
     | Point
-    | Break
-    | Barrier
-    | CountIn
+    | CountArrival
     | AtomicAdd
     | CopyAsync
-    | Commit
-    | Wait
     | FragmentArray
     | LoadFragment
     | MultiplyFragments
     | StoreFragment
     | WarpBarrier
-    | Block
+    | Define
+    | Assign
+    | For["Node"]
+    | If["Node"]
+    | Break
+    | Block["Node"]
+    | Barrier
+    | Commit
+    | Wait
 )
 
 
@@ -345,8 +262,7 @@ def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
 class LoweredKernel:
     """A kernel ready to print: constants, shared arrays, the body of one thread.
 
-    ``globals`` gives for each pointer parameter its element type; the parameters, the launch and
-    its requirements are in ``interface``.
+    The parameters, the launch and its requirements are in ``interface``.
     """
 
     interface: Interface

@@ -64,7 +64,7 @@ def fragments(letter: str) -> Var:
 
 
 def tile_origin(letter: str) -> Var:
-    """First index of the current tile: ``block_m``, ``tile_k``."""
+    """First index of the current tile: ``tile_m``, ``tile_k``."""
     return Var(f"tile_{letter}")
 
 

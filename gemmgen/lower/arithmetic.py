@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gemmgen.ir.control import Define
 from gemmgen.ir.expr import (
     Binary,
     Call,
@@ -23,7 +24,6 @@ from gemmgen.ir.expr import (
     children,
     rebuild,
 )
-from gemmgen.ir.lowered import Define
 
 LIBRARY = frozenset({"exp", "tanh", "erf", "sqrt", "abs", "round"})
 """Functions that stay calls: each has one C name."""

@@ -4,16 +4,17 @@ matrix."""
 from __future__ import annotations
 
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Issue
+from gemmgen.ir.control import Define, For
+from gemmgen.ir.expanded import CopyTileAsync
 from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
-from gemmgen.ir.lowered import CopyAsync, Define, For, Node, Point
+from gemmgen.ir.lowered import CopyAsync, Node, Point
 from gemmgen.ir.simplify import add, all_of, less, sub
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces
 from gemmgen.lower.dealing import ALONG, Dealing, dealing_of
 
 
-def issue(context: Context, node: Issue) -> tuple[Node, ...]:
+def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
     context = context.copying(node)
     dealing = dealing_of(context, node.copy)
@@ -37,13 +38,13 @@ def issue(context: Context, node: Issue) -> tuple[Node, ...]:
     return over_pieces(dealing, (row, pointer, along))
 
 
-def _define(context: Context, node: Issue, letter: str, place: Expr) -> Define:
+def _define(context: Context, node: CopyTileAsync, letter: str, place: Expr) -> Define:
     """The index of the present piece along ``letter``."""
     first = node.origin if letter == context.problem.k else names.tile_origin(letter)
     return Define(letter, add(first, place))
 
 
-def _first_of_row(context: Context, node: Issue, dealing: Dealing) -> Point:
+def _first_of_row(context: Context, node: CopyTileAsync, dealing: Dealing) -> Point:
     """A pointer to the thread's first piece of the present row: the others are constants from
     there."""
     letters = (dealing.row, dealing.column)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gemmgen.ir.control import Block, Define
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.lowered import Advance, Block, Define, Node
+from gemmgen.ir.lowered import Advance, Node
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.simplify import add, div, mod
 from gemmgen.lower.context import Context

@@ -12,14 +12,11 @@ from collections.abc import Iterator
 
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span
+from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.lowered import (
-    Block,
-    CountIn,
-    Define,
-    For,
+    CountArrival,
     FragmentArray,
-    If,
     LoweredKernel,
     Node,
     Point,
@@ -79,7 +76,7 @@ def _repeated(body: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
 
 def _declared(node: Node) -> str | None:
     match node:
-        case Define() | RegisterArray() | FragmentArray() | Point() | CountIn():
+        case Define() | RegisterArray() | FragmentArray() | Point() | CountArrival():
             return node.name
         case _:
             return None

@@ -10,7 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import Edge, ExpandedKernel, Issue, Load, Stage, Transfer
+from gemmgen.ir.expanded import CopyTileAsync, Edge, ExpandedKernel, Load, Stage, Transfer
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var, walk
 from gemmgen.ir.facts import divides, equal_to
 from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
@@ -37,7 +37,7 @@ class Context:
     origin: Expr = FIRST
     """Its first k."""
 
-    def copying(self, node: Load | Transfer | Issue) -> Context:
+    def copying(self, node: Load | Transfer | CopyTileAsync) -> Context:
         """The same, where ``node`` copies a tile."""
         return replace(self, edge=node.edge, origin=node.origin)
 

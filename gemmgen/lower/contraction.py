@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmgen.ir import names
+from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expanded import Multiply, Stage
 from gemmgen.ir.expr import Binary, Call, Expr, Float, Int, Select, Var
-from gemmgen.ir.lowered import Assign, Define, For, Node
+from gemmgen.ir.lowered import Node
 from gemmgen.ir.nodes import FmaOrder, Space
 from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
 from gemmgen.lower.context import Context, fragment_at
@@ -90,7 +91,7 @@ def _turn(letter: str, odd: Expr, step: Expr) -> Expr:
     return Select(Binary("==", odd, Int(0)), step, backwards)
 
 
-def _over(variable: Var, letter: str, body: tuple[Node, ...]) -> For:
+def _over(variable: Var, letter: str, body: tuple[Node, ...]) -> For[Node]:
     return For(variable.name, Int(0), names.registers(letter), Int(1), body, unroll=True)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmgen.ir import names
+from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Fetch, Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Var
-from gemmgen.ir.lowered import Assign, Block, Define, For, If, Move, Node, RegisterArray
+from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Copy, Space
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.context import Context, after, fragment_at, next_name
@@ -216,7 +217,7 @@ def _one(
     return Assign(target(e), choose(all_of(in_row, in_column), source(e), zero(dtype)))
 
 
-def _each(context: Context, width: int, body: Node) -> For:
+def _each(context: Context, width: int, body: Node) -> For[Node]:
     return For(context.element.name, Int(0), Int(width), Int(1), (body,), unroll=True)
 
 
@@ -292,7 +293,7 @@ def guarded_fragment(
 
 def _converted(
     context: Context, copy: Copy, target: Target
-) -> tuple[tuple[RegisterArray, ...], Target, tuple[For, ...]]:
+) -> tuple[tuple[RegisterArray, ...], Target, tuple[For[Node], ...]]:
     """Where a wide read of a fragment goes: straight to ``target``, or, where the fragment is of
     another type, to raw registers (declared first) whose elements are converted behind it."""
     dtype, width = _stored(context, copy), copy.width

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
+from gemmgen.ir.control import Define
 from gemmgen.ir.dealing import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
-from gemmgen.ir.lowered import Define
 from gemmgen.ir.nodes import Buffer, Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul
 from gemmgen.lower.context import THREADS, TID, Context

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
+from gemmgen.ir.control import Assign, Define, For, If
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
-from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
+from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
@@ -119,7 +120,7 @@ def neighbours(
     return _if(guard, (*first, *_run(context, node, own, at, inner)))
 
 
-def _loop(register: Expr, letter: str, by: int, body: tuple[Node, ...]) -> For:
+def _loop(register: Expr, letter: str, by: int, body: tuple[Node, ...]) -> For[Node]:
     assert isinstance(register, Var)
     stop = names.registers(letter)
     return For(register.name, Int(0), stop, Int(by), body, unroll=True)

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gemmgen.ir import names
+from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
-    Await,
-    Close,
-    Combine,
-    CountIn,
+    Arrive,
+    CopyTileAsync,
     ExpandedKernel,
     ExpandedProgram,
     Fetch,
-    Gather,
-    HandOver,
-    Issue,
     Load,
+    LoadLaneSlice,
     Multiply,
-    Phase,
-    Quit,
-    Repeat,
-    Set,
+    ReducePartials,
     Store,
-    Sync,
-    Take,
+    StorePartial,
     Timed,
     Transfer,
-    When,
+    WarpReduce,
 )
 from gemmgen.ir.expr import Expr, Float, Int
-from gemmgen.ir.lowered import (
-    Assign,
-    Barrier,
-    Block,
-    Break,
-    Commit,
-    Define,
-    For,
-    If,
-    LoweredKernel,
-    LoweredProgram,
-    Node,
-    RegisterArray,
-    SharedArray,
-    Wait,
-)
+from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, Node, RegisterArray, SharedArray
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
@@ -196,12 +176,8 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
             return copies.store(context, node)
         case Transfer():
             return copies.transfer(context, node)
-        case Issue():
-            return asynchronous.issue(context, node)
-        case Close():
-            return (Commit(),)
-        case Await(pending):
-            return (Wait(pending),)
+        case CopyTileAsync():
+            return asynchronous.copy_async(context, node)
         case Fetch():
             by = tensor_core if context.by_fragments else copies
             return by.fetch(context, node)
@@ -211,38 +187,23 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
         case Map():
             by = tensor_core if context.by_fragments else lanes if context.by_lanes else epilogue
             return (Block("the epilogue", node.origins, by.store(context, node)),)
-        case Sync():
-            return (Barrier(),)
-        case Take():
-            return lanes.take(context, node)
-        case Combine():
-            return lanes.combine(context)
-        case HandOver():
-            return split.hand_over(context, node)
-        case CountIn():
-            return split.count_in(context, node)
-        case Gather():
-            return split.gather(context, node)
-        case Set():
-            return (_set(node),)
-        case Repeat():
-            body = _timed(context, node.body)
-            return (_for(node, body),)
-        case When():
-            body, otherwise = _timed(context, node.body), _timed(context, node.otherwise)
-            return (If(node.condition, body, otherwise),)
-        case Quit(condition):
-            return (Break(condition),)
-        case Phase():
-            body = _timed(context, node.body)
-            return (Block(node.note, node.origins, body),) if node.note else body
-
-
-def _set(node: Set) -> Node:
-    if node.kind == "assign":
-        return Assign(node.name, node.value)
-    return Define(node.name, simplify(node.value), mutable=node.kind == "variable")
-
-
-def _for(node: Repeat, body: tuple[Node, ...]) -> For:
-    return For(node.variable, node.start, node.stop, node.step, body, node.unroll)
+        case LoadLaneSlice():
+            return lanes.load_slice(context, node)
+        case WarpReduce():
+            return lanes.reduce(context)
+        case StorePartial():
+            return split.store_partial(context, node)
+        case Arrive():
+            return split.arrive(context, node)
+        case ReducePartials():
+            return split.reduce_partials(context, node)
+        case Define():
+            return (replace(node, value=simplify(node.value)),)
+        case For(variable, start, stop, step, body, unroll):
+            return (For(variable, start, stop, step, _timed(context, body), unroll),)
+        case If(condition, body, otherwise):
+            return (If(condition, _timed(context, body), _timed(context, otherwise)),)
+        case Block(note, origins, body, scoped):
+            return (Block(note, origins, _timed(context, body), scoped),)
+        case Assign() | Break() | Barrier() | Commit() | Wait():
+            return (node,)

@@ -7,9 +7,10 @@ side by side, so that a warp reads whole lines.
 from __future__ import annotations
 
 from gemmgen.ir import names
-from gemmgen.ir.expanded import Multiply, Take
+from gemmgen.ir.control import Assign, Define, For, If
+from gemmgen.ir.expanded import LoadLaneSlice, Multiply
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
-from gemmgen.ir.lowered import Assign, Define, For, If, Move, Node, RegisterArray
+from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Buffer, Copy, Map
 from gemmgen.ir.simplify import add, all_of
 from gemmgen.ir.target import WARP
@@ -29,7 +30,7 @@ def array(context: Context, buffer: Buffer) -> RegisterArray:
     return RegisterArray(buffer.name, buffer.dtype, shape, sizes, wide=context.axis(k).width > 1)
 
 
-def take(context: Context, node: Take) -> tuple[Node, ...]:
+def load_slice(context: Context, node: LoadLaneSlice) -> tuple[Node, ...]:
     """The step's terms of all operands; without guards where the whole step lies inside."""
     inside = _step_inside(context, node.origin)
     guarded = tuple(n for copy in node.copies for n in _read(context, copy, node.origin))
@@ -90,7 +91,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     return (For(term.name, Int(0), names.registers(k), Int(1), body, unroll=True),)
 
 
-def combine(context: Context) -> tuple[Node, ...]:
+def reduce(context: Context) -> tuple[Node, ...]:
     """Each lane adds the sum of the lane whose number differs in one bit, bit by bit: the same
     additions in all lanes, so that all have the same bits."""
     m, n = context.letters

@@ -12,20 +12,11 @@ from collections.abc import Callable, Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import WMMA
+from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType, widths
-from gemmgen.ir.expanded import CountIn, Gather, HandOver, Sharers
+from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
-from gemmgen.ir.lowered import (
-    Assign,
-    AtomicAdd,
-    Define,
-    For,
-    Leave,
-    Move,
-    Node,
-    RegisterArray,
-)
-from gemmgen.ir.lowered import CountIn as Counted
+from gemmgen.ir.lowered import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.ir.target import WARP
 from gemmgen.lower.context import (
@@ -73,7 +64,7 @@ def range_of_part(context: Context) -> Iterator[Define]:
     yield Define(names.stop(k).name, Select(less(end, size), end, size))
 
 
-def hand_over(context: Context, node: HandOver) -> tuple[Node, ...]:
+def store_partial(context: Context, node: StorePartial) -> tuple[Node, ...]:
     """The thread's sums to the workspace; a group's take the place of its first part's, which the
     same thread has read."""
     if node.atomic:
@@ -82,43 +73,43 @@ def hand_over(context: Context, node: HandOver) -> tuple[Node, ...]:
             1,
             lambda total, at: (AtomicAdd(_at(context, TILE, at), total, _dtype(context)),),
         )
-    place = GROUP if node.sharers == "groups" else BLOCK
+    place = GROUP if node.scope == "groups" else BLOCK
     width = piece_width(context)
     return _over_pieces(
         context, width, lambda total, at: (_move(context, _at(context, place, at), total),)
     )
 
 
-def count_in(context: Context, node: CountIn) -> tuple[Node, ...]:
-    """All sharers but the last one to come leave.  A tile's groups have a counter each, and one
-    together."""
+def arrive(context: Context, node: Arrive) -> tuple[Node, ...]:
+    """All blocks of the scope but the last one to arrive leave.  A tile's groups have a counter
+    each, and one together."""
     first, name = Binary("==", TID, Int(0)), LAST
     counters = mul(TILE, add(GROUPS, Int(1)))
-    place: dict[Sharers, tuple[Expr, Expr]] = {
+    place: dict[ReduceScope, tuple[Expr, Expr]] = {
         "parts": (TILE, PARTS),
         "group": (add(counters, OWN_GROUP), PARTS_OF_GROUP),
         "groups": (add(counters, GROUPS), GROUPS),
     }
-    at, count = place[node.sharers]
-    if node.sharers == "group":
+    at, count = place[node.scope]
+    if node.scope == "group":
         name = LAST_OF_GROUP
     counter = Element(ARRIVED.name, (at,))
-    return (Counted(name.name, first, counter, sub(count, Int(1))), Leave(Unary("!", name)))
+    return (CountArrival(name.name, first, counter, sub(count, Int(1))), Leave(Unary("!", name)))
 
 
-def gather(context: Context, node: Gather) -> tuple[Node, ...]:
-    """The sums of all sharers, in the thread's registers."""
+def reduce_partials(context: Context, node: ReducePartials) -> tuple[Node, ...]:
+    """The sums of the whole scope, in the thread's registers."""
     if node.atomic:
         return _over_pieces(context, 1, lambda total, at: _take(context, total, at))
-    work, width, sharers = context.kernel.work, piece_width(context), node.sharers
-    if sharers == "parts" and work.parts == 2:
+    work, width, scope = context.kernel.work, piece_width(context), node.scope
+    if scope == "parts" and work.parts == 2:
         return _add_the_other(context)
-    number = Var("other_group" if sharers == "groups" else "other_part")
+    number = Var("other_group" if scope == "groups" else "other_part")
     lead: tuple[Node, ...] = ()
     start, step, count, others = TILE, TILES, PARTS, work.parts - 1
-    if sharers == "groups":
+    if scope == "groups":
         step, count, others = mul(PARTS_OF_GROUP, TILES), GROUPS, work.groups - 1
-    elif sharers == "group":
+    elif scope == "group":
         start, count, others = GROUP, PARTS_OF_GROUP, work.parts // work.groups - 1
         lead = (Define(GROUP.name, add(mul(OWN_GROUP, mul(PARTS_OF_GROUP, TILES)), TILE)),)
     first = _over_pieces(

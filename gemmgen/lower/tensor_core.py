@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmgen.ir import names
+from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply, Stage
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
-    Block,
-    Define,
-    For,
     FragmentArray,
-    If,
     Line,
     LoadFragment,
     Move,

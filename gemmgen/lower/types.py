@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar, cast
 
+from gemmgen.ir.control import Define
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.expr import Call, Expr, Float, Int
-from gemmgen.ir.lowered import Define
 
 T = TypeVar("T")
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.ir.control import Define
 from gemmgen.ir.expr import Binary, Expr, Int, Var, transform
-from gemmgen.ir.lowered import Advance, Define, Node
+from gemmgen.ir.lowered import Advance, Node
 from gemmgen.lower import batches
 from gemmgen.lower.context import Context
 from gemmgen.pipeline import Emitted, compile_source

@@ -14,10 +14,10 @@ from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Trial, trial_at
 from gemmgen.fuzz.shrink import shrink
+from gemmgen.ir.control import Barrier, Block, Break, Wait
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.expanded import Await, Quit, Sync, Timed
+from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
-from gemmgen.ir.lowered import Block
 from gemmgen.ir.nodes import Buffer, Swizzle
 from gemmgen.lower import context, copies, epilogue, tensor_core
 from gemmgen.lower.context import Context
@@ -37,7 +37,7 @@ def barrier_dropped(patch: pytest.MonkeyPatch) -> None:
 
     def without(self: registers.RegisterPipeline) -> tuple[object, ...]:
         found = body(self)
-        last = max((i for i, node in enumerate(found) if isinstance(node, Sync)), default=-1)
+        last = max((i for i, node in enumerate(found) if isinstance(node, Barrier)), default=-1)
         return tuple(node for i, node in enumerate(found) if i != last)
 
     patch.setattr(registers.RegisterPipeline, "_body", without)
@@ -77,12 +77,12 @@ def swizzle_forgotten_by_reads(patch: pytest.MonkeyPatch) -> None:
 
 def rounds_end_a_tile_early(patch: pytest.MonkeyPatch) -> None:
     """A round of tiles is left before its last one."""
-    node = ring.Quit
+    node = ring.Break
 
-    def early(condition: Binary) -> Quit:
+    def early(condition: Binary) -> Break:
         return node(dataclasses.replace(condition, right=Binary("-", condition.right, Int(1))))
 
-    patch.setattr(ring, "Quit", early)
+    patch.setattr(ring, "Break", early)
 
 
 def guard_dropped(patch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
     """An asynchronous tile is read while it may be under way."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Await(self._ring().stages - 1), Sync())
+        return (Wait(self._ring().stages - 1), Barrier())
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from gemmgen.ir.control import Assign, Barrier, Block, Define, For, If
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Element, Expr, Float, Int, Select, Var, Wide
 from gemmgen.ir.interface import Interface, MultipleOf, Param, Requirement
 from gemmgen.ir.lowered import (
-    Assign,
-    Barrier,
-    Block,
     Constant,
-    Define,
-    For,
-    If,
     Leave,
     LoweredKernel,
     Move,

@@ -11,15 +11,10 @@ import pytest
 
 from gemmgen.interpreter.evaluate import FUNCTIONS
 from gemmgen.interpreter.interpret import Trap, interpret
+from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import (
-    Assign,
-    Block,
-    Break,
-    Define,
-    For,
-    If,
     Leave,
     LoweredKernel,
     LoweredProgram,

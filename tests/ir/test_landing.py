@@ -9,23 +9,10 @@ import pytest
 
 from gemmgen.interpreter.async_copies import LANDINGS, Landing, landings_of
 from gemmgen.interpreter.interpret import Trap, interpret
+from gemmgen.ir.control import Assign, Barrier, Block, Commit, For, If, Wait
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.ir.lowered import (
-    Assign,
-    Barrier,
-    Block,
-    Commit,
-    CopyAsync,
-    For,
-    If,
-    LoweredKernel,
-    LoweredProgram,
-    Node,
-    SharedArray,
-    Wait,
-    contains,
-)
+from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, Node, SharedArray, contains
 
 from .kernels import X, of
 

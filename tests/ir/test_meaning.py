@@ -8,17 +8,10 @@ from typing import TypeVar, cast
 import pytest
 
 from gemmgen.interpreter.equivalence import Difference, same_meaning
+from gemmgen.ir.control import Assign, Barrier, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Var
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.lowered import (
-    Assign,
-    Barrier,
-    If,
-    LoweredKernel,
-    LoweredProgram,
-    Node,
-    RegisterArray,
-)
+from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, Node, RegisterArray
 from gemmgen.ir.nodes import Fact
 
 from .kernels import ACC, PROBLEM, X, Y, at, load_b, naive, of, tiled

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from gemmgen.interpreter.interpret import Trap, interpret
+from gemmgen.ir.control import Assign, Barrier, If
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import (
-    Assign,
-    Barrier,
     FragmentArray,
-    If,
     LoadFragment,
     LoweredKernel,
     LoweredProgram,

@@ -10,7 +10,8 @@ import pytest
 from gemmgen.expand import asynchronous
 from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.ring import Ring, rings
-from gemmgen.ir.expanded import Await, Close, Phase, Sync, Timed
+from gemmgen.ir.control import Barrier, Block, Commit, Wait
+from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Expr, Int, Select
 from gemmgen.ir.nodes import Kernel, Pipeline
 from gemmgen.lower import asynchronous as lowering
@@ -66,7 +67,7 @@ def one_group_too_few(patch: Patch) -> None:
     """N - 1 groups may be under way, not N - 2."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Await(self._ring().stages - 1), Sync())
+        return (Wait(self._ring().stages - 1), Barrier())
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 
@@ -77,8 +78,8 @@ def commit_missing(patch: Patch) -> None:
 
     def uncommitted(self: AsyncPipeline, ring: Ring) -> tuple[Timed, ...]:
         *before, phase = issue_ahead(self, ring)
-        assert isinstance(phase, Phase)
-        body = tuple(node for node in phase.body if not isinstance(node, Close))
+        assert isinstance(phase, Block)
+        body = tuple(node for node in phase.body if not isinstance(node, Commit))
         return (*before, replace(phase, body=body))
 
     patch.setattr(AsyncPipeline, "_issue_ahead", uncommitted)
@@ -103,7 +104,7 @@ def barrier_missing(patch: Patch) -> None:
     """A thread sees what it has copied itself; others' copies may not be there."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Await(self._ring().stages - 2),)
+        return (Wait(self._ring().stages - 2),)
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 

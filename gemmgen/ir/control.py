@@ -1,0 +1,97 @@
+"""Control flow, variables and barriers, which the expanded and the lowered IR have in common.
+
+``expand`` makes these nodes; ``lower`` keeps them and lowers what they contain.  The parameter of a
+node with a body is the type of the statements in it.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+from gemmgen.base.record import record
+from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.nodes import Origins
+
+S = TypeVar("S", covariant=True)
+
+
+@record
+class Define:
+    """``const int m = ...;`` or, ``mutable``, a variable that ``Assign`` changes."""
+
+    name: str
+    value: Expr
+    kind: Literal["int", "float", "double", "bool"] = "int"
+    mutable: bool = False
+
+
+@record
+class Assign:
+    """``target = value;`` to an element of an array or a mutable variable."""
+
+    target: Element | str
+    value: Expr
+
+
+@record
+class For(Generic[S]):
+    """``for (int variable = start; variable < stop; variable += step)``.
+
+    ``start``, ``stop`` and ``step`` are the same for all threads of a block.
+    """
+
+    variable: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[S, ...]
+    unroll: bool | int = False
+    """Wholly, or that many times; a hint to the compiler without a meaning of its own."""
+
+
+@record
+class If(Generic[S]):
+    """``if (condition) body else otherwise``; a barrier inside needs a condition all threads
+    share."""
+
+    condition: Expr
+    body: tuple[S, ...]
+    otherwise: tuple[S, ...] = ()
+
+
+@record
+class Break:
+    """``if (condition) break;`` out of the innermost loop; the condition is the same for all
+    threads of the block."""
+
+    condition: Expr
+
+
+@record
+class Block(Generic[S]):
+    """Statements under one comment, which cites the directives that they come from.
+
+    ``scoped`` puts them in braces, where their names end with them.
+    """
+
+    note: str
+    origins: Origins
+    body: tuple[S, ...]
+    scoped: bool = False
+
+
+@record
+class Barrier:
+    """``__syncthreads();``: what any thread of the block wrote before it, all see after it."""
+
+
+@record
+class Commit:
+    """Ends a group of asynchronous copies: the thread's copies since the last one."""
+
+
+@record
+class Wait:
+    """Until at most ``pending`` of the thread's groups are in flight."""
+
+    pending: int
