@@ -31,12 +31,12 @@ from suggest_timer import Timer
 
 from gemmgen.explore.suggest.choose import choose
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.tune.build import CompilingBuilder
+from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu.device import cupy
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.roles import extents
-from gemmgen.schedule.text import format_schedule
 
 WARM, TIMED = 15.0, 20.0
 """Milliseconds of a candidate before, and in, a sample."""

@@ -33,14 +33,14 @@ from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.explore.suggest.choose import LARGE, Option, options
 from gemmgen.explore.suggest.cost import seconds
-from gemmgen.explore.suggest.plan import Plan
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.tune.build import CompilingBuilder
+from gemmgen.explore.suggest.schedules import Plan
+from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.pipeline import compile_source
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.roles import extents
-from gemmgen.schedule.text import format_schedule
 
 
 def candidates(request: Request, most: int, seed: int) -> list[Option]:

@@ -27,8 +27,8 @@ from suggest_cases import gemm_of
 
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.explore.suggest.cost import EXACT, H200, Costs, estimate
-from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.schedules import Form, Plan
 from gemmgen.explore.suggest.sizes import Sizes, residents, sizes_of
 
 FOLDS = 5

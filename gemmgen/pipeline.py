@@ -13,15 +13,15 @@ from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.verify import verify
+from gemmgen.ir.validate import verify
 from gemmgen.language import parse_schedule
 from gemmgen.lower import lower
 from gemmgen.lower.collisions import check_identifiers
 from gemmgen.lower.limits import check_limits
 from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_schedule
 
 
 @record

@@ -16,7 +16,7 @@ from gemmgen.ir.target import TARGETS
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.proof.run import LAYERS
+from gemmgen.proof.layers import LAYERS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import EXAMPLES, QUANTITIES
 from gemmgen_docs.markdown import cell, code, difference, fence, table

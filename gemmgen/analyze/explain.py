@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from gemmgen.analyze.arguments import Shape, arguments_of
 from gemmgen.analyze.count import Counts, Launch, count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.analyze.joined import as_compiled, as_written
+from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice, pad_choices
 from gemmgen.analyze.resources import (

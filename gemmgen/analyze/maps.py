@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gemmgen.analyze import measure
-from gemmgen.analyze.arguments import arguments_of
 from gemmgen.analyze.count import first_elements
 from gemmgen.analyze.explain import Kernel, Shape, Values
+from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.walk import Walk
 from gemmgen.base.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.analyze.report import Section
+from gemmgen.analyze.tables import Section
 
 NUMBER = re.compile(r"[\d,.]+( ?[%\w/]+)?|-")
 

@@ -19,8 +19,8 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source, shown
 from gemmgen.language import STATEMENTS, parse_schedule
 from gemmgen.schedule import model
+from gemmgen.schedule.formatting import aligned
 from gemmgen.schedule.sets import Settings
-from gemmgen.schedule.text import aligned
 from gemmgen.schedule.words import LATER, statement_meant
 
 Item = int | str

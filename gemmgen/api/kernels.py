@@ -24,7 +24,7 @@ from gemmgen.schedule.read import read_source
 
 if TYPE_CHECKING:
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.sim.launch import HostKernel
+    from gemmgen.sim.host_kernel import HostKernel
 
 AnySchedule = str | Path | ScheduleBuilder | Schedule
 """A file (a ``Path``, or a string that ends in ``.sched``), a text, a builder, or its value."""
@@ -162,7 +162,7 @@ def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
 
 @lru_cache(_KEPT)
 def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
-    from gemmgen.sim.launch import HostKernel
+    from gemmgen.sim.host_kernel import HostKernel
 
     emitted = _emitted(known, arch)
     with suppress(CannotCheck):

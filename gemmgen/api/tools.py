@@ -22,9 +22,9 @@ from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.ir.target import TARGETS
+from gemmgen.schedule.extents import AnyShape, shape_of
 from gemmgen.schedule.read import read_source
 from gemmgen.schedule.roles import extents
-from gemmgen.schedule.shapes import AnyShape, shape_of
 
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
@@ -63,8 +63,8 @@ class Explained:
         return as_json(self.explanation)
 
     def __str__(self) -> str:
-        from gemmgen.analyze.report import report
         from gemmgen.analyze.sections import plain
+        from gemmgen.analyze.tables import report
 
         return "\n".join(plain(section) for section in report(self.explanation, self.name))
 
@@ -96,9 +96,9 @@ def verify(
     Without ``shapes`` each layer takes its own.  ``require`` names layers (C3, G2) without which
     nothing counts as proved.  Raises ``ScheduleError`` for a mistake in the schedule.
     """
+    from gemmgen.proof.layers import LAYERS, exit_code, needed_by
+    from gemmgen.proof.layers import verify as outcomes_of
     from gemmgen.proof.outcome import Subject
-    from gemmgen.proof.run import LAYERS, exit_code, needed_by
-    from gemmgen.proof.run import verify as outcomes_of
     from gemmgen.proof.shapes import exactly
 
     unknown = [layer for layer in require if layer not in LAYERS]

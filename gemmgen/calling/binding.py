@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.base.errors import CallError
-from gemmgen.calling.numbers import DEFAULTS
+from gemmgen.calling.scalars import DEFAULTS
 from gemmgen.ir.interface import Interface, Param
 
 

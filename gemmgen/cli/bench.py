@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen.cli import measure, options
+from gemmgen.cli import options, timed
 from gemmgen.cli.files import put
-from gemmgen.cli.shapes import Written, cube
+from gemmgen.cli.shape_option import Written, cube
 from gemmgen.pipeline import compile_schedule
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def command(
     memory; differences under 1% are a tie.
     """
     kernels = [compile_schedule(options.load(path, settings, arch)) for path in files]
-    rows = measure.measure(measure.named(files, kernels), shapes or SHAPES)
-    put(measure.json_text(rows) if as_json else _table(rows))
-    click.get_current_context().exit(measure.exit_code(rows))
+    rows = timed.measure(timed.named(files, kernels), shapes or SHAPES)
+    put(timed.json_text(rows) if as_json else _table(rows))
+    click.get_current_context().exit(timed.exit_code(rows))
 
 
 def _table(rows: Sequence[Row]) -> str:

@@ -8,16 +8,16 @@ from dataclasses import asdict
 
 import click
 
-from gemmgen.analyze.difference import Change, figures_changed, statements_changed
+from gemmgen.analyze.comparison import Change, figures_changed, statements_changed
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.figures import as_json as values
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.analyze.report import Section
+from gemmgen.analyze.tables import Section
 from gemmgen.cli import explain as explaining
-from gemmgen.cli import options, shapes
-from gemmgen.cli.difference import unified
+from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put
 from gemmgen.cli.sections import show
+from gemmgen.cli.unified_diff import unified
 
 
 @click.command("diff")
@@ -33,7 +33,7 @@ from gemmgen.cli.sections import show
 def command(
     before: str,
     after: str,
-    shape: shapes.Written,
+    shape: shape_option.Written,
     gpu: str,
     beta: float,
     arch: str | None,
@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Compare the schedules BEFORE and AFTER: statements, emitted text, and explain's figures."""
     schedules = [options.load(path, settings, arch) for path in (before, after)]
-    sizes = [shapes.resolve(shape, schedule.gemm) for schedule in schedules]
+    sizes = [shape_option.resolve(shape, schedule.gemm) for schedule in schedules]
     old, new = (
         explain(schedule, own, GPUS[gpu], beta=beta)
         for schedule, own in zip(schedules, sizes, strict=True)
@@ -69,7 +69,7 @@ def command(
     show((_figures(figures, header, f"figures at {_told(sizes[0])} on {gpu}"),))
 
 
-def _told(shape: shapes.Shape) -> str:
+def _told(shape: shape_option.Shape) -> str:
     matrix, batches = (" x ".join(map(str, part)) for part in (shape[:3], shape[3:]))
     return f"{matrix} in {batches} batches" if batches else matrix
 

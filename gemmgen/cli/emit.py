@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
-from gemmgen.cli import gates, options, shapes
-from gemmgen.cli.difference import unified
+from gemmgen.cli import options, require, shape_option
 from gemmgen.cli.files import name_of, put, shown_path, writable, write_file
+from gemmgen.cli.unified_diff import unified
 from gemmgen.pipeline import Emitted, compile_schedule
 
 
@@ -23,8 +23,8 @@ from gemmgen.pipeline import Emitted, compile_schedule
 @options.settings
 @click.option(
     "--shape",
-    type=shapes.shape,
-    metavar=shapes.METAVAR,
+    type=shape_option.shape,
+    metavar=shape_option.METAVAR,
     help="Assume what divides the extents of this shape.",
 )
 @click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin"]), default="cu")
@@ -40,7 +40,7 @@ def command(
     output: str | None,
     arch: str | None,
     settings: Sequence[options.Setting],
-    shape: shapes.Written | None,
+    shape: shape_option.Written | None,
     form: str,
     golden: str | None,
 ) -> None:
@@ -59,11 +59,11 @@ def command(
         writable(output, path)
     schedule = options.load(path, settings, arch)
     if shape is not None:
-        from gemmgen.cli.shaped import assume_shape
+        from gemmgen.cli.assumed import assume_shape
 
-        schedule = assume_shape(schedule, shapes.resolve(shape, schedule.gemm))
+        schedule = assume_shape(schedule, shape_option.resolve(shape, schedule.gemm))
     emitted = compile_schedule(schedule)
-    unchecked = gates.unchecked(emitted)
+    unchecked = require.unchecked(emitted)
     data = emitted.text if form == "cu" else _compiled(emitted, form, output)
     if golden is not None:
         assert isinstance(data, str)

@@ -10,15 +10,15 @@ import click
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.base.errors import UsageError
-from gemmgen.cli import options, shapes
+from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, writable, write_file
 
 shape = click.option(
     "--shape",
-    type=shapes.shape,
+    type=shape_option.shape,
     default="4096",
-    metavar=shapes.METAVAR,
-    help=f"{shapes.HELP}; 4096 of each where it is left out.",
+    metavar=shape_option.METAVAR,
+    help=f"{shape_option.HELP}; 4096 of each where it is left out.",
 )
 gpu = click.option("--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, show_default=True)
 beta = click.option(
@@ -43,7 +43,7 @@ beta = click.option(
 @click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
 def command(
     file: str,
-    shape: shapes.Written,
+    shape: shape_option.Written,
     gpu: str,
     beta: float,
     arch: str | None,
@@ -61,7 +61,7 @@ def command(
     if plot is not None:
         writable(plot, file)
     schedule = options.load(file, settings, arch)
-    sizes = shapes.resolve(shape, schedule.gemm)
+    sizes = shape_option.resolve(shape, schedule.gemm)
     if what is not None:
         from gemmgen.analyze.explain import compile_kernel
         from gemmgen.analyze.maps import drawn, pictures
@@ -78,7 +78,7 @@ def command(
         return
     from gemmgen.analyze.explain import explain
     from gemmgen.analyze.figures import as_json as values
-    from gemmgen.analyze.report import report
+    from gemmgen.analyze.tables import report
     from gemmgen.cli.sections import show
 
     explanation = explain(schedule, sizes, GPUS[gpu], beta=beta)

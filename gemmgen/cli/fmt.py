@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from gemmgen.base.errors import GemmgenError, ScheduleError
-from gemmgen.cli.difference import unified
 from gemmgen.cli.files import name_of, put, read_schedule, writable, write_file
+from gemmgen.cli.unified_diff import unified
 from gemmgen.language import fmt_source
 
 

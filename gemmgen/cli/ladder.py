@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
-from gemmgen.cli import measure, options
+from gemmgen.cli import options, timed
 from gemmgen.cli.explain import gpu as model
 from gemmgen.cli.files import put, shown_path, writable, write_file
-from gemmgen.cli.shapes import cube
+from gemmgen.cli.shape_option import cube
 
 if TYPE_CHECKING:
-    from gemmgen.cli.rungs import Rung
+    from gemmgen.cli.ladder_rungs import Rung
     from gemmgen.gpu.bench import Row
 
 SIZES = (1024, 2048, 4096)
@@ -68,13 +68,13 @@ def command(
         click.get_current_context().exit(UsageError.exit_code if refused else 0)
     kernels = {rung.name: rung.kernel for rung in rungs}
     try:
-        rows = measure.measure(kernels, [cube(size) for size in wanted])
+        rows = timed.measure(kernels, [cube(size) for size in wanted])
     except CannotCheck as missing:
         if update is None and not markdown:
             _show_counts(rungs, refused, wanted[-1], gpu, as_json)
         raise missing
     _show_times(rungs, refused, rows, wanted, gpu, document, as_json, markdown, update)
-    click.get_current_context().exit(UsageError.exit_code if refused else measure.exit_code(rows))
+    click.get_current_context().exit(UsageError.exit_code if refused else timed.exit_code(rows))
 
 
 def _show_times(
@@ -88,7 +88,8 @@ def _show_times(
     markdown: bool,
     update: str | None,
 ) -> None:
-    from gemmgen.cli import counted, table
+    from gemmgen.cli import ladder_counts as counted
+    from gemmgen.cli import table
 
     limits, gpu = counted.limits(rungs, sizes[-1], model), rows[0].gpu
     cells = table.with_refused(table.cells(rungs, rows, sizes, limits), refused)
@@ -96,7 +97,7 @@ def _show_times(
         write_file(update, table.replaced(document, table.as_markdown(cells, gpu)))
     if as_json:
         put(
-            measure.json_text(
+            timed.json_text(
                 rows,
                 refused,
                 reads={rung.name: rung.reads for rung in rungs},
@@ -117,7 +118,8 @@ def _show_counts(
     rungs: Sequence[Rung], refused: Refused, size: int, gpu: str, as_json: bool
 ) -> None:
     """What needs no GPU: reads, registers, conflicts, and the roofline's bound."""
-    from gemmgen.cli import counted, table
+    from gemmgen.cli import ladder_counts as counted
+    from gemmgen.cli import table
 
     found = counted.count(rungs, size, gpu)
     if as_json:
@@ -132,16 +134,16 @@ def _show_counts(
 
 def _rungs(files: Sequence[str]) -> tuple[tuple[Rung, ...], Refused]:
     """The rungs, and the files that are refused."""
-    from gemmgen.cli import rungs
+    from gemmgen.cli import ladder_rungs
 
     if not files:
-        return rungs.built_in(), ()
+        return ladder_rungs.built_in(), ()
     if len(files) > 1:
-        read = rungs.from_files(files)
+        read = ladder_rungs.from_files(files)
         for name, why in read.left_out:
             click.echo(f"refused: {name} ({why}); `gemmgen check` tells all", err=True)
         return read.rungs, read.left_out
-    found = rungs.prefixes(files[0])
+    found = ladder_rungs.prefixes(files[0])
     for name, why in found.left_out:
         click.echo(f"no kernel yet: {name} ({why})", err=True)
     return found.rungs, ()

@@ -11,7 +11,7 @@ import click
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
 from gemmgen.cli.files import read_schedule
-from gemmgen.cli.shapes import HELP, METAVAR, shape
+from gemmgen.cli.shape_option import HELP, METAVAR, shape
 from gemmgen.ir.target import TARGETS
 from gemmgen.language import parse_schedule
 

@@ -6,8 +6,8 @@ import shutil
 import sys
 from collections.abc import Iterable
 
-from gemmgen.analyze.report import Section
 from gemmgen.analyze.sections import is_numeric, plain
+from gemmgen.analyze.tables import Section
 from gemmgen.cli.files import put
 
 RULES = 3

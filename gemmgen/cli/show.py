@@ -9,8 +9,8 @@ import click
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import shown
 from gemmgen.cli import options
-from gemmgen.cli.difference import unified
 from gemmgen.cli.files import put
+from gemmgen.cli.unified_diff import unified
 from gemmgen.ir.text import print_program
 from gemmgen.pipeline import rewrite
 

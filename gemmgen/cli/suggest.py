@@ -8,7 +8,7 @@ import click
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli.files import put, write_file
-from gemmgen.cli.shapes import METAVAR, Written, shape
+from gemmgen.cli.shape_option import METAVAR, Written, shape
 from gemmgen.explore.suggest import GEMM
 
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
@@ -68,7 +68,7 @@ def command(
     The tile by the size of the matrices and the waves of blocks, k in parts where tiles are few,
     wide accesses where rows allow them.  It is a guess to begin with; nothing is measured.
     """
-    from gemmgen.cli.shapes import resolve
+    from gemmgen.cli.shape_option import resolve
     from gemmgen.explore.suggest.choose import choose
     from gemmgen.explore.suggest.request import Request, gemm_of
 

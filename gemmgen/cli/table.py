@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from gemmgen.base.errors import UsageError
-from gemmgen.cli.rungs import Rung
+from gemmgen.cli.ladder_rungs import Rung
 
 if TYPE_CHECKING:
     from gemmgen.gpu.bench import Row

@@ -16,12 +16,12 @@ from gemmgen.base import terminated
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
-from gemmgen.cli.shapes import HELP, METAVAR, Shape, Written, resolve_all, shape
+from gemmgen.cli.shape_option import HELP, METAVAR, Shape, Written, resolve_all, shape
 
 if TYPE_CHECKING:
     from gemmgen.explore.tune.legal import Census
     from gemmgen.explore.tune.space import Space
-    from gemmgen.explore.tune.trial import Trial
+    from gemmgen.explore.tune.trials import Trial
     from gemmgen.explore.tune.tuner import Task, Tuned
     from gemmgen.explore.tune.workers import Workers
 
@@ -139,7 +139,7 @@ def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_js
 
 
 def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:
-    from gemmgen.cli.watching import Watching
+    from gemmgen.cli.tune_progress import Watching
     from gemmgen.explore.tune.session import search
 
     path = None if trials is None else Path(trials)

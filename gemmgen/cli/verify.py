@@ -11,9 +11,9 @@ import click
 
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put
-from gemmgen.cli.shapes import Written, resolve_all
+from gemmgen.cli.shape_option import Written, resolve_all
 from gemmgen.pipeline import compile_schedule
-from gemmgen.proof.run import LAYERS, exit_code, needed_by
+from gemmgen.proof.layers import LAYERS, exit_code, needed_by
 
 if TYPE_CHECKING:
     from gemmgen.proof.outcome import Outcome, Subject
@@ -71,7 +71,7 @@ def command(
 
 def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
     """The outcomes of one kernel, each printed when it is known."""
-    from gemmgen.proof.run import verify
+    from gemmgen.proof.layers import verify
 
     if not quiet:
         put(f"{click.style(name, bold=True)}\n")

@@ -12,7 +12,7 @@ from gemmgen.fuzz.simpler import simpler
 from gemmgen.fuzz.trial import Failure, again
 from gemmgen.language import parse_schedule
 from gemmgen.proof.calls import Case
-from gemmgen.schedule.text import format_schedule
+from gemmgen.schedule.formatting import format_schedule
 
 SECONDS = 60.0
 """A shrinking's time; what is smallest by then stands."""

@@ -25,8 +25,8 @@ from gemmgen.proof.far import SPAN
 from gemmgen.proof.layouts import LAYOUTS
 from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.proof.shapes import fit, ring_of, tile_of
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_schedule
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import CompiledKernel

@@ -17,15 +17,15 @@ from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.calling.arguments import View
 from gemmgen.calling.binding import Binding
 from gemmgen.calling.dynamo import leave_untraced, opaque
-from gemmgen.calling.numbers import DEFAULTS, number
+from gemmgen.calling.scalars import DEFAULTS, number
 from gemmgen.gpu import arrays, device, store
 from gemmgen.gpu.driver import Loaded, Starter
 from gemmgen.gpu.plan import Plan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_schedule
 
 
 class EmittedKernel(Protocol):

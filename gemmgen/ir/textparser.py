@@ -44,7 +44,7 @@ from gemmgen.ir.nodes import (
     Work,
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
-from gemmgen.schedule.expressions import read_expression
+from gemmgen.schedule.epilogue_expressions import read_expression
 from gemmgen.schedule.grammar import parse as parse_statement
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.raw import Reader

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.mutate.allowed import Allowed, read_allowed
+from gemmgen.mutate.catching import STILLBORN, Trials
 from gemmgen.mutate.mutants import Mutant, mutants, sampled
 from gemmgen.mutate.tally import Tried, is_equivalent, table, tallies, write_table
-from gemmgen.mutate.trial import STILLBORN, Trials
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.outcome import Subject

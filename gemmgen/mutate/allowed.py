@@ -8,7 +8,7 @@ from pathlib import Path
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.mutate.mutants import Mutant
-from gemmgen.sim.blame import blame
+from gemmgen.sim.citations import blame
 
 _HEAD = re.compile(r"([*\w/, ]+?)(?: \((.+)\))?$")
 

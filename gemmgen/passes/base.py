@@ -8,9 +8,9 @@ from typing import ClassVar, Protocol
 from gemmgen.base.record import record
 from gemmgen.base.source import Span
 from gemmgen.ir.nodes import Program
+from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import DirectiveSpec
-from gemmgen.schedule.text import format_directive
 
 
 class Pass(Protocol):

@@ -24,7 +24,7 @@ from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
 from gemmgen.passes.base import Said
-from gemmgen.passes.lanes import deals_terms
+from gemmgen.passes.split_k_lanes import deals_terms
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec

@@ -31,7 +31,7 @@ from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program, Reduce
 from gemmgen.ir.target import MAX_THREADS, WARP
 from gemmgen.passes.base import Said
-from gemmgen.passes.lanes import Lanes
+from gemmgen.passes.split_k_lanes import Lanes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

@@ -25,9 +25,9 @@ from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.ir.nodes import Swizzle as Pattern
 from gemmgen.passes.banks import candidates, conflicts, phases
 from gemmgen.passes.base import Said
+from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-from gemmgen.schedule.text import format_directive
 
 ARGUMENTS = ("by", "every", "chunk")
 

@@ -32,7 +32,7 @@ from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Fact, Said
-from gemmgen.passes.lanes import deals_terms, reads_terms
+from gemmgen.passes.split_k_lanes import deals_terms, reads_terms
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 

@@ -27,7 +27,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.proof.shapes import solve
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.failures import KernelFailure
-from gemmgen.sim.launcher import MAX_DYNAMIC_SHARED, Call, Called, bits_of
+from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Call, Called, bits_of
 from gemmgen.sim.run import CompiledKernel
 
 SUCCESS, INVALID_VALUE, INVALID_CONFIGURATION, MISALIGNED = 0, 1, 9, 716

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gemmgen.base.errors import Mistake, Mistakes, Refusal
 from gemmgen.base.source import Source, Span, shown
-from gemmgen.schedule.expressions import Parsed, read_expression
+from gemmgen.schedule.epilogue_expressions import Parsed, read_expression
 from gemmgen.schedule.grammar import parse
 from gemmgen.schedule.raw import (
     RawAssume,

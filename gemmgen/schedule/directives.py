@@ -5,9 +5,9 @@ from __future__ import annotations
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span, shown
+from gemmgen.schedule.gemm_line import Scope
 from gemmgen.schedule.model import Argument, Operand
 from gemmgen.schedule.numbers import integer
-from gemmgen.schedule.problem import Scope
 from gemmgen.schedule.raw import RawArgument, RawDirective, RawOperand, RawSet, Word
 from gemmgen.schedule.roles import batches, letters, matrix, spelt, tensors
 from gemmgen.schedule.sets import Values

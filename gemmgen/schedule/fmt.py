@@ -8,14 +8,14 @@ from dataclasses import replace
 from gemmgen.base.errors import Mistakes, ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.schedule.contents import check_word
+from gemmgen.schedule.formatting import aligned
+from gemmgen.schedule.gemm_line import check_gemm
 from gemmgen.schedule.grammar import parse
 from gemmgen.schedule.model import DEFAULT_GEMM
-from gemmgen.schedule.problem import check_gemm
 from gemmgen.schedule.raw import Reader
 from gemmgen.schedule.roles import letters, spelt
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.schedule.statements import Statement, split
-from gemmgen.schedule.text import aligned
 from gemmgen.schedule.words import EPILOGUE, HEADS
 
 _COMMENT = re.compile(r"#[^\n]*")

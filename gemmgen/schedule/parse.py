@@ -10,8 +10,9 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.canonical import canonical
 from gemmgen.schedule.contents import Contents, read_contents
 from gemmgen.schedule.directives import Checked, check_directive
-from gemmgen.schedule.dtypes import check_dtypes
-from gemmgen.schedule.epilogue import check_epilogue
+from gemmgen.schedule.dtype_lines import check_dtypes
+from gemmgen.schedule.epilogue_names import check_epilogue
+from gemmgen.schedule.gemm_line import Scope, check_gemm
 from gemmgen.schedule.heads import (
     assume_key,
     check_assume,
@@ -32,7 +33,6 @@ from gemmgen.schedule.model import (
     Require,
     Schedule,
 )
-from gemmgen.schedule.problem import Scope, check_gemm
 from gemmgen.schedule.roles import letters, tensors
 from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
 from gemmgen.schedule.spec import DirectiveSpec

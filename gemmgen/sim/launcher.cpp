@@ -14,7 +14,7 @@ namespace {
 constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9;
 constexpr unsigned ALWAYS_THERE = 48 * 1024;  // bytes of shared memory that need no attribute
 
-// Known to gemmgen/sim/launcher.py.
+// Known to gemmgen/sim/launcher_calls.py.
 struct Called {
   int32_t error;
   uint32_t launches, attributes;

@@ -13,12 +13,12 @@ from dataclasses import replace
 from gemmgen.base.errors import CallError
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
+from gemmgen.sim.diagnosis import Context, TensorShape, read_findings
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
-from gemmgen.sim.launcher import CALLED, Call, Called, packed_calls, read_called
+from gemmgen.sim.launcher_calls import CALLED, Call, Called, packed_calls, read_called
 from gemmgen.sim.layout import shared_arrays
 from gemmgen.sim.packing import Argument, pack_launch
-from gemmgen.sim.report import Context, TensorShape, read_findings
 from gemmgen.sim.scratch import not_left_zero, scratch_of
 from gemmgen.sim.unit import has_launcher
 

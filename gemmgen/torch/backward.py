@@ -21,7 +21,7 @@ from gemmgen.torch.gradient import (
     product,
 )
 from gemmgen.torch.pytorch import Tensor, torch_dtype
-from gemmgen.torch.signature import Signature, TensorArgument
+from gemmgen.torch.schema import Signature, TensorArgument
 
 Operator = Callable[..., Tensor]
 Define = Callable[[str, Schedule, bool], tuple[Operator, Signature]]

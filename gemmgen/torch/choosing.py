@@ -12,11 +12,11 @@ from gemmgen.calling.arguments import View, contiguous_strides, geometry
 from gemmgen.ir.interface import AtLeast, AtMost, Interface
 from gemmgen.numerics.formats import NAMES
 from gemmgen.pipeline import Emitted
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.text import format_schedule
-from gemmgen.torch.layouts import storage_order
 from gemmgen.torch.siblings import compiled, owners, plain, problem_alone, siblings
+from gemmgen.torch.storage import storage_order
 from gemmgen.torch.suggested import nearest, suggested
 
 Order = tuple[int, ...] | None

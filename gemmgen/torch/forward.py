@@ -13,7 +13,7 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.torch.choosing import Call, Choice, Order, choose
 from gemmgen.torch.pytorch import Device, Tensor, pytorch, torch_dtype
 from gemmgen.torch.running import launch, loaded
-from gemmgen.torch.signature import Signature
+from gemmgen.torch.schema import Signature
 from gemmgen.torch.suggested import gpu_of
 
 if TYPE_CHECKING:

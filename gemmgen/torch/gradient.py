@@ -19,8 +19,8 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, transform, walk
 from gemmgen.ir.problem import Problem
 from gemmgen.language import parse_schedule
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Access, Dtypes, Epilogue, Gemm, Schedule
-from gemmgen.schedule.text import format_schedule
 from gemmgen.torch.derivative import adjoints, is_zero
 
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from gemmgen.api.kernels import AnySchedule, Settings, compile_any
 from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_schedule
 from gemmgen.torch.backward import Backward, Operator
 from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.forward import Forward
 from gemmgen.torch.pytorch import Tensor, pytorch
-from gemmgen.torch.signature import Signature
+from gemmgen.torch.schema import Signature
 
 _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
 _defined: dict[str, tuple[str, Operator, Signature]] = {}

@@ -11,7 +11,7 @@ from gemmgen.calling.arguments import View, contiguous_strides
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.tensors import checks
 from gemmgen.torch.pytorch import Tensor, pytorch
-from gemmgen.torch.signature import Signature
+from gemmgen.torch.schema import Signature
 
 _ALIGNED = 15
 """The bits that no address has where the widest accesses may go."""

@@ -16,7 +16,7 @@ from gemmgen.torch.pytorch import Tensor, pytorch
 
 if TYPE_CHECKING:
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.sim.launch import HostKernel
+    from gemmgen.sim.host_kernel import HostKernel
 
 _KEPT = 512
 _loaded: dict[tuple[str, int], Kernel] = {}
@@ -50,7 +50,7 @@ def loaded(emitted: Emitted, index: int) -> Kernel:
 
 def _on_cpu(emitted: Emitted) -> HostKernel:
     """g++'s program for the text, which the process keeps."""
-    from gemmgen.sim.launch import HostKernel
+    from gemmgen.sim.host_kernel import HostKernel
 
     return HostKernel.of(emitted)
 

@@ -18,9 +18,9 @@ from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.interface import Aligned, Interface, Requirement
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Directive, Operand, Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.text import format_schedule
 
 ASYNC_BYTES = 4
 """The smallest asynchronous copy."""

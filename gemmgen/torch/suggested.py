@@ -10,9 +10,9 @@ from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.arguments import View
 from gemmgen.pipeline import Emitted
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles
-from gemmgen.schedule.text import format_schedule
 from gemmgen.torch.siblings import compiled
 
 LEAST = 2**21

@@ -7,8 +7,8 @@ import pytest
 
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.analyze.report import registers_told
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
+from gemmgen.analyze.tables import registers_told
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
 from gemmgen.ir.occupancy import estimated_registers

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.analyze.arguments import arguments_of
 from gemmgen.analyze.count import Launch, count_compiled
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.joined import as_compiled, as_written
+from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.base.source import Source
-from gemmgen.cli.rungs import built_in
+from gemmgen.cli.ladder_rungs import built_in
 from gemmgen.language import parse_schedule
 
 HERE = Path(__file__).parent

@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.explain import Explanation, Traffic, explain
 from gemmgen.analyze.gpus import GPUS
+from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.source import Source
 from gemmgen.language import parse_schedule
 

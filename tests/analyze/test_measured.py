@@ -12,8 +12,8 @@ from gemmgen.analyze import explain as module
 from gemmgen.analyze.count import Launch, count_compiled
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.cli.counted import Counted, cells, title
-from gemmgen.cli.rungs import built_in
+from gemmgen.cli.ladder_counts import Counted, cells, title
+from gemmgen.cli.ladder_rungs import built_in
 from gemmgen.gpu import compiler
 from gemmgen.ir.lowered import LoweredKernel
 

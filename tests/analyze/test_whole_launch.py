@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gemmgen.analyze import count
-from gemmgen.analyze.arguments import Shape, arguments_of
 from gemmgen.analyze.count import Tally, count_every_block, count_launch
 from gemmgen.analyze.explain import compile_kernel
+from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.sites import Site
 from gemmgen.base.source import Source
 from gemmgen.interpreter.memory import Lanes

@@ -10,7 +10,7 @@ from gemmgen.base.source import Source
 from gemmgen.gpu import compiler
 from gemmgen.language import fmt_source
 from gemmgen.pipeline import Emitted, Step, compile_source
-from gemmgen.proof import language, meaning
+from gemmgen.proof import meaning, round_trip
 from gemmgen.proof.calls import Caller, Case, landings_of
 from gemmgen.proof.outcome import Shape, Subject
 from gemmgen.proof.shapes import fit, ring_of, tile_of
@@ -44,7 +44,7 @@ def shapes(kernel: Emitted) -> tuple[Shape, ...]:
 @pytest.mark.parametrize("name", NAMES)
 def test_is_written_in_the_one_form_and_says_the_same_again(name: str) -> None:
     assert fmt_source(source(name)) == source(name).text
-    outcome = language.check(Subject(emitted(name)))
+    outcome = round_trip.check(Subject(emitted(name)))
     assert outcome.status == "passed", outcome.detail
 
 

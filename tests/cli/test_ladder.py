@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.cli import counted, measure, rungs
-from gemmgen.cli.shapes import Shape, Written
+from gemmgen.cli import ladder_counts as counted
+from gemmgen.cli import ladder_rungs, timed
+from gemmgen.cli.shape_option import Shape, Written
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import Row
 from gemmgen.pipeline import Emitted
@@ -34,13 +35,13 @@ def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Written]) -> tuple[Row
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(measure, "measure", rows)
+    monkeypatch.setattr(timed, "measure", rows)
 
 
 @pytest.fixture
 def uncounted(monkeypatch: pytest.MonkeyPatch, measured: None):
     """Rows without what limits them, which takes most of the time."""
-    monkeypatch.setattr(counted, "limits", lambda rungs, size, gpu: {})
+    monkeypatch.setattr(counted, "limits", lambda ladder_rungs, size, gpu: {})
 
 
 def test_without_a_gpu_nothing_is_timed(monkeypatch: pytest.MonkeyPatch):
@@ -175,7 +176,7 @@ def test_reads_are_in_a_schedules_own_letters(tmp_path: Path):
 
 
 def test_prefixes_add_one_directive_each_time():
-    whole = rungs.prefixes(str(EXAMPLES / "vectorized.sched"))
+    whole = ladder_rungs.prefixes(str(EXAMPLES / "vectorized.sched"))
     found = {rung.name: rung.reads for rung in whole.rungs}
     assert next(iter(found)) == "naive" and list(found)[-1] == "+ fuse_epilogue"
     assert found["+ register_block m=8 n=8"] == "MNK(1/128 + 1/128)"
@@ -184,7 +185,7 @@ def test_prefixes_add_one_directive_each_time():
 
 
 def test_reads_are_counted_by_formula():
-    kernels = {rung.name: rung.reads for rung in rungs.built_in()}
+    kernels = {rung.name: rung.reads for rung in ladder_rungs.built_in()}
     assert kernels["uncoalesced"] == kernels["naive"] == "2MNK"
     assert kernels["tiled"] == "MNK(1/32 + 1/32)"
     assert kernels["warp_tiled"] == "MNK(1/128 + 1/256)"
@@ -200,7 +201,7 @@ def test_bench_prints_a_table_and_json():
 
 def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
-    monkeypatch.setattr(measure, "measure", lambda k, s: (row("naive", shape, note="C[0, 0] = 1"),))
+    monkeypatch.setattr(timed, "measure", lambda k, s: (row("naive", shape, note="C[0, 0] = 1"),))
     result = gemmgen("ladder", *FILES, "--size", "64")
     assert result.exit_code == 1 and " wrong " in result.stdout
     assert result.stderr == "naive, 64: C[0, 0] = 1\n"
@@ -208,11 +209,11 @@ def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_shape_that_is_refused_is_a_wrong_input(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
-    monkeypatch.setattr(measure, "measure", lambda k, s: (row("naive", shape, None, "M % 128"),))
+    monkeypatch.setattr(timed, "measure", lambda k, s: (row("naive", shape, None, "M % 128"),))
     assert gemmgen("ladder", *FILES, "--size", "64").exit_code == 2
 
 
 def test_files_of_one_name_are_told_apart():
-    kernels = [rung.kernel for rung in rungs.from_files(FILES).rungs]
-    assert list(measure.named(["a/x.sched", "b/y.sched"], kernels)) == ["x", "y"]
-    assert list(measure.named(["a/x.sched", "b/x.sched"], kernels)) == ["a/x.sched", "b/x.sched"]
+    kernels = [rung.kernel for rung in ladder_rungs.from_files(FILES).rungs]
+    assert list(timed.named(["a/x.sched", "b/y.sched"], kernels)) == ["x", "y"]
+    assert list(timed.named(["a/x.sched", "b/x.sched"], kernels)) == ["a/x.sched", "b/x.sched"]

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.cli import measure
-from gemmgen.cli.shapes import Written, cube, resolve, shape
+from gemmgen.cli import timed as timing
+from gemmgen.cli.shape_option import Written, cube, resolve, shape
 from gemmgen.gpu import device
 from gemmgen.language import parse_schedule
 from gemmgen.proof import compiled
@@ -76,5 +76,5 @@ def test_bench_counts_the_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     from gemmgen.pipeline import compile_source
 
     kernels = {"scores": compile_source(Source(BATCHED))}
-    assert measure.measure(kernels, [shape("32,b=3,h=2")]) == ()
+    assert timing.measure(kernels, [shape("32,b=3,h=2")]) == ()
     assert seen == [{"I": 32, "J": 32, "D": 32, "size_b": 3, "size_h": 2}]

@@ -8,7 +8,7 @@ from gemmgen.base.source import Source
 from gemmgen.gpu import device
 from gemmgen.language import parse_schedule
 from gemmgen.proof import compiled
-from gemmgen.schedule.shapes import AnyShape, shape_of
+from gemmgen.schedule.extents import AnyShape, shape_of
 
 TILED = "tile m=32 n=32 k=8\ncache_shared A B\n"
 BATCHED = parse_schedule(Source("gemm C[b, m, n] = A[b, m, k] * B[k, n]\n")).gemm

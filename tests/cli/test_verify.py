@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from gemmgen.proof import gpu, run
+from gemmgen.proof import gpu
+from gemmgen.proof.layers import LAYERS
 from gemmgen.proof.outcome import failed, passed, skipped
 
 from .running import EXAMPLES, gemmgen
@@ -18,7 +19,7 @@ def test_verify_prints_a_line_per_layer():
     result = gemmgen("verify", NAIVE, "--shape", "5x7x3")
     assert result.exit_code == 0 and result.stderr == ""
     lines = result.stdout.splitlines()
-    assert lines[0] == str(NAIVE) and len(lines) == 1 + len(run.LAYERS)
+    assert lines[0] == str(NAIVE) and len(lines) == 1 + len(LAYERS)
     assert lines[3].startswith("  C2  passed   ")
 
 
@@ -41,7 +42,7 @@ def test_json_holds_figures_and_reasons(monkeypatch: pytest.MonkeyPatch):
     result = gemmgen("verify", NAIVE, "--shape", "2x3x5", "--json")
     (found,) = json.loads(result.stdout)
     layers = {layer["layer"]: layer for layer in found["layers"]}
-    assert found["file"] == str(NAIVE) and list(layers) == list(run.LAYERS)
+    assert found["file"] == str(NAIVE) and list(layers) == list(LAYERS)
     assert layers["G2"]["reason"] == "no GPU" and layers["C1"]["status"] == "passed"
 
 

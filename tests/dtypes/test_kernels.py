@@ -13,7 +13,7 @@ from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
 from gemmgen.language import fmt_source, parse_schedule
 from gemmgen.pipeline import Emitted, compile_source, rewrite
-from gemmgen.proof import compiled, cpu, language, meaning
+from gemmgen.proof import compiled, cpu, meaning, round_trip
 from gemmgen.proof.outcome import Outcome, Subject
 
 from .schedules import EVERY, SOME, TYPES, text
@@ -42,7 +42,7 @@ def test_the_golden_is_what_is_emitted_and_right(
 ) -> None:
     emitted = compile_source(source(name))
     assert emitted.text == golden(f"types/{name}.cu", emitted.text)
-    for layer in (language, meaning, cpu):
+    for layer in (round_trip, meaning, cpu):
         proved(layer.check(Subject(emitted)))
     assert fmt_source(source(name)) == source(name).text
 
@@ -63,7 +63,7 @@ def test_compiles_without_a_warning(name: str) -> None:
 @pytest.mark.parametrize(("schedule", "types"), SOME)
 def test_each_directive_takes_each_type(schedule: str, types: str) -> None:
     emitted = compile_source(Source(text(schedule, types)))
-    proved(language.check(Subject(emitted)))
+    proved(round_trip.check(Subject(emitted)))
     proved(meaning.check(Subject(emitted, ((3, 5, 7), (33, 67, 17)))))
     proved(cpu.check(Subject(emitted, RAGGED)))
 

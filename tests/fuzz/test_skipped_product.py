@@ -14,7 +14,7 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller, Case
 from gemmgen.proof.far import far_shapes
 from gemmgen.proof.shapes import fit
-from gemmgen.sim.launch import HostKernel
+from gemmgen.sim.host_kernel import HostKernel
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from gemmgen.base.source import Source
 from gemmgen.cli import main
-from gemmgen.explore.tune.gpulab import GpuLab
-from gemmgen.explore.tune.lab import Candidate, Screen
+from gemmgen.explore.tune.gpu_measuring import GpuLab
+from gemmgen.explore.tune.measuring import Candidate, Screen
 from gemmgen.explore.tune.remote import RemoteLab
 from gemmgen.gpu import compiler
 from gemmgen.gpu.bench import Entry, bench

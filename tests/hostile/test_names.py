@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.ir import identifiers as language
 from gemmgen.ir.identifiers import EMITTED, global_word, language_word
 from gemmgen.ir.parameters import CONSTANTS
 from gemmgen.pipeline import Emitted, compile_source
@@ -104,7 +103,7 @@ def test_words_that_share_a_schedule_hide_nothing(
 ) -> None:
     """Where the compiler refuses none of its own words, each that breaks a text is found."""
     words = ["acc", "along", "blocks", "error", "lane", "out", "sums", "tid", "warp"]
-    monkeypatch.setattr(language, "EMITTED", EMITTED - set(words))
+    monkeypatch.setattr("gemmgen.ir.identifiers.EMITTED", EMITTED - set(words))
     monkeypatch.setattr("gemmgen.pipeline.check_identifiers", lambda *_: None)
     every = groups(places("lanes"), words)
     alone = tried("lanes", [{place: word} for group in every for place, word in group.items()])

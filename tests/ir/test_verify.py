@@ -8,7 +8,7 @@ import pytest
 
 from gemmgen.ir.nodes import Layout
 from gemmgen.ir.text import parse_program
-from gemmgen.ir.verify import FORM, USE, IRError, verify
+from gemmgen.ir.validate import FORM, USE, IRError, verify
 
 from .samples import (
     EARLY,

@@ -88,8 +88,10 @@ def test_a_survivor_fails_the_run(
 ) -> None:
     empty = tmp_path / "equivalent.txt"
     empty.write_text("# none\n")
-    monkeypatch.setattr("gemmgen.mutate.trial.Trials.verdict", lambda trials, text: None)
-    monkeypatch.setattr("gemmgen.mutate.trial.Trials.is_same_program", lambda trials, text: False)
+    monkeypatch.setattr("gemmgen.mutate.catching.Trials.verdict", lambda trials, text: None)
+    monkeypatch.setattr(
+        "gemmgen.mutate.catching.Trials.is_same_program", lambda trials, text: False
+    )
     naive = str(examples.path_of("naive"))
     assert main([naive, "--allow", str(empty)]) == 1
     assert "survives in line" in capsys.readouterr().out

@@ -14,14 +14,14 @@ from gemmgen.base.source import Source
 from gemmgen.calling.arguments import View, contiguous_strides
 from gemmgen.language import parse_schedule
 from gemmgen.numerics.formats import NAMES
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_schedule
 from gemmgen.torch import derivative
 from gemmgen.torch.choosing import Call, Choice, choose
 from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.gradient import Factor, Pointwise, Recomputed, Zero, partials, product
-from gemmgen.torch.layouts import storage_order
-from gemmgen.torch.signature import Signature
+from gemmgen.torch.schema import Signature
+from gemmgen.torch.storage import storage_order
 from gemmgen.torch.suggested import nearest
 
 OWN = (

@@ -16,7 +16,7 @@ from gemmgen.calling.arguments import View, contiguous_strides  # noqa: E402
 from gemmgen.calling.binding import Binding  # noqa: E402
 from gemmgen.pipeline import compile_source  # noqa: E402
 from gemmgen.torch.ready import Ready  # noqa: E402
-from gemmgen.torch.signature import Signature  # noqa: E402
+from gemmgen.torch.schema import Signature  # noqa: E402
 
 TEXT = "gemm C[m, n] = A[m, k] * B[k, n]\nfuse_epilogue scale * acc + alpha * row[m] + shift\n"
 

@@ -10,7 +10,7 @@ import pytest
 import gemmgen.pipeline
 from gemmgen.emit.document import BEGIN, END
 from gemmgen.ir.text import parse_program, print_program
-from gemmgen.ir.verify import verify
+from gemmgen.ir.validate import verify
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import rewrite
 from pipeline.running import NAMES, emitted, example

@@ -7,8 +7,8 @@ from itertools import permutations
 import pytest
 
 from gemmgen.pipeline import compile_schedule
+from gemmgen.schedule.formatting import format_directive, format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_directive, format_schedule
 
 from .helpers import SEVEN, schedule
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Unary, Var
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.schedule.text import format_schedule
+from gemmgen.schedule.formatting import format_schedule
 
 from .helpers import epilogue, schedule
 

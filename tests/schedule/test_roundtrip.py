@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gemmgen.base.source import Source
 from gemmgen.language import fmt_source
-from gemmgen.schedule.text import format_schedule
+from gemmgen.schedule.formatting import format_schedule
 
 from .helpers import schedule
 

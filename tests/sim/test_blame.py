@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from emitted_kernels import checked, emitted
 
-from gemmgen.sim.blame import blame
+from gemmgen.sim.citations import blame
 from gemmgen.sim.layout import unravel
 
 TILE = "tile m=32 n=32 k=32"

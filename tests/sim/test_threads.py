@@ -8,7 +8,7 @@ import numpy as np
 
 import gemmgen
 from gemmgen.api.kernels import compile_any
-from gemmgen.sim.launch import HostKernel
+from gemmgen.sim.host_kernel import HostKernel
 
 CALLS = 60
 

@@ -5,7 +5,7 @@ import pytest
 
 import gemmgen
 from gemmgen.base.errors import CallError
-from gemmgen.sim.launch import HostKernel
+from gemmgen.sim.host_kernel import HostKernel
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from gemmgen.analyze.gpus import GPUS
 from gemmgen.base.source import Source
-from gemmgen.explore.tune.build import Built
-from gemmgen.explore.tune.lab import Candidate, Finding, Here, Reading, Screen
+from gemmgen.explore.tune.cubins import Built
 from gemmgen.explore.tune.legal import Census, Legal, census, judge
+from gemmgen.explore.tune.measuring import Candidate, Finding, Here, Reading, Screen
 from gemmgen.explore.tune.space import Space
-from gemmgen.explore.tune.trial import About, Log, Trial
+from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.gpu.store import Stored
 from gemmgen.ir.interface import Interface

@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from gemmgen.base.source import Source
 from gemmgen.cli import main
-from gemmgen.explore.tune import build, remote
+from gemmgen.explore.tune import cubins as build
+from gemmgen.explore.tune import remote
 from gemmgen.gpu import device
 from gemmgen.pipeline import compile_source
 

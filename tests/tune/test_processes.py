@@ -11,9 +11,9 @@ import pytest
 
 from gemmgen.base.errors import CannotCheck, ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.explore.tune.build import CompilingBuilder, code_of
-from gemmgen.explore.tune.lab import Candidate
+from gemmgen.explore.tune.cubins import CompilingBuilder, code_of
 from gemmgen.explore.tune.legal import census
+from gemmgen.explore.tune.measuring import Candidate
 from gemmgen.explore.tune.remote import RemoteLab
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler

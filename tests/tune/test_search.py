@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.explore.tune import explore
+from gemmgen.explore.tune import sampler
 from gemmgen.explore.tune.legal import Census, Legal
 from gemmgen.explore.tune.space import Space
 from gemmgen.explore.tune.tuner import rank
@@ -37,7 +37,7 @@ def test_the_space_is_worth_searching() -> None:
     space, census = fakes.points()
     assert len(census.legal) == space.size == 192
     ranked = rank(census.legal, [fakes.SHAPE], fakes.HERE.gpu)
-    assert min(census.legal, key=fakes.cost) not in ranked[: 2 * explore.OPENING]
+    assert min(census.legal, key=fakes.cost) not in ranked[: 2 * sampler.OPENING]
 
 
 def test_given_time_every_point_is_tried_once_and_the_best_wins() -> None:
@@ -48,7 +48,7 @@ def test_the_sampler_proposes_each_point_once(
     monkeypatch: pytest.MonkeyPatch, space: Space, census: Census
 ) -> None:
     """It is asked for most of the points, as it is where there are thousands."""
-    monkeypatch.setattr(explore, "OPENING", 8)
+    monkeypatch.setattr(sampler, "OPENING", 8)
     _all_are_tried(space, census, batch=4)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
-from gemmgen.explore.tune import trial
+from gemmgen.explore.tune import trials
 from gemmgen.explore.tune.legal import Legal
 
 from . import fakes
@@ -47,8 +47,8 @@ def test_every_trial_is_a_line(tmp_path: Path) -> None:
     assert len(lines) == len(legal()) == len(done.order)
     assert lines[0]["settings"].keys() == fakes.points(fakes.SMALL)[0].sets.keys()
     assert {"registers", "spills", "ms", "share", "status", "reason"} <= lines[0].keys()
-    about, trials = trial.read(path)
-    assert trials == tuple(done.order) and about.gpu == "Fake GPU"
+    about, found = trials.read(path)
+    assert found == tuple(done.order) and about.gpu == "Fake GPU"
 
 
 def test_a_search_that_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_a_damaged_line_is_left_out(tmp_path: Path, damage: object) -> None:
     head, first, *rest = begun().splitlines()
     line = damage if isinstance(damage, str) else json.dumps({**json.loads(first), **damage})
     path.write_text("\n".join([head, line, *rest]) + "\n")
-    _, trials = trial.read(path)
-    assert len(trials) == len(rest)
+    _, found = trials.read(path)
+    assert len(found) == len(rest)
 
 
 @pytest.mark.parametrize("head", ['{"sets": null}', "[" * 100_000, "[]", "7"], ids=lambda x: x[:9])
@@ -153,7 +153,7 @@ def test_a_damaged_head_is_refused(tmp_path: Path, head: str) -> None:
         head = json.dumps({**json.loads(first), **json.loads(head)})
     path.write_text("\n".join([head, *rest]) + "\n")
     with pytest.raises(UsageError, match="no file of trials"):
-        trial.read(path)
+        trials.read(path)
 
 
 def test_refuses_a_place_that_cannot_be_written(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from gemmgen.base.errors import UsageError
 from gemmgen.ir.expr import Var
 from gemmgen.ir.nodes import Map
 from gemmgen.pipeline import Step, rewrite
-from gemmgen.proof import compiled, cpu, gpu, language, meaning
+from gemmgen.proof import compiled, cpu, gpu, meaning, round_trip
+from gemmgen.proof.layers import LAYERS, exit_code, verify
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
-from gemmgen.proof.run import LAYERS, exit_code, verify
 from gemmgen.proof.shapes import default_shapes, exactly, fit
 from gemmgen.proof.whole import Whole
 
@@ -104,7 +104,7 @@ def test_text_that_gives_other_bytes_is_told_by_line():
     kernel = subject(NAIVE)
     lines = kernel.emitted.text.splitlines(keepends=True)
     other = replace(kernel.emitted, text="".join([*lines[:3], "// other\n", *lines[4:]]))
-    outcome = language.check(Subject(other))
+    outcome = round_trip.check(Subject(other))
     assert outcome.status == "failed" and "line 4 is " in outcome.detail
 
 

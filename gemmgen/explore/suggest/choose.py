@@ -12,8 +12,8 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.forms import forms
-from gemmgen.explore.suggest.plan import Form, Plan
 from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.schedules import Form, Plan
 from gemmgen.explore.suggest.sizes import blocks_of, residents, shared_of
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source

@@ -13,7 +13,7 @@ from math import ceil, inf
 
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
 from gemmgen.base.record import record
-from gemmgen.explore.suggest.plan import Plan
+from gemmgen.explore.suggest.schedules import Plan
 from gemmgen.explore.suggest.sizes import LOOP, Sizes, sizes_of
 
 L2_BYTES = 40e6

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gemmgen.explore.suggest.plan import Form, on_tensor_cores
 from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.schedules import Form, on_tensor_cores
 
 
 def _both(*forms: Form) -> tuple[Form, ...]:

@@ -9,8 +9,8 @@ from math import ceil, prod
 from gemmgen.explore.suggest.choose import Suggestion
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.target import WARP
+from gemmgen.schedule.formatting import format_access, format_schedule
 from gemmgen.schedule.roles import batches
-from gemmgen.schedule.text import format_access, format_schedule
 
 WIDTH = 100
 

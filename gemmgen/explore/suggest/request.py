@@ -14,9 +14,9 @@ from gemmgen.ir.dtypes import BYTES, DType, widest
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.parameters import ld_name
 from gemmgen.language import parse_schedule
+from gemmgen.schedule.extents import shape_of
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.roles import extents, matrix, roles
-from gemmgen.schedule.shapes import shape_of
 
 Shape = tuple[int, ...]
 """Rows, columns, terms, and the number of matrices along each batch letter."""

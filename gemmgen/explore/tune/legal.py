@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
-from gemmgen.analyze.arguments import Shape, arguments_of
+from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
-from gemmgen.explore.tune.facts import Facts, facts_of
+from gemmgen.explore.tune.footprint import Facts, facts_of
 from gemmgen.explore.tune.space import Settings, Space
 from gemmgen.lower.limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
-from gemmgen.schedule.text import format_schedule
+from gemmgen.schedule.formatting import format_schedule
 
 CHUNK = 128
 """Points that a process takes at a time."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import prod
 
 from gemmgen.analyze.gpus import Gpu
-from gemmgen.analyze.report import Section
+from gemmgen.analyze.tables import Section
+from gemmgen.explore.tune.estimate import estimate, ffma_share, intensity, residents, waves
 from gemmgen.explore.tune.legal import Census, Legal, Shape
-from gemmgen.explore.tune.model import estimate, ffma_share, intensity, residents, waves
 from gemmgen.explore.tune.space import Space
 from gemmgen.explore.tune.tuner import rank
 from gemmgen.proof.outcome import spelled

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, cast
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.base.processes import serve_quietly
-from gemmgen.explore.tune.lab import Candidate, Finding, Here, Lab, Reading, Screen
+from gemmgen.explore.tune.measuring import Candidate, Finding, Here, Lab, Reading, Screen
 from gemmgen.gpu import device
 
 T = TypeVar("T")

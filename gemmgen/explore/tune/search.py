@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from gemmgen.base.record import record
-from gemmgen.explore.tune.build import Builder, Built
-from gemmgen.explore.tune.explore import Explorer
-from gemmgen.explore.tune.lab import Candidate, Lab, Reading, Screen
+from gemmgen.explore.tune.cubins import Builder, Built
 from gemmgen.explore.tune.legal import Legal
-from gemmgen.explore.tune.trial import Log, Status, Trial
+from gemmgen.explore.tune.measuring import Candidate, Lab, Reading, Screen
+from gemmgen.explore.tune.sampler import Explorer
+from gemmgen.explore.tune.trials import Log, Status, Trial
 from gemmgen.lower.limits import meets
 from gemmgen.schedule.model import Require
 

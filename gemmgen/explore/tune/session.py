@@ -14,7 +14,7 @@ from gemmgen.explore.tune import remote
 from gemmgen.explore.tune.legal import CHUNK, Census, Shape, census
 from gemmgen.explore.tune.search import Watched
 from gemmgen.explore.tune.space import Space
-from gemmgen.explore.tune.trial import Log
+from gemmgen.explore.tune.trials import Log
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.explore.tune.workers import Workers
 
@@ -52,10 +52,10 @@ def search(
 
     Raises ``CannotCheck`` without a GPU, CuPy, a compiler or Optuna.
     """
-    from gemmgen.explore.tune.build import CompilingBuilder
-    from gemmgen.explore.tune.explore import require_optuna
-    from gemmgen.explore.tune.gpulab import GpuLab
+    from gemmgen.explore.tune.cubins import CompilingBuilder
+    from gemmgen.explore.tune.gpu_measuring import GpuLab
     from gemmgen.explore.tune.remote import RemoteLab
+    from gemmgen.explore.tune.sampler import require_optuna
     from gemmgen.gpu.compiler import compiler
 
     require_optuna()

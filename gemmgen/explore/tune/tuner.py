@@ -10,15 +10,15 @@ from gemmgen import __version__
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.explore.tune.build import Builder, code_at
-from gemmgen.explore.tune.explore import Explorer
-from gemmgen.explore.tune.finals import FIELD, Finals, finals
-from gemmgen.explore.tune.lab import Candidate, Here, Lab
+from gemmgen.explore.tune.cubins import Builder, code_at
+from gemmgen.explore.tune.estimate import estimate
 from gemmgen.explore.tune.legal import Census, Legal, Shape
-from gemmgen.explore.tune.model import estimate
+from gemmgen.explore.tune.measuring import Candidate, Here, Lab
+from gemmgen.explore.tune.sampler import Explorer
 from gemmgen.explore.tune.search import Search, State, Watched, value_of
 from gemmgen.explore.tune.space import Space
-from gemmgen.explore.tune.trial import About, Log, Trial
+from gemmgen.explore.tune.successive_halving import FIELD, Finals, finals
+from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.language import fmt_source
 
 RACES = 0.2

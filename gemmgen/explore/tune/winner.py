@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from gemmgen.analyze.report import Section
-from gemmgen.explore.tune.lab import Reading
-from gemmgen.explore.tune.trial import Trial
+from gemmgen.analyze.tables import Section
+from gemmgen.explore.tune.measuring import Reading
+from gemmgen.explore.tune.trials import Trial
 from gemmgen.explore.tune.tuner import Tuned
 from gemmgen.proof.outcome import spelled
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.cli.progress import progress
-from gemmgen.cli.shapes import Written, resolve_all
+from gemmgen.cli.shape_option import Written, resolve_all
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 

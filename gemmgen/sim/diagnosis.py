@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gemmgen.base.record import record
-from gemmgen.sim.blame import blame
+from gemmgen.sim.citations import blame
 from gemmgen.sim.findings import Access, Finding, Kind
 from gemmgen.sim.layout import TYPE, SharedArray
 from gemmgen.sim.unit import BEGIN

@@ -8,7 +8,7 @@ from gemmgen.base.source import Source
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed
-from gemmgen.schedule.text import format_schedule
+from gemmgen.schedule.formatting import format_schedule
 
 LAYER = "C0"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
+from gemmgen.cli.ladder_rungs import Rung
 from gemmgen.cli.progress import progress
-from gemmgen.cli.rungs import Rung
 
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation

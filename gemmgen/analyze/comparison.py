@@ -5,8 +5,8 @@ from __future__ import annotations
 from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.figures import as_figures
 from gemmgen.base.record import record
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_schedule
 
 ABSENT = "-"
 

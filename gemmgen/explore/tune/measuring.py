@@ -10,7 +10,7 @@ from typing import Protocol
 
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.base.record import record
-from gemmgen.explore.tune.trial import Status
+from gemmgen.explore.tune.trials import Status
 from gemmgen.gpu.store import Stored
 from gemmgen.ir.interface import Interface
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import GPUS, Gpu
+from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import scalars
-from gemmgen.explore.tune.lab import SAMPLE, Candidate, Finding, Here, Reading, Screen
+from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Finding, Here, Reading, Screen
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import as_stored, wanted_of
 from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs

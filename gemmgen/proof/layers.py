@@ -11,7 +11,7 @@ from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.schedule.model import Schedule
 
 LAYERS = {
-    "C0": "language",
+    "C0": "round_trip",
     "C1": "meaning",
     "C2": "cpu",
     "C3": "compiled",

@@ -19,12 +19,12 @@ from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View, check_addresses, geometry, may_be_absent, output_layout
 from gemmgen.calling.binding import Binding
 from gemmgen.calling.dynamo import leave_untraced, opaque
-from gemmgen.calling.numbers import number
+from gemmgen.calling.scalars import number
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import NAMES, Stored, poison
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.text import format_schedule
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.sim.memory import aligned
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import compile_kernel

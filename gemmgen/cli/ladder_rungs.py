@@ -10,13 +10,13 @@ from gemmgen.analyze import formulas
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.record import record
 from gemmgen.cli import options
-from gemmgen.cli.measure import named
+from gemmgen.cli.timed import named
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Program, Space
 from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule import examples
+from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.text import format_directive
 
 
 @record

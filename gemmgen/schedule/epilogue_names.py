@@ -5,9 +5,10 @@ from __future__ import annotations
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.source import Source, Span, shown
 from gemmgen.ir.dtypes import DType
-from gemmgen.schedule.expressions import Parsed, Use
+from gemmgen.schedule.epilogue_expressions import Parsed, Use
+from gemmgen.schedule.formatting import format_access
+from gemmgen.schedule.gemm_line import Scope, check_name, check_storage, listed
 from gemmgen.schedule.model import Access, Epilogue
-from gemmgen.schedule.problem import Scope, check_name, check_storage, listed
 from gemmgen.schedule.raw import RawOperand, Word
 from gemmgen.schedule.reserved import (
     kernel_names,
@@ -17,7 +18,6 @@ from gemmgen.schedule.reserved import (
     vector_names,
 )
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.text import format_access
 from gemmgen.schedule.words import close
 
 BUILT_IN = ("acc", "alpha", "beta")

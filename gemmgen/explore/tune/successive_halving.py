@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gemmgen.base.record import record
-from gemmgen.explore.tune.lab import SAMPLE, Candidate, Finding, Lab, Reading
 from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Finding, Lab, Reading
 from gemmgen.explore.tune.search import Watched, value_of
-from gemmgen.explore.tune.trial import Trial
+from gemmgen.explore.tune.trials import Trial
 
 FIELD = (48, 24, 12, 6)
 """How many meet in each race."""

@@ -12,8 +12,8 @@ from gemmgen.explore.suggest.request import Request
 from gemmgen.ir.dtypes import BYTES, HALVES, widest
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.target import WARP
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.roles import extents
-from gemmgen.schedule.text import format_schedule
 
 Kind = Literal["block", "lanes", "direct", "tensor"]
 ASYNC = 80

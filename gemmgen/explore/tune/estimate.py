@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from gemmgen.analyze.arguments import Shape
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
-from gemmgen.explore.tune.facts import Facts, Operand
+from gemmgen.analyze.launch_arguments import Shape
+from gemmgen.explore.tune.footprint import Facts, Operand
 from gemmgen.ir.occupancy import allowed_registers
 from gemmgen.ir.target import WARP
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from gemmgen.explore.tune.search import Watched
-    from gemmgen.explore.tune.trial import Trial
+    from gemmgen.explore.tune.trials import Trial
 
 EVERY = 30.0
 """Seconds between two lines."""
