@@ -24,7 +24,7 @@ from passes import fused_row
 from shares import BEST, DATA, ROOT, Line, read, readme, replaced
 
 from gemmgen.base.source import Source
-from gemmgen.gpu.bench import Entry, Row, bench
+from gemmgen.gpu.bench import BenchRow, Entry, bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.pipeline import compile_source
 
@@ -79,7 +79,7 @@ def kernel_of(name: str) -> Kernel:
     return Kernel.of(compile_source(Source(path.read_text(encoding="utf-8"), path.name)))
 
 
-def rows_of(kernels: dict[str, Kernel], shape: dict[str, int], passes: int) -> Iterable[Row]:
+def rows_of(kernels: dict[str, Kernel], shape: dict[str, int], passes: int) -> Iterable[BenchRow]:
     """The kernels at one shape, interleaved with cuBLAS, or with it and ``passes`` more kernels."""
     if passes:
         ((name, kernel),) = kernels.items()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gemmgen.gpu import cublas, device
-from gemmgen.gpu.bench import Row, lower_bound
+from gemmgen.gpu.bench import BenchRow, lower_bound
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import compare, time_interleaved
 
@@ -43,7 +43,7 @@ extern "C" __global__ void relu(float4 *C, int quads) {
 """
 
 
-def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) -> Row:
+def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) -> BenchRow:
     """``relu(A @ B + bias)`` at ``shape`` (M, N, K): the fused kernel beside cuBLAS and ``passes``
     elementwise kernels (1 or 2), launched in turn; both results are checked afterwards."""
     cp: Any = device.cupy()
@@ -58,7 +58,7 @@ def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) 
     bound = 16 * 2.0**-24 * (abs(a).astype(cp.float64) @ abs(b).astype(cp.float64) + abs(bias))
     checked = all(bool((abs(c - exact) <= bound).all()) for c in (mine, theirs))
     here, rival = timings[name], timings["rival"]
-    return Row(
+    return BenchRow(
         name=name,
         shape=tuple(shape.items()),
         ms=here.median,

@@ -20,7 +20,7 @@ from gemmgen.analyze.resources import (
     resources_of,
     waves_of,
 )
-from gemmgen.analyze.roofline import Roofline, Work, matrix_bytes, roofline_of
+from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import HALVES
@@ -34,7 +34,7 @@ Values = Mapping[str, int | float]
 
 
 @record
-class Kernel:
+class AnalyzedKernel:
     """A schedule compiled, with all that analysing it needs."""
 
     emitted: Emitted
@@ -64,7 +64,7 @@ class Explanation:
     by the counts of these, in place of the text's, the roofline goes (``hardware``).
     """
 
-    kernel: Kernel
+    kernel: AnalyzedKernel
     shape: Shape
     gpu: Gpu
     beta: float
@@ -98,11 +98,11 @@ class Explanation:
         return self.waves.balance if self.uniform else 1.0
 
 
-def compile_kernel(schedule: Schedule) -> Kernel:
+def compile_kernel(schedule: Schedule) -> AnalyzedKernel:
     """Raises ``ScheduleError`` for a mistake in the schedule."""
     emitted = compile_schedule(schedule)
     (lowered,) = make_concrete(emitted.program).kernels
-    return Kernel(emitted, emitted.program, lowered)
+    return AnalyzedKernel(emitted, emitted.program, lowered)
 
 
 def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) -> Explanation:
@@ -153,11 +153,11 @@ def traffic_of(launch: Launch) -> tuple[Traffic, ...]:
     return tuple(found)
 
 
-def _extents(kernel: Kernel, values: Values) -> dict[str, int]:
+def _extents(kernel: AnalyzedKernel, values: Values) -> dict[str, int]:
     return {name: int(values[name]) for name in kernel.lowered.interface.shaping()}
 
 
-def _multiply_adds(kernel: Kernel, values: Values, blocks: int) -> int:
+def _multiply_adds(kernel: AnalyzedKernel, values: Values, blocks: int) -> int:
     """Of all threads: a tile that juts out of C is computed as a whole, and so are its k tiles."""
     problem, interface = kernel.program.problem, kernel.lowered.interface
     terms = int(values[interface.extent(problem.k)])
@@ -183,7 +183,7 @@ def _joined(launch: Launch, compiled: Launch) -> tuple[Traffic, ...]:
     return tuple(t for t in traffic_of(compiled) if t != written.get(t.name))
 
 
-def _is_uniform(kernel: Kernel, values: Values) -> bool:
+def _is_uniform(kernel: AnalyzedKernel, values: Values) -> bool:
     """Whether all blocks do the same: none has fewer threads at an edge, or a shorter sum."""
     interface, pipeline = kernel.lowered.interface, pipeline_of(kernel.program.main)
     if any(isinstance(node, Leave) for node in _all(kernel.lowered.body)):
@@ -193,9 +193,11 @@ def _is_uniform(kernel: Kernel, values: Values) -> bool:
     return steps % interface.parts == 0
 
 
-def _work(kernel: Kernel, values: Values, launch: Launch, fmas: int, shape: Shape) -> Work:
+def _work(
+    kernel: AnalyzedKernel, values: Values, launch: Launch, fmas: int, shape: Shape
+) -> Demand:
     shared = sum((c for s, c in launch.items() if s.space == "shared"), Counts())
-    return Work(
+    return Demand(
         2 * prod(shape),
         fmas,
         _compulsory(kernel, values, launch),
@@ -208,7 +210,7 @@ def _work(kernel: Kernel, values: Values, launch: Launch, fmas: int, shape: Shap
     )
 
 
-def _conversions(kernel: Kernel, launch: Launch) -> int:
+def _conversions(kernel: AnalyzedKernel, launch: Launch) -> int:
     """Elements of 16 bits that are read to be multiplied, each of which is converted."""
     problem, main, found = kernel.program.problem, kernel.program.main, 0
     if contraction(main).atom != "fma":
@@ -221,7 +223,7 @@ def _conversions(kernel: Kernel, launch: Launch) -> int:
     return found
 
 
-def _compulsory(kernel: Kernel, values: Values, launch: Launch) -> int:
+def _compulsory(kernel: AnalyzedKernel, values: Values, launch: Launch) -> int:
     """Bytes of the matrices, each read or written once."""
     found = 0
     for param in kernel.lowered.interface.params:
@@ -235,7 +237,7 @@ def _compulsory(kernel: Kernel, values: Values, launch: Launch) -> int:
     return found
 
 
-def _through_l2(kernel: Kernel, launch: Launch, shape: Shape) -> int:
+def _through_l2(kernel: AnalyzedKernel, launch: Launch, shape: Shape) -> int:
     """Sectors that are staged in shared memory, and those of C; what threads read directly, L1 can
     hold: a block gets it once."""
     problem, main = kernel.program.problem, kernel.program.main

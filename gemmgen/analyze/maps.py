@@ -8,7 +8,7 @@ import numpy as np
 
 from gemmgen.analyze import measure
 from gemmgen.analyze.count import first_elements
-from gemmgen.analyze.explain import Kernel, Shape, Values
+from gemmgen.analyze.explain import AnalyzedKernel, Shape, Values
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.walk import Walk
@@ -24,7 +24,7 @@ STEPS = 4
 
 
 @record
-class Row:
+class HeatRow:
     """The threads of a warp (0 to 31, ``NOBODY``) that touch the elements of one row."""
 
     label: str
@@ -37,7 +37,7 @@ class Picture:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[HeatRow, ...]
     notes: tuple[str, ...]
 
 
@@ -50,7 +50,7 @@ class _Request:
     first: Ints
 
 
-def pictures(kernel: Kernel, shape: Shape, what: str) -> tuple[Picture, ...]:
+def pictures(kernel: AnalyzedKernel, shape: Shape, what: str) -> tuple[Picture, ...]:
     """``what``: ``A.shared``, ``B.global``, ...; of each direction the costliest request of block 0
     in its first steps."""
     buffer, hop = _buffer(kernel, what)
@@ -68,7 +68,7 @@ def pictures(kernel: Kernel, shape: Shape, what: str) -> tuple[Picture, ...]:
     return tuple(found)
 
 
-def _buffer(kernel: Kernel, what: str) -> tuple[str, str]:
+def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, str]:
     tensors = {p.name for p in kernel.lowered.interface.params if p.kind == "tensor"}
     tiles = {array.name for array in kernel.lowered.shared}
     known = [f"{name}.global" for name in sorted(tensors)]
@@ -79,7 +79,7 @@ def _buffer(kernel: Kernel, what: str) -> tuple[str, str]:
     return (f"{tensor}_shared" if hop == "shared" else tensor), hop
 
 
-def _requests(kernel: Kernel, values: Values, buffer: str) -> list[_Request]:
+def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Request]:
     lanes = Lanes(0, 1, *kernel.lowered.interface.block)
     found: list[_Request] = []
 
@@ -131,7 +131,7 @@ def _by_place(
     return dict(sorted(rows.items()))
 
 
-def _title(kernel: Kernel, request: _Request) -> str:
+def _title(kernel: AnalyzedKernel, request: _Request) -> str:
     site = request.site
     verb = "writes" if site.write else "reads"
     wide = f", {site.width} elements a thread" if site.width > 1 else ""
@@ -139,7 +139,7 @@ def _title(kernel: Kernel, request: _Request) -> str:
     return f"warp {request.warp} of block 0 {verb} {site.buffer}{wide}{note}"
 
 
-def _elements(kernel: Kernel, values: Values, request: _Request) -> Picture:
+def _elements(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture:
     """Global memory: a row for each sector."""
     site = request.site
     indices = next(p.indices for p in kernel.lowered.interface.params if p.name == site.buffer)
@@ -156,7 +156,7 @@ def _elements(kernel: Kernel, values: Values, request: _Request) -> Picture:
         places = ("0" if x in batches else str(next(matrix)) for x in indices)
         return f"{site.buffer}[{', '.join(places)}]"
 
-    drawn = tuple(Row(label(sector), tuple(cells)) for sector, cells in rows.items())
+    drawn = tuple(HeatRow(label(sector), tuple(cells)) for sector, cells in rows.items())
     return Picture(
         _title(kernel, request),
         tuple(f"+{e}" for e in range(size)),
@@ -165,12 +165,12 @@ def _elements(kernel: Kernel, values: Values, request: _Request) -> Picture:
     )
 
 
-def _banks(kernel: Kernel, values: Values, request: _Request) -> Picture:
+def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture:
     """Shared memory: phase by phase, a row for each wavefront."""
     site, banks = request.site, measure.BANKS
     parts = measure.words_of(site.width, site.size)
     size = measure.WARP // parts
-    drawn: list[Row] = []
+    drawn: list[HeatRow] = []
     for phase in range(parts):
         first = np.full(measure.WARP, NOBODY)
         own = slice(phase * size, (phase + 1) * size)
@@ -185,7 +185,7 @@ def _banks(kernel: Kernel, values: Values, request: _Request) -> Picture:
         for front in range(max(map(len, columns))):
             cells = tuple(c[front] if front < len(c) else NOBODY for c in columns)
             label = f"phase {phase}" if front == 0 else f"  again ({front + 1})"
-            drawn.append(Row(label, cells))
+            drawn.append(HeatRow(label, cells))
     told = measure.shared(request.first[None], site.width, site.size)
     ways, fronts, phases = (int(x[0]) for x in (told.ways, told.wavefronts, told.phases))
     verdict = "no bank conflict" if ways == 1 else f"a {ways}-way bank conflict"

@@ -1,7 +1,7 @@
 """What bounds a kernel: the least time that each part of the GPU needs for its share of the work.
 
 Each bound is a floor of the time, so their greatest gives a ceiling of TFLOP/s; latency comes on
-top.  Work at ragged edges counts as the kernel does it, idle places of the last wave do not.
+top.  Demand at ragged edges counts as the kernel does it, idle places of the last wave do not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gemmgen.ir.dtypes import BYTES, DType
 
 
 @record
-class Work:
+class Demand:
     """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included, in ``sums``;
     ``conversions``: operands of fewer bits made ready for them.
 
@@ -73,7 +73,7 @@ class Roofline:
         return self.flops / max(b.seconds / (balance if b.by_sm else 1.0) for b in self.bounds)
 
 
-def roofline_of(work: Work, gpu: Gpu) -> Roofline:
+def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
     per_second = gpu.sms * gpu.clock
     rate, peak = _rate(work, gpu), _peak(work, gpu)
     instructions = work.fmas / WARP / (1 if work.atom == "fma" else MULTIPLY_ADDS)
@@ -106,7 +106,7 @@ def roofline_of(work: Work, gpu: Gpu) -> Roofline:
     )
 
 
-def _rate(work: Work, gpu: Gpu) -> Bound:
+def _rate(work: Demand, gpu: Gpu) -> Bound:
     """What the multiply-adds take of the units that do them."""
     per_second = gpu.sms * gpu.clock
     if work.atom != "fma":
@@ -122,7 +122,7 @@ def _rate(work: Work, gpu: Gpu) -> Bound:
     return Bound(name, work.fmas / lanes / per_second, told)
 
 
-def _peak(work: Work, gpu: Gpu) -> float:
+def _peak(work: Demand, gpu: Gpu) -> float:
     """Operations a second of those units; a multiply-add is two."""
     lanes = gpu.double_lanes if work.sums == "f64" else gpu.lanes
     lanes = lanes if work.atom == "fma" else gpu.tensor_lanes

@@ -29,7 +29,7 @@ from gemmgen.schedule.roles import extents
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
     from gemmgen.explore.tune.tuner import Tuned
-    from gemmgen.gpu.bench import Row
+    from gemmgen.gpu.bench import BenchRow
     from gemmgen.proof.outcome import Outcome
 
 
@@ -141,7 +141,7 @@ def bench(
     *,
     arch: str | None = None,
     set: Settings | None = None,
-) -> tuple[Row, ...]:
+) -> tuple[BenchRow, ...]:
     """Times kernels beside cuBLAS, interleaved, and checks what they computed.
 
     There is a row for each kernel and for cuBLAS at each shape.
@@ -194,7 +194,7 @@ def tune(
     ``CannotCheck`` without a GPU.
     """
     from gemmgen.explore.tune.session import run
-    from gemmgen.explore.tune.space import Space
+    from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.winner import schedule_text
 
     if arch is not None and arch not in TARGETS:
@@ -203,7 +203,7 @@ def tune(
         raise UsageError("tune needs a shape, 4096 or (4096, 512, 1000) say")
     is_file = isinstance(space, Path) or space.endswith(".sched")
     source = read_source(str(space)) if is_file else Source(str(space))
-    points = Space(source, tuple((key, str(v)) for key, v in (set or {}).items()), arch)
+    points = SearchSpace(source, tuple((key, str(v)) for key, v in (set or {}).items()), arch)
     wanted = tuple(dict.fromkeys(shape_of(points.gemm, shape) for shape in shapes))
     path = None if trials is None else Path(trials)
     tuned = run(points, wanted, seconds=seconds, jobs=jobs, seed=seed, trials=path, resume=resume)

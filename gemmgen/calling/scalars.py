@@ -50,7 +50,7 @@ def _float(name: str, value: object) -> float:
         raise CallError(f"{name} is more than a float64 holds") from None
 
 
-class _Tensor(Protocol):
+class _ScalarTensor(Protocol):
     ndim: int
     requires_grad: bool
     device: object
@@ -69,13 +69,13 @@ def _lent(name: str, value: object) -> object:
     """The one number that an array of a library holds; ``value`` itself where it is none."""
     torch = cast(_Torch | None, sys.modules.get("torch"))
     if torch is not None and isinstance(value, torch.Tensor):
-        return _of_tensor(name, cast(_Tensor, value), torch)
+        return _of_tensor(name, cast(_ScalarTensor, value), torch)
     if getattr(value, "ndim", None) == 0 and hasattr(value, "__cuda_array_interface__"):
         raise CallError(f"{name} is an array on a GPU; the kernel takes a number: pass .item()")
     return value
 
 
-def _of_tensor(name: str, tensor: _Tensor, torch: _Torch) -> object:
+def _of_tensor(name: str, tensor: _ScalarTensor, torch: _Torch) -> object:
     if tensor.ndim != 0:
         raise CallError(
             f"{name} is a tensor of {tensor.ndim} dimensions; the kernel takes a number"

@@ -15,7 +15,7 @@ from gemmgen.cli.shape_option import Written, cube
 from gemmgen.pipeline import compile_schedule
 
 if TYPE_CHECKING:
-    from gemmgen.gpu.bench import Row
+    from gemmgen.gpu.bench import BenchRow
 
 SHAPES = tuple(map(cube, (1024, 2048, 4096)))
 _NARROW = 110
@@ -45,7 +45,7 @@ def command(
     click.get_current_context().exit(timed.exit_code(rows))
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[BenchRow]) -> str:
     from rich.console import Console
 
     from gemmgen.gpu.bench import table

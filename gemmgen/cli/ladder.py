@@ -17,7 +17,7 @@ from gemmgen.cli.shape_option import cube
 
 if TYPE_CHECKING:
     from gemmgen.cli.ladder_rungs import Rung
-    from gemmgen.gpu.bench import Row
+    from gemmgen.gpu.bench import BenchRow
 
 SIZES = (1024, 2048, 4096)
 Refused = Sequence[tuple[str, str]]
@@ -80,7 +80,7 @@ def command(
 def _show_times(
     rungs: Sequence[Rung],
     refused: Refused,
-    rows: Sequence[Row],
+    rows: Sequence[BenchRow],
     sizes: Sequence[int],
     model: str,
     document: str,

@@ -10,7 +10,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.cli.ladder_rungs import Rung
 
 if TYPE_CHECKING:
-    from gemmgen.gpu.bench import Row
+    from gemmgen.gpu.bench import BenchRow
 
 BEGIN, END = "<!-- ladder -->", "<!-- /ladder -->"
 CUBLAS = "cuBLAS"
@@ -20,7 +20,7 @@ Cells = list[list[str]]
 
 
 def cells(
-    rungs: Sequence[Rung], rows: Sequence[Row], sizes: Sequence[int], limits: Mapping[str, str]
+    rungs: Sequence[Rung], rows: Sequence[BenchRow], sizes: Sequence[int], limits: Mapping[str, str]
 ) -> Cells:
     """The heading, a line per rung, and cuBLAS; times are those of the last size, ``limits`` names
     what bounds each kernel there."""
@@ -90,11 +90,11 @@ def replaced(text: str, table: str) -> str:
     return before + table.rstrip("\n") + after
 
 
-def _size(row: Row) -> int:
+def _size(row: BenchRow) -> int:
     return row.shape[0][1]
 
 
-def _share(row: Row | None) -> str:
+def _share(row: BenchRow | None) -> str:
     if row is None or row.ms is None:
         return "-"
     if not row.checked:
@@ -102,7 +102,7 @@ def _share(row: Row | None) -> str:
     return "" if row.share is None else f"{100 * row.share:.1f}%"
 
 
-def _speed(row: Row | None) -> tuple[str, str]:
+def _speed(row: BenchRow | None) -> tuple[str, str]:
     if row is None or row.ms is None or row.tflops is None:
         return "-", "-"
     return f"{row.ms:.3f}", f"{row.tflops:.1f}"

@@ -14,7 +14,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 
 if TYPE_CHECKING:
-    from gemmgen.gpu.bench import Row
+    from gemmgen.gpu.bench import BenchRow
 
 Kernels = Mapping[str, Emitted]
 """Kernels by the names of their rows."""
@@ -28,7 +28,7 @@ def named(paths: Iterable[str], kernels: Iterable[Emitted]) -> dict[str, Emitted
     return {stem if plain else path: k for stem, (path, k) in zip(stems, found, strict=True)}
 
 
-def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[Row, ...]:
+def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[BenchRow, ...]:
     """A row per kernel and shape, and of cuBLAS; ``CannotCheck`` where there is no GPU."""
     from gemmgen.gpu import device
 
@@ -39,7 +39,7 @@ def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[Row, ...]:
     from gemmgen.gpu.launch import Kernel
     from gemmgen.proof.gpu import reference_of
 
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     groups = _by_letters(kernels)
     # A shape that some kernel has no letter for is told before anything is timed.
     sizes_of = {
@@ -64,7 +64,7 @@ def _by_letters(kernels: Kernels) -> dict[tuple[str, ...], dict[str, Emitted]]:
     return groups
 
 
-def exit_code(rows: Sequence[Row]) -> int:
+def exit_code(rows: Sequence[BenchRow]) -> int:
     """1 where a result was wrong, 2 where a kernel can't be called with a shape, else 0."""
     if any(row.ms is not None and not row.checked for row in rows):
         return 1
@@ -72,7 +72,7 @@ def exit_code(rows: Sequence[Row]) -> int:
 
 
 def json_text(
-    rows: Sequence[Row],
+    rows: Sequence[BenchRow],
     refused: Sequence[tuple[str, str]] = (),
     **more: Mapping[str, object],
 ) -> str:

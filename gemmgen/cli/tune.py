@@ -20,7 +20,7 @@ from gemmgen.cli.shape_option import HELP, METAVAR, Shape, Written, resolve_all,
 
 if TYPE_CHECKING:
     from gemmgen.explore.tune.legal import Census
-    from gemmgen.explore.tune.space import Space
+    from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.trials import Trial
     from gemmgen.explore.tune.tuner import Task, Tuned
     from gemmgen.explore.tune.workers import Workers
@@ -84,11 +84,11 @@ def command(
     begin = time.monotonic()
     from gemmgen.explore.tune import remote
     from gemmgen.explore.tune.session import LARGE, task_of
-    from gemmgen.explore.tune.space import Space
+    from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.workers import Workers
 
     _check_files(file, output, trials, resume)
-    space = Space(read_schedule(file), tuple(settings), arch)
+    space = SearchSpace(read_schedule(file), tuple(settings), arch)
     wanted = tuple(dict.fromkeys(resolve_all(shapes, space.gemm)))
     if not listed and space.size > LARGE:
         remote.require_gpu()
@@ -111,7 +111,7 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
         raise UsageError("--resume goes on from a file of trials: name it with --trials")
 
 
-def _census(space: Space, shapes: Sequence[Shape], workers: Workers) -> Census:
+def _census(space: SearchSpace, shapes: Sequence[Shape], workers: Workers) -> Census:
     """The legal points, counted on standard error."""
     from gemmgen.cli.progress import progress
     from gemmgen.explore.tune.session import count
@@ -127,7 +127,9 @@ def _counted(found: Census) -> str:
     return f"{found.points:,} points: {len(found.legal):,} legal schedules, {refused:,} refused"
 
 
-def _show(space: Space, census: Census, shapes: Sequence[Shape], gpu: str, as_json: bool) -> None:
+def _show(
+    space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: str, as_json: bool
+) -> None:
     from gemmgen.analyze.sections import plain
     from gemmgen.explore.tune import listing
 

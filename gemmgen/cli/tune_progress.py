@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from gemmgen.explore.tune.search import Watched
+    from gemmgen.explore.tune.search import SearchProgress
     from gemmgen.explore.tune.trials import Trial
 
 EVERY = 30.0
@@ -37,8 +37,8 @@ class Watching:
         self._next = 0.0
         self.best: Trial | None = None
 
-    def __call__(self, watched: Watched) -> None:
-        best = self.best = watched.best or self.best
+    def __call__(self, progress: SearchProgress) -> None:
+        best = self.best = progress.best or self.best
         told = ""
         if best is not None:
             told = " ".join(f"{ms:.4f}" for ms in best.ms) + " ms"
@@ -46,14 +46,14 @@ class Watching:
                 told += " = " + " ".join(f"{share:.1%}" for share in best.share) + " of cuBLAS"
         self._bar.update(
             self._task,
-            description=watched.stage,
-            completed=watched.done,
-            total=watched.total,
+            description=progress.stage,
+            completed=progress.done,
+            total=progress.total,
             best=told,
         )
         if not self._live and time.monotonic() >= self._next:
             self._next = time.monotonic() + EVERY
-            click.echo(f"{watched.stage}: {watched.done} of {watched.total} {told}", err=True)
+            click.echo(f"{progress.stage}: {progress.done} of {progress.total} {told}", err=True)
 
     def __enter__(self) -> Watching:
         self._bar.start()

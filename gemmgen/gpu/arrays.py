@@ -14,8 +14,8 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.memo import Memo
 from gemmgen.calling.arguments import View
 from gemmgen.calling.dynamo import leave_untraced
-from gemmgen.gpu.device import Array, cupy
-from gemmgen.gpu.plan import Plan
+from gemmgen.gpu.device import DeviceArray, cupy
+from gemmgen.gpu.plan import LaunchPlan
 from gemmgen.gpu.tensors import Torch, TorchArrays
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import STORAGE
@@ -26,7 +26,7 @@ class Plans(Protocol):
 
     def find(
         self, tensors: Sequence[object], *, checked: bool = False
-    ) -> tuple[Plan, list[int]] | None:
+    ) -> tuple[LaunchPlan, list[int]] | None:
         """The plan of a call with these tensors, and their addresses.
 
         None for tensors that are new, and for those that must be looked at one by one, unless they
@@ -34,7 +34,7 @@ class Plans(Protocol):
         """
         ...
 
-    def remember(self, tensors: Sequence[object], plan: Plan) -> None: ...
+    def remember(self, tensors: Sequence[object], plan: LaunchPlan) -> None: ...
 
 
 class Library(Protocol):
@@ -78,12 +78,12 @@ class CupyPlans:
     """
 
     def __init__(self, most: int, *, several_gpus: bool) -> None:
-        self._plans: Memo[Hashable, Plan] = Memo(most)
+        self._plans: Memo[Hashable, LaunchPlan] = Memo(most)
         self._several = several_gpus
 
     def find(
         self, tensors: Sequence[Any], *, checked: bool = False
-    ) -> tuple[Plan, list[int]] | None:
+    ) -> tuple[LaunchPlan, list[int]] | None:
         try:
             key = _of_three(*tensors) if len(tensors) == 3 else _of_any(tensors)
             plan = self._plans.get((key, _gpus(tensors)) if self._several else key)
@@ -91,7 +91,7 @@ class CupyPlans:
         except AttributeError:  # an array of another library
             return None
 
-    def remember(self, tensors: Sequence[Any], plan: Plan) -> None:
+    def remember(self, tensors: Sequence[Any], plan: LaunchPlan) -> None:
         if not hasattr(tensors[0], "_c_contiguous"):
             return  # CuPy without this name: each call is like a first one
         key = _of_three(*tensors) if len(tensors) == 3 else _of_any(tensors)
@@ -133,13 +133,13 @@ class CupyArrays:
         return CupyPlans(most, several_gpus=self._several_gpus)
 
     def check(self, name: str, value: object) -> None:
-        array = cast(Array, value)
+        array = cast(DeviceArray, value)
         item = array.dtype.itemsize
         if any(stride % item for stride in array.strides):
             raise CallError(f"{name} has strides of {array.strides} bytes, no multiples of {item}")
 
     def view(self, value: object) -> View:
-        array = cast(Array, value)
+        array = cast(DeviceArray, value)
         strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
         memory = array.data
         return View(memory.ptr, array.shape, strides, array.dtype.name, memory.device_id)
@@ -150,7 +150,7 @@ class CupyArrays:
         """Of bf16 the bits, in uint16."""
         *outer, columns = shape
         row = strides[-2] if outer else columns
-        new = cast(Callable[..., Array], cupy().ndarray)
+        new = cast(Callable[..., DeviceArray], cupy().ndarray)
         make = partial(new, (*outer, row), STORAGE[dtype])
 
         def dense() -> tuple[object, int]:

@@ -24,7 +24,7 @@ from gemmgen.gpu.compare import (
     rounding,
     storing,
 )
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
@@ -48,7 +48,7 @@ class Entry:
 
 
 @record
-class Row:
+class BenchRow:
     """One kernel at one shape; ``ms`` is None where it couldn't be called, and ``note`` says why.
 
     ``lower`` and ``upper`` are quartiles.  ``share`` is cuBLAS's time over this one's, for the same
@@ -76,7 +76,7 @@ class _Run:
     """A candidate ready to be timed: its launch, where its result goes, what that should be."""
 
     launch: Callable[[], None]
-    output: Array
+    output: DeviceArray
     expected: Callable[[], Expected]
     rival: str  # the name of the cuBLAS call with the same storage orders and types
     dtype: DType
@@ -89,12 +89,12 @@ def bench(
     warmup: float = 1.0,
     rounds: int = 20,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[Row, ...]:
+) -> tuple[BenchRow, ...]:
     """Times ``entries`` and cuBLAS interleaved at each of ``shapes``, on random normal numbers.
 
     alpha = 1 and beta = 0.  Outputs are poisoned before and checked after; the L2 cache is warm.
     """
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     for done, shape in enumerate(shapes, 1):
         rows += _at(entries, shape, warmup, rounds)
         if progress is not None:
@@ -102,12 +102,12 @@ def bench(
     return tuple(rows)
 
 
-def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
+def as_json(rows: Sequence[BenchRow]) -> list[dict[str, object]]:
     """``rows`` as plain dictionaries, the shape as one too."""
     return [{**dataclasses.asdict(row), "shape": dict(row.shape)} for row in rows]
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[BenchRow]) -> Table:
     """``rows`` for a terminal."""
     found = Table(title=rows[0].gpu if rows else None)
     for name in ("kernel", "shape"):
@@ -136,11 +136,11 @@ def table(rows: Sequence[Row]) -> Table:
 
 def _at(
     entries: Sequence[Entry], shape: Mapping[str, int], warmup: float, rounds: int
-) -> list[Row]:
+) -> list[BenchRow]:
     """The rows of one shape: cuBLAS in each storage order that occurs, then the kernels."""
     runs: dict[str, _Run] = {}
     refused: dict[str, str] = {}
-    shared: dict[tuple[str, ...], Array] = {}
+    shared: dict[tuple[str, ...], DeviceArray] = {}
     for entry in entries:
         interface = entry.kernel.interface
         values = _values(interface, shape, shared)
@@ -162,13 +162,15 @@ def _at(
     gpu = device.name(cupy().cuda.runtime.getDevice())
     spelled = tuple(shape.items())
     for name, why in refused.items():
-        rows.append(Row(name, spelled, None, None, None, None, None, None, floor, False, gpu, why))
+        rows.append(
+            BenchRow(name, spelled, None, None, None, None, None, None, floor, False, gpu, why)
+        )
     return rows
 
 
 def _values(
-    interface: Interface, shape: Mapping[str, int], shared: dict[tuple[str, ...], Array]
-) -> dict[str, Array]:
+    interface: Interface, shape: Mapping[str, int], shared: dict[tuple[str, ...], DeviceArray]
+) -> dict[str, DeviceArray]:
     """Random inputs; kernels with the same tensors read the same memory."""
     keys = {p.name: (p.name, p.dtype, *p.indices) for p in tensors(interface)}
     if any(key not in shared for key in keys.values()):
@@ -177,12 +179,12 @@ def _values(
     return {name: shared[key] for name, key in keys.items()}
 
 
-def as_stored(interface: Interface, values: Mapping[str, Array]) -> dict[str, Array]:
+def as_stored(interface: Interface, values: Mapping[str, DeviceArray]) -> dict[str, DeviceArray]:
     """The tensors as kernels take them."""
     return {p.name: elements(values[p.name], p.dtype) for p in tensors(interface)}
 
 
-def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
+def _prepared(entry: Entry, values: dict[str, DeviceArray], rival: str) -> _Run:
     interface = entry.kernel.interface
     product = contraction(interface)
     stored = as_stored(interface, values)
@@ -201,7 +203,7 @@ def _prepared(entry: Entry, values: dict[str, Array], rival: str) -> _Run:
 def wanted_of(
     interface: Interface,
     reference: Reference | None,
-    values: Mapping[str, Array],
+    values: Mapping[str, DeviceArray],
     numbers: Mapping[str, float],
 ) -> Expected:
     """What a kernel should give for normal numbers, with alpha 1 and beta 0."""
@@ -217,7 +219,7 @@ def wanted_of(
 
 
 def _cublas(
-    interface: Interface, values: dict[str, Array], shape: Mapping[str, int], name: str
+    interface: Interface, values: dict[str, DeviceArray], shape: Mapping[str, int], name: str
 ) -> _Run:
     product = contraction(interface)
     arrays = as_stored(interface, values)
@@ -231,11 +233,11 @@ def _cublas(
 
 def _row(
     name: str, run: _Run, timings: Mapping[str, Timing], shape: Mapping[str, int], floor: float
-) -> Row:
+) -> BenchRow:
     timing, rival = timings[name], timings.get(run.rival)
     complaint = run.expected().difference(run.output, run.dtype)
     ms = timing.median
-    return Row(
+    return BenchRow(
         name=name,
         shape=tuple(shape.items()),
         ms=ms,

@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import tensors
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import elements, held, nan, numbers, storage
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.interface import Interface, MultipleOf, Param
@@ -55,11 +55,11 @@ def contraction(interface: Interface) -> Contraction:
 class Placed:
     """A tensor within a poisoned buffer: padding between its rows, a guard before and behind."""
 
-    array: Array
-    buffer: Array
+    array: DeviceArray
+    buffer: DeviceArray
     dtype: DType = "f32"
 
-    def put(self, values: Array) -> None:
+    def put(self, values: DeviceArray) -> None:
         """Writes numbers into the tensor."""
         self.array[...] = elements(values, self.dtype)
 
@@ -68,7 +68,7 @@ class Placed:
 
 
 def place(
-    param: Param, interface: Interface, values: Array, pad: int = 0, layout: Layout = "behind"
+    param: Param, interface: Interface, values: DeviceArray, pad: int = 0, layout: Layout = "behind"
 ) -> Placed:
     """``values`` in memory of its own, ``pad`` elements and NaN between its rows, NaN all around.
 
@@ -124,7 +124,7 @@ def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
 
 def inputs(
     interface: Interface, extents: Mapping[str, int], data: Data, layout: Layout = "behind"
-) -> dict[str, Array]:
+) -> dict[str, DeviceArray]:
     """Numbers for every tensor, C's old ones included, that its type holds, of the kind ``data``.
 
     ``integers``: small, not zero, so that sums are exact.  ``selection``: B picks columns of A,
@@ -132,7 +132,7 @@ def inputs(
     """
     product = contraction(interface)
     seed = sum(ord(letter) for letter in data) + sum(extents.values())
-    found: dict[str, Array] = {}
+    found: dict[str, DeviceArray] = {}
     for at, param in enumerate(tensors(interface)):
         shape = tuple(extents[interface.extent(letter)] for letter in param.indices)
         drawn = _values(shape, data, seed + 7919 * at, param.dtype)
@@ -149,7 +149,7 @@ def inputs(
     return found
 
 
-def _values(shape: tuple[int, ...], data: Data, seed: int, dtype: DType) -> Array:
+def _values(shape: tuple[int, ...], data: Data, seed: int, dtype: DType) -> DeviceArray:
     kind = "float64" if dtype == "f64" else "float32"
     cp = cupy()
     draw = cp.random.default_rng(seed)
@@ -163,7 +163,7 @@ def _values(shape: tuple[int, ...], data: Data, seed: int, dtype: DType) -> Arra
     return draw.standard_normal(shape, kind)
 
 
-def _selection(product: Contraction, shape: tuple[int, ...]) -> Array:
+def _selection(product: Contraction, shape: tuple[int, ...]) -> DeviceArray:
     """B with a single 1 for each of its columns, at a k that is a permutation where it can be."""
     cp = cupy()
     host = np.zeros(shape, np.float32)
@@ -178,7 +178,9 @@ def _selection(product: Contraction, shape: tuple[int, ...]) -> Array:
     return cp.asarray(host)
 
 
-def product_of(interface: Interface, values: Mapping[str, Array], *, absolute: bool) -> Array:
+def product_of(
+    interface: Interface, values: Mapping[str, DeviceArray], *, absolute: bool
+) -> DeviceArray:
     """The contraction in float64, of ``values`` or of their absolute values."""
     found = contraction(interface)
     a, b = values[found.a.name].astype("float64"), values[found.b.name].astype("float64")
@@ -191,10 +193,10 @@ def product_of(interface: Interface, values: Mapping[str, Array], *, absolute: b
 class Expected:
     """A result in float64 and how far from it a kernel may end up, element by element."""
 
-    value: Array
-    bound: Array
+    value: DeviceArray
+    bound: DeviceArray
 
-    def difference(self, stored: Array, dtype: DType = "f32") -> str | None:
+    def difference(self, stored: DeviceArray, dtype: DType = "f32") -> str | None:
         """None where elements are as expected; else the first that isn't, and how many."""
         got = numbers(stored, dtype)
         if got.shape != self.value.shape:
@@ -218,7 +220,7 @@ class Expected:
 
 
 def expected(
-    interface: Interface, values: Mapping[str, Array], alpha: float, beta: float, data: Data
+    interface: Interface, values: Mapping[str, DeviceArray], alpha: float, beta: float, data: Data
 ) -> Expected:
     """alpha * A B + beta * C, within 0 (``integers``, ``selection``), 16 eps G, or gamma_K G.
 
@@ -246,7 +248,7 @@ def accumulator(interface: Interface) -> DType:
     return "f64" if contraction(interface).c.dtype == "f64" else "f32"
 
 
-def storing(value: Array, interface: Interface) -> Array:
+def storing(value: DeviceArray, interface: Interface) -> DeviceArray:
     """What rounding a result to C's type may add to its error."""
     dtype = contraction(interface).c.dtype
     if dtype == accumulator(interface):
@@ -255,7 +257,7 @@ def storing(value: Array, interface: Interface) -> Array:
 
 
 def rounding(
-    product: Contraction, values: Mapping[str, Array], data: Data, sums: DType = "f32"
+    product: Contraction, values: Mapping[str, DeviceArray], data: Data, sums: DType = "f32"
 ) -> float:
     """How much of G sums may lose.
 

@@ -18,7 +18,7 @@ from typing import cast
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.ir.dtypes import BYTES, HALVES, DType
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
@@ -50,7 +50,7 @@ class Matrix:
         return replace(self, rows=self.columns, columns=self.rows, transposed=not self.transposed)
 
 
-def matrix(array: Array, dtype: DType = "f32", *, transposed: bool = False) -> Matrix:
+def matrix(array: DeviceArray, dtype: DType = "f32", *, transposed: bool = False) -> Matrix:
     """``array`` (its last axis contiguous) as a matrix; ``transposed``: as the matrix's columns."""
     rows, columns = array.shape[-2:]
     item = array.dtype.itemsize

@@ -5,7 +5,7 @@ CuPy has no bfloat16; its bits stand in uint16, as they do in a kernel's memory.
 
 from __future__ import annotations
 
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import STORAGE
 
@@ -18,7 +18,7 @@ def storage(dtype: DType) -> str:
     return STORAGE[dtype].name
 
 
-def elements(numbers: Array, dtype: DType) -> Array:
+def elements(numbers: DeviceArray, dtype: DType) -> DeviceArray:
     """``numbers`` rounded to ``dtype``, to the nearest, ties to even."""
     if dtype != "bf16":
         return numbers.astype(storage(dtype))
@@ -27,14 +27,14 @@ def elements(numbers: Array, dtype: DType) -> Array:
     return cupy().where(cupy().isnan(numbers), NAN_BF16, rounded).astype("uint16")
 
 
-def numbers(found: Array, dtype: DType) -> Array:
+def numbers(found: DeviceArray, dtype: DType) -> DeviceArray:
     """Elements as numbers to compute with: float64 where they are, else float32."""
     if dtype == "bf16":
         return (found.astype("uint32") << 16).view("float32")
     return found.astype("float64" if dtype == "f64" else "float32")
 
 
-def held(values: Array, dtype: DType) -> Array:
+def held(values: DeviceArray, dtype: DType) -> DeviceArray:
     """``values`` rounded to what ``dtype`` holds."""
     return numbers(elements(values, dtype), dtype)
 
@@ -44,6 +44,6 @@ def nan(dtype: DType) -> float:
     return NAN_BF16 if dtype == "bf16" else float("nan")
 
 
-def bits(found: Array) -> Array:
+def bits(found: DeviceArray) -> DeviceArray:
     """The bits of an array's elements."""
     return found.view(_UNSIGNED[found.dtype.itemsize])

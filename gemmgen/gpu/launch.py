@@ -20,7 +20,7 @@ from gemmgen.calling.dynamo import leave_untraced, opaque
 from gemmgen.calling.scalars import DEFAULTS, number
 from gemmgen.gpu import arrays, device, store
 from gemmgen.gpu.driver import Loaded, Starter
-from gemmgen.gpu.plan import Plan
+from gemmgen.gpu.plan import LaunchPlan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.ir.interface import Interface, Param
@@ -196,7 +196,7 @@ class Kernel:
         self,
         library: arrays.Library,
         starter: Starter,
-        plan: Plan,
+        plan: LaunchPlan,
         addresses: Sequence[int],
         numbers: tuple[float, ...],
     ) -> None:
@@ -212,7 +212,7 @@ class Kernel:
 
     def _known(
         self, tensors: tuple[object, ...]
-    ) -> tuple[arrays.Library, Plan, list[int], object] | None:
+    ) -> tuple[arrays.Library, LaunchPlan, list[int], object] | None:
         """The plan of a call like an earlier one, all tensors of which go by position, and C."""
         is_absent = len(tensors) < self._count
         if len(tensors) != self._quick[is_absent]:
@@ -236,14 +236,14 @@ class Kernel:
         given = bound[self._count : self._count + len(scalars)]
         return tuple([number(p, v) for p, v in zip(scalars, given, strict=True)])
 
-    def _starter(self, plan: Plan, numbers: tuple[float, ...]) -> Starter:
+    def _starter(self, plan: LaunchPlan, numbers: tuple[float, ...]) -> Starter:
         if self._alpha is not None and numbers[self._alpha] == 0.0:
             return plan.without_product
         return plan.starter
 
     def _planned(
         self, values: list[object], numbers: tuple[float, ...]
-    ) -> tuple[arrays.Library, Plan, list[int]]:
+    ) -> tuple[arrays.Library, LaunchPlan, list[int]]:
         """The call's plan, its tensors checked; an absent output is allocated, into ``values``."""
         at = self._output
         is_absent = values[at] is None
@@ -262,7 +262,7 @@ class Kernel:
         """Does beta = 0 keep the kernel from reading C?"""
         return self._beta is not None and numbers[self._beta] == 0.0
 
-    def _lent(self, plan: Plan, bound: list[object]) -> Addresses:
+    def _lent(self, plan: LaunchPlan, bound: list[object]) -> Addresses:
         """The addresses of the memory that the caller passes for the launch's own use; () for
         none."""
         params = self._binding.scratch

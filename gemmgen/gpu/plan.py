@@ -18,7 +18,7 @@ exclusive, at which the two could overlap."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LaunchPlan:
     """A call but for its addresses and scalars.
 
     ``starter`` launches it; ``without_product`` launches it where no product is needed.

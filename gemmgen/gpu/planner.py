@@ -17,14 +17,14 @@ from gemmgen.calling.binding import Binding
 from gemmgen.gpu import arrays
 from gemmgen.gpu.device import cupy
 from gemmgen.gpu.driver import Loaded
-from gemmgen.gpu.plan import Plan, clearance, limits_of
+from gemmgen.gpu.plan import LaunchPlan, clearance, limits_of
 from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import NAMES
 
 _PLANS = 4096
 """Kinds of calls that a kernel remembers, the oldest first to go."""
 
-Planned = tuple[arrays.Library, Plan, list[int]]
+Planned = tuple[arrays.Library, LaunchPlan, list[int]]
 """Whose arrays they are, the plan, and their addresses."""
 
 
@@ -63,7 +63,7 @@ class Planner:
             plans.remember(present, found[0])
         return library, *found
 
-    def admit(self, plan: Plan, addresses: list[int]) -> None:
+    def admit(self, plan: LaunchPlan, addresses: list[int]) -> None:
         """Refuses what depends on addresses, and on the GPU that is current."""
         if not plan.is_clear(addresses):
             names = [param.name for param in self._binding.tensors]
@@ -99,7 +99,7 @@ class Planner:
         assert library is not None, "a kernel has inputs"
         return library
 
-    def plan(self, library: arrays.Library, views: dict[str, View]) -> Plan:
+    def plan(self, library: arrays.Library, views: dict[str, View]) -> LaunchPlan:
         """The plan of a call that is new; without a view of C, C is to be allocated."""
         binding, interface, allocate = self._binding, self._interface, None
         for name, view in views.items():
@@ -116,7 +116,7 @@ class Planner:
         found = geometry(interface, views)
         values = found.values
         terms = {interface.product[1]: 0} if interface.product else {}
-        return Plan(
+        return LaunchPlan(
             found,
             found.grid,
             self._loaded.starter(found.grid, values),

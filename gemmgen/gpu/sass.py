@@ -26,7 +26,7 @@ _LISTING = "listing"
 
 
 @record
-class Instruction:
+class SassInstruction:
     """One instruction: ``LDG.E.128.CONSTANT`` with its operands and guard (``@!P0`` or empty).
 
     ``target`` is the address that a branch goes to.
@@ -43,7 +43,7 @@ class Instruction:
         return any(self.opcode == name or self.opcode.startswith(name + ".") for name in names)
 
 
-Code = tuple[Instruction, ...]
+Code = tuple[SassInstruction, ...]
 
 
 def disassemble(cubin: bytes, function: str | None = None) -> Code:
@@ -84,7 +84,7 @@ def parse(listing: str) -> dict[str, Code]:
     return {name: _function(lines) for name, lines in functions.items()}
 
 
-def count(code: Iterable[Instruction], *names: str) -> int:
+def count(code: Iterable[SassInstruction], *names: str) -> int:
     """How many instructions of ``code`` are one of ``names``."""
     return sum(1 for instruction in code if instruction.is_a(*names))
 
@@ -94,7 +94,7 @@ def positions(code: Code, *names: str) -> tuple[int, ...]:
     return tuple(at for at, instruction in enumerate(code) if instruction.is_a(*names))
 
 
-def reuse_share(code: Iterable[Instruction], name: str = "FFMA") -> float:
+def reuse_share(code: Iterable[SassInstruction], name: str = "FFMA") -> float:
     """Share of the instructions ``name`` with an operand from the reuse cache; 0 without any."""
     found = [instruction for instruction in code if instruction.is_a(name)]
     return sum(".reuse" in i.operands for i in found) / len(found) if found else 0.0
@@ -213,7 +213,7 @@ def _function(lines: list[str]) -> Code:
             pending.clear()
             found.append((address, match[3], match[4], (match[2] or "").strip()))
     return tuple(
-        Instruction(address, opcode, operands, guard, _target(opcode, operands, labels))
+        SassInstruction(address, opcode, operands, guard, _target(opcode, operands, labels))
         for address, opcode, operands, guard in found
     )
 

@@ -16,7 +16,7 @@ from typing import cast
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.arrays import CupyArrays, Library
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import NAMES
 
@@ -118,12 +118,12 @@ def _in_graph(wanted: Sequence[tuple[int, bool]], stream: int) -> Generator[Addr
         runtime.freeAsync(address, stream)
 
 
-def _alone(size: int, zeroed: bool) -> Array:
+def _alone(size: int, zeroed: bool) -> DeviceArray:
     """Zeroed when this returns.  Not of a pool, which could hand it on while a launch that nobody
     waits for still uses it."""
     cp = cupy()
     memory = cp.cuda.Memory(size)
-    view = cast(Callable[[tuple[int, ...], str, object], Array], cp.ndarray)
+    view = cast(Callable[[tuple[int, ...], str, object], DeviceArray], cp.ndarray)
     with cp.cuda.Stream(non_blocking=True) as stream:
         found = view((size,), "uint8", cp.cuda.MemoryPointer(memory, 0))
         if zeroed:

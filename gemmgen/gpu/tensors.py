@@ -14,7 +14,7 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.memo import Memo
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import View
-from gemmgen.gpu.plan import Plan
+from gemmgen.gpu.plan import LaunchPlan
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import NAMES
 
@@ -88,7 +88,7 @@ _Check = Callable[..., bool]
 class _Entry:
     matches: _Check
     has_gradients: bool
-    plan: Plan
+    plan: LaunchPlan
 
 
 _ALIKE = 8
@@ -110,7 +110,7 @@ class TorchPlans:
 
     def find(
         self, tensors: Sequence[Any], *, checked: bool = False
-    ) -> tuple[Plan, list[int]] | None:
+    ) -> tuple[LaunchPlan, list[int]] | None:
         if self._forward._current_level >= 0 and not checked:  # pyright: ignore[reportPrivateUsage]
             return None
         try:
@@ -126,7 +126,7 @@ class TorchPlans:
         except (AttributeError, TypeError, RuntimeError):  # of another library, or without memory
             return None
 
-    def remember(self, tensors: Sequence[object], plan: Plan) -> None:
+    def remember(self, tensors: Sequence[object], plan: LaunchPlan) -> None:
         several = cast(Sequence[_Tensor], tensors)
         has_gradients = any(tensor.requires_grad for tensor in several)
         key = tuple([tensor.shape for tensor in several])

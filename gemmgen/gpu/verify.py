@@ -30,7 +30,7 @@ from gemmgen.gpu.compare import (
     product_of,
     storing,
 )
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import bits, held
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import UNIT
@@ -145,7 +145,7 @@ def _numbers(interface: Interface, case: Case) -> dict[str, float]:
 def _run(
     kernel: Callee,
     placed: Mapping[str, Placed],
-    values: Mapping[str, Array],
+    values: Mapping[str, DeviceArray],
     numbers: Mapping[str, float],
     want: Expected,
 ) -> str | None:
@@ -155,7 +155,7 @@ def _run(
     array, dtype = placed[output.name].array, output.dtype
     before = {name: bits(item.buffer).copy() for name, item in placed.items()}
     arguments: dict[str, object] = {name: item.array for name, item in placed.items()}
-    results: list[Array] = []
+    results: list[DeviceArray] = []
     for _ in range(2):
         hidden = not output.read or numbers.get("beta") == 0
         if hidden:
@@ -184,7 +184,7 @@ def _run(
 
 def _expected(
     interface: Interface,
-    values: Mapping[str, Array],
+    values: Mapping[str, DeviceArray],
     numbers: Mapping[str, float],
     case: Case,
     reference: Reference | None,
@@ -208,7 +208,7 @@ def _expected(
 def _against_cublas(
     interface: Interface,
     placed: Mapping[str, Placed],
-    values: Mapping[str, Array],
+    values: Mapping[str, DeviceArray],
     case: Case,
     want: Expected,
 ) -> str | None:
@@ -234,7 +234,7 @@ class _Scaled(Protocol):
 
 
 def run_cublas(
-    interface: Interface, arrays: Mapping[str, Array], scaled: _Scaled
+    interface: Interface, arrays: Mapping[str, DeviceArray], scaled: _Scaled
 ) -> Callable[[], None]:
     """cuBLAS's call for the matrices ``arrays`` of ``interface``, in any storage order.
 
@@ -265,7 +265,7 @@ class _Packed:
     """A call that knows addresses alone, and the arrays there, which live as long as it does."""
 
     call: Callable[[], None]
-    arrays: tuple[Array, ...]
+    arrays: tuple[DeviceArray, ...]
 
     def __call__(self) -> None:
         self.call()
@@ -281,7 +281,9 @@ def is_plain(interface: Interface) -> bool:
     return all(len(letters) == 2 for letters in tiled) and len(product.contracted) == 1
 
 
-def _batch(array: Array, param: Param, batches: tuple[str, ...], transposed: bool) -> cublas.Batch:
+def _batch(
+    array: DeviceArray, param: Param, batches: tuple[str, ...], transposed: bool
+) -> cublas.Batch:
     """A tensor's first matrix, and how far apart its matrices are along each batch letter."""
     item = array.dtype.itemsize
     one = tuple(0 if letter in batches else slice(None) for letter in param.indices)

@@ -28,7 +28,7 @@ class Tried:
 
 
 @record
-class Tally:
+class MutantTally:
     """How many mutants of a kernel were tried, found out and argued to be equivalent."""
 
     name: str
@@ -47,7 +47,7 @@ def is_equivalent(tried: Tried, allowed: Sequence[Allowed]) -> bool:
     return tried.found is None and (tried.same or argued)
 
 
-def tallies(tried: Sequence[Tried], allowed: Sequence[Allowed]) -> tuple[Tally, ...]:
+def tallies(tried: Sequence[Tried], allowed: Sequence[Allowed]) -> tuple[MutantTally, ...]:
     """One for each kernel in the order of their names, and one for all."""
     kernels = [[each for each in tried if each.name == name] for name in sorted(_names(tried))]
     found = tuple(_tally(each[0].name, each, allowed) for each in kernels)
@@ -58,19 +58,21 @@ def _names(tried: Sequence[Tried]) -> set[str]:
     return {each.name for each in tried}
 
 
-def _tally(name: str, tried: Sequence[Tried], allowed: Sequence[Allowed]) -> Tally:
+def _tally(name: str, tried: Sequence[Tried], allowed: Sequence[Allowed]) -> MutantTally:
     caught = sum(each.found is not None for each in tried)
-    return Tally(name, len(tried), caught, sum(is_equivalent(each, allowed) for each in tried))
+    return MutantTally(
+        name, len(tried), caught, sum(is_equivalent(each, allowed) for each in tried)
+    )
 
 
-def table(rows: Sequence[Tally]) -> str:
+def table(rows: Sequence[MutantTally]) -> str:
     """In Markdown."""
     cells = [[r.name, r.tried, r.caught, r.equivalent, r.survivors] for r in rows]
     lines = [_HEAD, ("---", *("---:" for _ in _HEAD[1:])), *cells]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
-def write_table(path: Path, rows: Sequence[Tally]) -> None:
+def write_table(path: Path, rows: Sequence[MutantTally]) -> None:
     """Replaces what stands between the two marks of a document."""
     text = path.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:

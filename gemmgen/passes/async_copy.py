@@ -22,7 +22,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Program
-from gemmgen.passes.base import Fact, Said
+from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
@@ -49,7 +49,7 @@ class AsyncCopy:
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize", "double_buffer")
 
-    operands: tuple[Fact, ...]
+    operands: tuple[OperandArgument, ...]
     said: Said = field(compare=False)
 
     @staticmethod
@@ -69,7 +69,7 @@ class AsyncCopy:
         return program
 
 
-def _switch(kernel: Kernel, fact: Fact) -> Kernel:
+def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
     tensor = fact.operand.tensor
     name = f"{tensor}_shared"
     if not kernel.has(name):
@@ -128,7 +128,7 @@ def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
     return f"{laid} and vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
 
 
-def _check_ring(program: Program, operands: tuple[Fact, ...]) -> None:
+def _check_ring(program: Program, operands: tuple[OperandArgument, ...]) -> None:
     """Groups are counted per tile of the pipeline, so its copies go the same way."""
     kernel = program.main
     pipeline = pipeline_of(kernel)

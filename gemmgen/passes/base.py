@@ -29,7 +29,7 @@ class Pass(Protocol):
 
 
 @record
-class Fact:
+class OperandArgument:
     """What one statement says of one operand."""
 
     operand: Operand
@@ -81,14 +81,14 @@ class Said:
                 return argument.span
         return self.span
 
-    def facts(self, argument: str, default: int = 0) -> tuple[Fact, ...]:
+    def facts(self, argument: str, default: int = 0) -> tuple[OperandArgument, ...]:
         """One fact per operand: the value of ``argument``, or ``default`` where it is left out."""
-        found: list[Fact] = []
+        found: list[OperandArgument] = []
         for statement in self.statements:
             given = (a.value for a in statement.arguments if a.name == argument)
             value = next((v for v in given if isinstance(v, int)), default)
             origin = format_directive(statement)
             for operand in statement.operands:
                 span = operand.value_span if operand.value_span != NOWHERE else operand.span
-                found.append(Fact(operand, value, origin, span))
+                found.append(OperandArgument(operand, value, origin, span))
         return tuple(found)

@@ -24,7 +24,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
-from gemmgen.passes.base import Fact, Said
+from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 
@@ -34,7 +34,7 @@ class CacheShared:
     SPEC: ClassVar = DirectiveSpec("cache_shared", operands=("a", "b"), layout=True)
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 
-    tiles: tuple[Fact, ...]
+    tiles: tuple[OperandArgument, ...]
     said: Said = field(compare=False)
 
     @staticmethod
@@ -66,7 +66,7 @@ class CacheShared:
         )
 
 
-def _stage(kernel: Kernel, fact: Fact) -> Kernel:
+def _stage(kernel: Kernel, fact: OperandArgument) -> Kernel:
     tensor, order = fact.operand.tensor, fact.operand.indices
     assert order is not None
     pipeline = pipeline_of(kernel)

@@ -19,7 +19,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Buffer, Kernel, Program
-from gemmgen.passes.base import Fact, Said
+from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
@@ -35,7 +35,7 @@ class DoubleBuffer:
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block", "tensor_core")
 
-    buffers: tuple[Fact, ...]
+    buffers: tuple[OperandArgument, ...]
     said: Said = field(compare=False)
 
     @staticmethod
@@ -48,7 +48,7 @@ class DoubleBuffer:
         return program
 
 
-def _buffer(kernel: Kernel, fact: Fact) -> Kernel:
+def _buffer(kernel: Kernel, fact: OperandArgument) -> Kernel:
     register = fact.operand.hop == "register"
     name = f"{fact.operand.tensor}_{'frag' if register else 'shared'}"
     if not kernel.has(name):
@@ -67,7 +67,7 @@ def _buffer(kernel: Kernel, fact: Fact) -> Kernel:
     return edit_buffer(kernel, name, multiply)
 
 
-def _no_buffer(kernel: Kernel, fact: Fact, register: bool) -> Refusal:
+def _no_buffer(kernel: Kernel, fact: OperandArgument, register: bool) -> Refusal:
     tensor = fact.operand.tensor
     if register:
         shares = " ".join(f"{a.letter}={gcd(a.extent, 8)}" for a in kernel.spread.axes)

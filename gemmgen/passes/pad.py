@@ -18,7 +18,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Buffer, Kernel, Program
-from gemmgen.passes.base import Fact, Said
+from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
@@ -32,7 +32,7 @@ class Pad:
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "tensor_core", "vectorize")
 
-    pads: tuple[Fact, ...]
+    pads: tuple[OperandArgument, ...]
     said: Said = field(compare=False)
 
     @staticmethod
@@ -45,7 +45,7 @@ class Pad:
         return program
 
 
-def _pad(kernel: Kernel, fact: Fact) -> Kernel:
+def _pad(kernel: Kernel, fact: OperandArgument) -> Kernel:
     tensor = fact.operand.tensor
     name = f"{tensor}_shared"
     if not kernel.has(name):

@@ -24,7 +24,7 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import WARP
-from gemmgen.passes.base import Fact, Said
+from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import NOWHERE, Schedule
 
 
@@ -34,7 +34,7 @@ def deals_terms(schedule: Schedule) -> bool:
     return said is not None and said.word("within") is not None
 
 
-def reads_terms(fact: Fact, schedule: Schedule) -> bool:
+def reads_terms(fact: OperandArgument, schedule: Schedule) -> bool:
     """Is ``fact`` of a wide read from global memory along the contracted letter?"""
     accesses = {access.tensor: access.indices[-1] for access in (schedule.gemm.a, schedule.gemm.b)}
     free = schedule.gemm.c.indices
@@ -46,7 +46,7 @@ def reads_terms(fact: Fact, schedule: Schedule) -> bool:
 class Lanes:
     """The rewrite: fragments become whole steps of an operand, dealt to lanes along k."""
 
-    widths: tuple[Fact, ...]
+    widths: tuple[OperandArgument, ...]
     """What ``vectorize`` says of reads along k."""
     origin: str
     span: Span = field(default=NOWHERE, compare=False)

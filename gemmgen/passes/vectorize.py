@@ -31,7 +31,7 @@ from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem
-from gemmgen.passes.base import Fact, Said
+from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.passes.split_k_lanes import deals_terms, reads_terms
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
@@ -49,7 +49,7 @@ class Vectorize:
         *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core"),
     )
 
-    widths: tuple[Fact, ...]
+    widths: tuple[OperandArgument, ...]
     said: Said = field(compare=False)
 
     @staticmethod
@@ -67,7 +67,7 @@ class Vectorize:
         return program
 
 
-def _check_bytes(fact: Fact, dtype: DType) -> None:
+def _check_bytes(fact: OperandArgument, dtype: DType) -> None:
     if fact.value not in widths(dtype):
         size, sizes = BYTES[dtype], [width * BYTES[dtype] for width in (1, *widths(dtype))]
         each = f"{size} bytes" if dtype == "f32" else f"{size} bytes ({dtype})"
@@ -89,7 +89,7 @@ def _access(dtype: DType, width: int) -> str:
     return f"{name}{width}" if name else f"{width * BYTES[dtype]} bytes"
 
 
-def _widen(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
+def _widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
     if fact.operand.tensor == problem.c.name:
         return _widen_store(kernel, problem, fact)
     hops = [copy for copy in copies(kernel) if _hop(kernel, copy, problem, fact) in _wanted(fact)]
@@ -106,11 +106,11 @@ def _widen(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
     return edit_operations(kernel, widen)
 
 
-def _wanted(fact: Fact) -> tuple[str, ...]:
+def _wanted(fact: OperandArgument) -> tuple[str, ...]:
     return (fact.operand.hop,) if fact.operand.hop else ("global", "shared")
 
 
-def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> str | None:
+def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) -> str | None:
     """Which hop of the fact's operand ``copy`` is: named for the memory it reads."""
     tensor = fact.operand.tensor
     if copy.src == tensor:
@@ -119,7 +119,7 @@ def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> str | None
     return "shared" if copy.src == f"{tensor}_shared" and not by_fragments else None
 
 
-def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: Fact) -> Refusal:
+def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Refusal:
     tensor, hop = fact.operand.tensor, fact.operand.hop
     if hop == "shared" and kernel.spread.group > 1:
         return Refusal(
@@ -145,7 +145,7 @@ def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: Fact) -> Refusal:
     )
 
 
-def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> None:
+def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) -> None:
     """Neighbours in the memory that is read must be neighbours in the tile that is written."""
     src, dst = kernel.buffer(copy.src), kernel.buffer(copy.dst)
     letter = src.layout.order[-1]
@@ -166,7 +166,7 @@ def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: Fact) -> None
 
 
 def _check_fragment(
-    fragment: Buffer, letter: str, problem: Problem, fact: Fact, src: Buffer
+    fragment: Buffer, letter: str, problem: Problem, fact: OperandArgument, src: Buffer
 ) -> None:
     if letter not in fragment.letters:
         tensor, free = fact.operand.tensor, fragment.letters[0]
@@ -195,7 +195,7 @@ def _check_fragment(
         )
 
 
-def _widen_store(kernel: Kernel, problem: Problem, fact: Fact) -> Kernel:
+def _widen_store(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
     letter = problem.c.contiguous
     piece = kernel.spread.axis(letter).width
     if piece % fact.value:

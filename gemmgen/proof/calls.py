@@ -26,7 +26,7 @@ from gemmgen.proof.layouts import Layout, lay_out, shared_letters
 from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.proof.shapes import alignment, solve
 from gemmgen.proof.sums import Summation
-from gemmgen.sim.memory import Matrix, Sparse
+from gemmgen.sim.memory import EmbeddedView, Sparse
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 
@@ -212,15 +212,15 @@ class Caller:
 
     def _place(
         self, param: Param, tensors: Mapping[str, Real], values: Mapping[str, int], *, unread: bool
-    ) -> Matrix:
+    ) -> EmbeddedView:
         """A tensor in its storage order; one that may not be read was never written."""
         interface = self.emitted.interface
         shape, strides = _laid_out(interface, param, values)
         step = alignment(interface, param.name)
         if max(n * abs(s) for n, s in zip(shape, strides, strict=True)) > DENSE:
-            matrix: Matrix = Sparse.spanning(shape, strides, dtype=param.dtype)
+            matrix: EmbeddedView = Sparse.spanning(shape, strides, dtype=param.dtype)
         else:
-            matrix = Matrix.strided(shape, strides, offset=step, dtype=param.dtype)
+            matrix = EmbeddedView.strided(shape, strides, offset=step, dtype=param.dtype)
         if not unread and (param.read or not param.written):
             axes = axes_of(self.problem, param.name)
             laid = np.broadcast_to(in_storage(tensors[param.name], param.indices, axes), shape)
@@ -252,7 +252,7 @@ def _marked(values: Real, mark: float) -> Real:
 
 def _difference(
     problem: Problem,
-    placed: Mapping[str, Matrix],
+    placed: Mapping[str, EmbeddedView],
     before: Mapping[str, Stored],
     result: Stored,
     want: Wanted,

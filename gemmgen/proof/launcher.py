@@ -27,7 +27,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.proof.shapes import solve
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.failures import KernelFailure
-from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Call, Called, bits_of
+from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Called, LauncherCall, bits_of
 from gemmgen.sim.run import CompiledKernel
 
 SUCCESS, INVALID_VALUE, INVALID_CONFIGURATION, MISALIGNED = 0, 1, 9, 716
@@ -47,7 +47,7 @@ Values = dict[str, int | float]
 
 
 @record
-class Expected:
+class ExpectedReturn:
     """What a call must do: an error, and whether it launches."""
 
     error: int
@@ -72,12 +72,12 @@ def complaint(emitted: Emitted, text: str, kernel: CompiledKernel) -> str | None
     return None
 
 
-def calls(emitted: Emitted) -> Iterator[tuple[str, Call]]:
+def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     """Calls with what they are for: launches beside each multiple of a tile, each requirement at
     its bound and broken alone, no C, too many blocks, errors of the runtime."""
     interface = emitted.interface
     plain = _values(emitted, {})
-    launch = Call(plain, _STREAM)
+    launch = LauncherCall(plain, _STREAM)
     yield "called rightly", launch
     yield "on the default stream", replace(launch, stream=0)
     yield "where the launch fails", replace(launch, launch_error=LAUNCH_FAILED)
@@ -94,26 +94,26 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, Call]]:
         *_broken(emitted, plain),
         *_many(emitted),
     ):
-        yield told, Call(values, _STREAM)
+        yield told, LauncherCall(values, _STREAM)
 
 
-def expected(interface: Interface, values: Mapping[str, int | float]) -> Expected:
+def expected(interface: Interface, values: Mapping[str, int | float]) -> ExpectedReturn:
     """By the interface alone."""
     numbers = {name: int(v) for name, v in values.items() if isinstance(v, int)}
     broken = interface.violated(numbers)
     if any(numbers[name] < 0 for name in interface.extent_names()):
-        return Expected(INVALID_VALUE, False)
+        return ExpectedReturn(INVALID_VALUE, False)
     if any(not isinstance(r, Aligned) for r in broken):
-        return Expected(INVALID_VALUE, False)
+        return ExpectedReturn(INVALID_VALUE, False)
     if broken or any(numbers[p.name] % p.align for p in interface.scratch if p.align > 4):
-        return Expected(MISALIGNED, False)
+        return ExpectedReturn(MISALIGNED, False)
     blocks = interface.grid(numbers)
     if blocks > INT_MAX:
-        return Expected(INVALID_CONFIGURATION, False)
-    return Expected(SUCCESS, blocks > 0)
+        return ExpectedReturn(INVALID_CONFIGURATION, False)
+    return ExpectedReturn(SUCCESS, blocks > 0)
 
 
-def _difference(interface: Interface, call: Call, called: Called) -> str | None:
+def _difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:
     want = expected(interface, call.values)
     error = call.attribute_error or call.launch_error or want.error
     launches = want.launches and error == SUCCESS
@@ -128,7 +128,7 @@ def _difference(interface: Interface, call: Call, called: Called) -> str | None:
     return _launch_difference(interface, call, called) if launches else None
 
 
-def _launch_difference(interface: Interface, call: Call, called: Called) -> str | None:
+def _launch_difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:
     numbers = {name: int(v) for name, v in call.values.items() if isinstance(v, int)}
     dynamic = interface.dynamic_shared
     attribute = (MAX_DYNAMIC_SHARED, dynamic)

@@ -34,7 +34,7 @@ def check_directive(
     raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values, mistakes: Mistakes
 ) -> Checked:
     """``raw`` by ``spec``; every mistake is recorded, and what is right is returned."""
-    checker = _Checker(raw, spec, scope, values)
+    checker = _DirectiveChecker(raw, spec, scope, values)
     arguments = checker.arguments(mistakes)
     place = arguments[0].span if arguments else None
     operands: list[tuple[Role, Operand]] = []
@@ -46,7 +46,7 @@ def check_directive(
     return Checked(spec, tuple(operands), arguments, tuple(checker.letters.items()), raw.span)
 
 
-class _Checker:
+class _DirectiveChecker:
     def __init__(self, raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values):
         self.raw, self.spec, self.values, self.sure = raw, spec, values, scope.sure
         self.given = {argument.name.text for argument in raw.arguments}

@@ -29,7 +29,7 @@ def check_dtypes(
 
     A tensor of the epilogue has c's type where none is stated.
     """
-    checker = _Checker(scope, uses, source)
+    checker = _DtypeChecker(scope, uses, source)
     for raw in raws:
         with mistakes.caught():
             checker.add_common(raw)
@@ -41,7 +41,7 @@ def check_dtypes(
     return checker.dtypes()
 
 
-class _Checker:
+class _DtypeChecker:
     """Collects what the ``dtype`` statements say, name by name."""
 
     def __init__(self, scope: Scope, uses: tuple[Use, ...] | None, source: Source):

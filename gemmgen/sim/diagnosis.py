@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gemmgen.base.record import record
 from gemmgen.sim.citations import blame
-from gemmgen.sim.findings import Access, Finding, Kind
-from gemmgen.sim.layout import TYPE, SharedArray
+from gemmgen.sim.findings import Finding, Kind, Location
+from gemmgen.sim.layout import TYPE, SharedSymbol
 from gemmgen.sim.unit import BEGIN
 
 _KINDS: tuple[Kind, ...] = (
@@ -61,7 +61,7 @@ class TensorShape:
 
 
 @record
-class Context:
+class CheckedRun:
     """What the records are about: the kernel's text and program, and the launch."""
 
     text: str
@@ -69,10 +69,10 @@ class Context:
     program: Path
     threads_x: int
     tensors: tuple[TensorShape, ...]
-    arrays: tuple[SharedArray, ...]
+    arrays: tuple[SharedSymbol, ...]
 
 
-def read_findings(records: bytes, context: Context) -> tuple[Finding, ...]:
+def read_findings(records: bytes, context: CheckedRun) -> tuple[Finding, ...]:
     """The findings of a run, in its order; but what was never written is last, as a race may be the
     reason."""
     starts = range(0, len(records), RECORD_BYTES)
@@ -117,7 +117,7 @@ def _unpack(packed: bytes) -> _Record:
     return _Record(kind, target, number, size, offset, access, other, detail)
 
 
-def _finding(record: _Record, context: Context, lines: Mapping[int, int]) -> Finding:
+def _finding(record: _Record, context: CheckedRun, lines: Mapping[int, int]) -> Finding:
     kind = _KINDS[record.kind]
     conflict = kind in ("race", "two owners", "divergent barrier", "under way", "divergent warp")
     name, detail = "", record.detail
@@ -151,7 +151,7 @@ def _declaration(name: str, text: str) -> int:
     return next(numbers, 0)
 
 
-def _nearest_array(offset: int, arrays: tuple[SharedArray, ...]) -> tuple[str, tuple[int, ...]]:
+def _nearest_array(offset: int, arrays: tuple[SharedSymbol, ...]) -> tuple[str, tuple[int, ...]]:
     before = [array for array in arrays if array.offset <= offset]
     if not before:
         return "shared memory", ()
@@ -159,14 +159,14 @@ def _nearest_array(offset: int, arrays: tuple[SharedArray, ...]) -> tuple[str, t
     return nearest.name, nearest.index(offset - nearest.offset)
 
 
-def _access(raw: _RawAccess, context: Context, lines: Mapping[int, int]) -> Access:
+def _access(raw: _RawAccess, context: CheckedRun, lines: Mapping[int, int]) -> Location:
     line = raw.line or lines.get(raw.pc, 0)
     y, x = divmod(raw.thread, context.threads_x)
     text = context.text.split("\n")[line - 1].strip() if line else ""
-    return Access(raw.block, (x, y), bool(raw.write), line, text, blame(context.text, line))
+    return Location(raw.block, (x, y), bool(raw.write), line, text, blame(context.text, line))
 
 
-def _lines_of(places: list[int], context: Context) -> dict[int, int]:
+def _lines_of(places: list[int], context: CheckedRun) -> dict[int, int]:
     """The line of the text in which each call returns to its place, by the debug information: of
     the kernel, where a function above it was inlined there."""
     unique = sorted(set(places))

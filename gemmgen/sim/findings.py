@@ -21,7 +21,7 @@ Kind = Literal[
 
 
 @record
-class Access:
+class Location:
     """A thread at a line of the text.
 
     ``thread`` is (x, y) in block ``block``.  ``line`` counts from 1 in the emitted file, ``text``
@@ -65,8 +65,8 @@ class Finding:
     name: str
     index: tuple[int, ...]
     bytes: int
-    access: Access
-    other: Access | None
+    access: Location
+    other: Location | None
     detail: str
     declared: str = ""
 
@@ -109,7 +109,7 @@ class Finding:
         barrier = ", with no barrier between" if self.kind == "race" and not block else ""
         return f"{sentence}; {other.who()}{block} {other.does()} it{barrier}, at {other.at()}"
 
-    def _accesses(self) -> tuple[Access, ...]:
+    def _accesses(self) -> tuple[Location, ...]:
         return (self.access,) if self.other is None else (self.access, self.other)
 
 
@@ -120,7 +120,7 @@ def summary(findings: tuple[Finding, ...]) -> str:
     return findings[0].text() + also
 
 
-def _divergence(kind: Kind, waits: Access, other: Access) -> str:
+def _divergence(kind: Kind, waits: Location, other: Location) -> str:
     warp = kind == "divergent warp"
     for_what, of_what = (" for its warp", " of that warp") if warp else ("", "")
     does = f"waits at line {other.line}" if other.line else "has left the kernel"

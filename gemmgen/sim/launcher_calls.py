@@ -23,7 +23,7 @@ MAX_DYNAMIC_SHARED = 8
 
 
 @record
-class Call:
+class LauncherCall:
     """One call: a value for each parameter (of a pointer its address), the stream's address.
 
     Where ``attribute_error`` or ``launch_error`` is not 0, the runtime answers so.
@@ -56,7 +56,7 @@ class Called:
     arguments: tuple[int, ...]
 
 
-def packed_calls(interface: Interface, calls: Sequence[Call]) -> bytes:
+def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
     """The request; the calls may be any number."""
     request = bytearray(_COUNTS.pack(_MAGIC, len(calls), len(interface.params)))
     for call in calls:

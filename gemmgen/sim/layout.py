@@ -33,7 +33,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 @record
-class SharedArray:
+class SharedSymbol:
     """``offset`` and ``bytes`` are in the segment of shared memory; ``shape`` is empty where the
     text does not tell it.  ``element`` counts bytes."""
 
@@ -57,21 +57,21 @@ def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (flat, *reversed(index))
 
 
-def shared_arrays(text: str, symbols: str) -> tuple[SharedArray, ...]:
+def shared_arrays(text: str, symbols: str) -> tuple[SharedSymbol, ...]:
     """The arrays of ``text``, at the places that ``symbols``, readelf's list, says."""
     constants = _constants(text)
     static = {
         found[2]: (_shape(found[3], constants), ELEMENTS[found[1]])
         for found in _STATIC.finditer(text)
     }
-    arrays: list[SharedArray] = []
+    arrays: list[SharedSymbol] = []
     for place, size, name in _SYMBOL.findall(symbols):
-        whole = SharedArray(name, int(place, 16), int(size, 0), *static.get(name, ((), 4)))
+        whole = SharedSymbol(name, int(place, 16), int(size, 0), *static.get(name, ((), 4)))
         arrays += _within(whole, text, constants) or [whole]
     return tuple(arrays)
 
 
-def _within(whole: SharedArray, text: str, constants: Mapping[str, int]) -> list[SharedArray]:
+def _within(whole: SharedSymbol, text: str, constants: Mapping[str, int]) -> list[SharedSymbol]:
     """The arrays that the text lays into dynamic shared memory, one behind another."""
     begins: list[tuple[int, str, tuple[int, ...], int]] = []
     sizes = dict(constants)
@@ -83,14 +83,14 @@ def _within(whole: SharedArray, text: str, constants: Mapping[str, int]) -> list
         if base != whole.name or start is None or not shape:
             return []
         begins.append((start, name, shape, ELEMENTS[stored]))
-    arrays: list[SharedArray] = []
+    arrays: list[SharedSymbol] = []
     for i, (start, name, shape, element) in enumerate(begins):
         end = begins[i + 1][0] if i + 1 < len(begins) else whole.bytes
         if not 0 <= start < end <= whole.bytes:
             return []
         stages = (end - start) // (math.prod(shape) * element)
         whole_shape = (stages, *shape)
-        arrays.append(SharedArray(name, whole.offset + start, end - start, whole_shape, element))
+        arrays.append(SharedSymbol(name, whole.offset + start, end - start, whole_shape, element))
     return arrays
 
 

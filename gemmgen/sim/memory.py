@@ -25,7 +25,7 @@ BAND = 1024
 
 
 @record
-class Matrix:
+class EmbeddedView:
     """``view`` (rows, cols; or of any shape) lies in ``memory``, whose other elements are poison.
 
     ``strides`` count elements; ``start`` is the place of the first element in ``memory``.  Both
@@ -41,7 +41,7 @@ class Matrix:
     @staticmethod
     def strided(
         shape: tuple[int, ...], strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
-    ) -> Matrix:
+    ) -> EmbeddedView:
         """Elements never written.  ``offset`` elements shift them from an aligned address."""
         low, high = bounds(shape, strides)
         reach = max((n * abs(s) for n, s in zip(shape, strides, strict=True)), default=1)
@@ -50,32 +50,34 @@ class Matrix:
         memory[:] = poison(memory.size, dtype)
         item = memory.itemsize
         view = as_strided(memory[start:], shape, tuple(s * item for s in strides))
-        return Matrix(view, memory, start, strides, dtype)
+        return EmbeddedView(view, memory, start, strides, dtype)
 
     @staticmethod
     def copying(
         values: Array, strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
-    ) -> Matrix:
+    ) -> EmbeddedView:
         """A copy of elements; what a stride of 0 makes one must be the same there."""
-        matrix = Matrix.strided(values.shape, strides, offset=offset, dtype=dtype)
+        matrix = EmbeddedView.strided(values.shape, strides, offset=offset, dtype=dtype)
         matrix.view[...] = values
         return matrix
 
     @staticmethod
     def poisoned(
         rows: int, cols: int, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
-    ) -> Matrix:
+    ) -> EmbeddedView:
         """A matrix never written, its rows ``pitch`` elements apart."""
         pitch = cols if pitch is None else pitch
         assert pitch >= cols
-        return Matrix.strided((rows, cols), (pitch, 1), offset=offset, dtype=dtype)
+        return EmbeddedView.strided((rows, cols), (pitch, 1), offset=offset, dtype=dtype)
 
     @staticmethod
     def holding(
         values: Array, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
-    ) -> Matrix:
+    ) -> EmbeddedView:
         """A matrix that holds a copy of the elements ``values`` (rows, cols)."""
-        matrix = Matrix.poisoned(len(values), values.shape[1], pitch, offset=offset, dtype=dtype)
+        matrix = EmbeddedView.poisoned(
+            len(values), values.shape[1], pitch, offset=offset, dtype=dtype
+        )
         matrix.view[:] = values
         return matrix
 
@@ -120,7 +122,7 @@ class Matrix:
 
 
 @record
-class Sparse(Matrix):
+class Sparse(EmbeddedView):
     """A matrix that may span more memory than the machine has: only pages that are touched exist.
 
     What lies beside its elements is zero, and is not looked at; a checked run finds accesses to it.

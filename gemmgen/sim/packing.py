@@ -32,7 +32,7 @@ def pack_launch(
     order: str,
     seed: int,
     unreadable: frozenset[str],
-) -> process.Launch:
+) -> process.LaunchRequest:
     names = [param.name for param in interface.params]
     for name in (*names, *arguments):
         if (name in names) != (name in arguments):
@@ -55,7 +55,9 @@ def pack_launch(
     if grid > INT_MAX:
         raise CallError(f"{interface.name} would need {grid} blocks, more than {INT_MAX}")
     tensors = packing.tensors(unreadable)
-    return process.Launch(grid, interface.block, packing.buffers(), packed, order, seed, tensors)
+    return process.LaunchRequest(
+        grid, interface.block, packing.buffers(), packed, order, seed, tensors
+    )
 
 
 def _checked_int(param: Param, value: int | float) -> int:
@@ -124,15 +126,17 @@ class _Packing:
                 written, read = (param, other) if _is_written(param) else (other, param)
                 raise CallError(f"{written.name} overlaps {read.name} in memory")
 
-    def buffers(self) -> tuple[process.Buffer, ...]:
+    def buffers(self) -> tuple[process.TransferredBuffer, ...]:
         return tuple(
-            process.Buffer(name, _bytes(root), _address(root), i in self._written, self._pieces(i))
+            process.TransferredBuffer(
+                name, _bytes(root), _address(root), i in self._written, self._pieces(i)
+            )
             for i, (name, root) in enumerate(zip(self._names, self._roots, strict=True))
         )
 
-    def tensors(self, unreadable: frozenset[str]) -> tuple[process.Tensor, ...]:
+    def tensors(self, unreadable: frozenset[str]) -> tuple[process.CheckedTensor, ...]:
         return tuple(
-            process.Tensor(
+            process.CheckedTensor(
                 param.name,
                 replace(pointer, offset=pointer.offset + _first_byte(array)),
                 array.shape,

@@ -36,7 +36,7 @@ LANDINGS = ("late", "early")
 
 
 @record
-class Buffer:
+class TransferredBuffer:
     """Memory that goes to the kernel, and comes back into the same place where it is writable.
 
     ``pieces`` are the (offset, bytes) that do; the kernel finds zeros in what lies between.
@@ -61,7 +61,7 @@ class Pointer:
 
 
 @record
-class Tensor:
+class CheckedTensor:
     """What a checked kernel may touch behind ``pointer``, its lowest element; ``strides`` count
     bytes.
 
@@ -87,7 +87,7 @@ class Real:
 
 
 @record
-class Launch:
+class LaunchRequest:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 
     ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels; ``landing``
@@ -96,11 +96,11 @@ class Launch:
 
     grid: int
     block: tuple[int, int]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[TransferredBuffer, ...]
     arguments: tuple[int | float | Real | Pointer, ...]
     order: str
     seed: int
-    tensors: tuple[Tensor, ...] = ()
+    tensors: tuple[CheckedTensor, ...] = ()
     arrays: tuple[tuple[int, int], ...] = ()
     landing: str = "late"
     by_launcher: bool = True
@@ -119,7 +119,7 @@ class Process:
         self._lock = threading.RLock()
         _PROCESSES.add(self)
 
-    def launch(self, launch: Launch, seconds: float) -> bytes:
+    def launch(self, launch: LaunchRequest, seconds: float) -> bytes:
         """Runs ``launch``; returns the records of what a checked run found, if anything.
 
         Raises KernelFault or KernelTimeout; the process is then gone.  ``seconds`` don't count
@@ -128,7 +128,7 @@ class Process:
         with self._lock:
             return self._launch(launch, seconds)
 
-    def _launch(self, launch: Launch, seconds: float) -> bytes:
+    def _launch(self, launch: LaunchRequest, seconds: float) -> bytes:
         deadline = time.monotonic() + seconds
         try:
             self._send(launch, seconds)
@@ -196,7 +196,7 @@ class Process:
             )
         return self._running
 
-    def _send(self, launch: Launch, seconds: float) -> None:
+    def _send(self, launch: LaunchRequest, seconds: float) -> None:
         pipe = self._started().stdin
         assert pipe is not None
         memory = [part for buffer in launch.buffers for part in buffer.parts()]
@@ -242,7 +242,7 @@ def _close_pipes(process: subprocess.Popen[bytes]) -> None:
         pipe.close()
 
 
-def _head(launch: Launch, seconds: float) -> bytes:
+def _head(launch: LaunchRequest, seconds: float) -> bytes:
     """All of a request but the buffers' memory."""
     head = bytearray(
         _HEADER.pack(
@@ -278,7 +278,7 @@ def _head(launch: Launch, seconds: float) -> bytes:
     return bytes(head)
 
 
-def _tensor_head(tensor: Tensor) -> bytes:
+def _tensor_head(tensor: CheckedTensor) -> bytes:
     """The longest stride first; what all values of a letter share is there once."""
     *outer, last = zip(tensor.strides, tensor.shape, strict=True)
     apart = sorted(((abs(s), n if s else min(n, 1)) for s, n in outer), reverse=True)

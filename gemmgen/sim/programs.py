@@ -27,7 +27,7 @@ _PROGRAM, _SYMBOLS = "kernel", "symbols"
 
 
 @record
-class Program:
+class HostProgram:
     """An executable file, and of a checked one what readelf lists.  ``held`` is the folder that
     ends with it, where it is in no cache."""
 
@@ -47,7 +47,7 @@ def program(
     checked: bool = False,
     ucontext: bool = False,
     warn: bool = True,
-) -> Program:
+) -> HostProgram:
     """``text`` as a program that answers requests.
 
     Raises CompileFailure where g++ refuses the text or (``warn``) warns, CannotCheck where there is
@@ -73,15 +73,15 @@ def program(
     if found is not None:
         directory.cleanup()
         return found
-    return Program(path, symbols, directory)
+    return HostProgram(path, symbols, directory)
 
 
-def _kept(name: str, files: Mapping[str, bytes] | None, cache: Path | None) -> Program | None:
+def _kept(name: str, files: Mapping[str, bytes] | None, cache: Path | None) -> HostProgram | None:
     """The program of an entry, where the cache's file system lets programs run."""
     if files is None or cache is None:
         return None
     path = cache / name / _PROGRAM
-    return Program(path, files[_SYMBOLS].decode()) if os.access(path, os.X_OK) else None
+    return HostProgram(path, files[_SYMBOLS].decode()) if os.access(path, os.X_OK) else None
 
 
 def _link(kernel: Path, path: Path, *, checked: bool, ucontext: bool) -> None:

@@ -34,7 +34,7 @@ _PURE = ("cvt.", "mov.")
 
 
 @record
-class Operand:
+class AsmOperand:
     """``"=r"(result)``: a C++ expression and where an instruction finds its value."""
 
     modifier: str
@@ -47,7 +47,7 @@ class Operand:
 
 
 @record
-class Instruction:
+class PtxInstruction:
     """``mnemonic`` and its operands, each a tree of tokens: ``("[", "%0")`` is an address, and
     ``("{", "%0", "%1")`` a vector."""
 
@@ -62,12 +62,12 @@ class Instruction:
 
 
 @record
-class Statement:
+class AsmStatement:
     """One ``asm`` statement."""
 
     is_volatile: bool
     template: str
-    operands: tuple[Operand, ...]
+    operands: tuple[AsmOperand, ...]
     clobbers: tuple[str, ...]
 
 
@@ -75,7 +75,7 @@ class Statement:
 class _Program:
     """The instructions of a template in their order, and the registers that it declares."""
 
-    instructions: list[Instruction] = field(default_factory=list[Instruction])
+    instructions: list[PtxInstruction] = field(default_factory=list[PtxInstruction])
     registers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
@@ -103,7 +103,7 @@ def translated(text: str, line: int) -> str:
     return "".join((*parts, text[end:]))
 
 
-def model_of(statement: Statement) -> str:
+def model_of(statement: AsmStatement) -> str:
     """C++ that does what ``statement`` does.  Raises ValueError."""
     program = _parse_template(statement.template)
     _check(statement, program)
@@ -126,7 +126,7 @@ def _without_comments(text: str) -> str:
     return re.sub(r"//[^\n]*", lambda found: " " * len(found[0]), text)
 
 
-def _parse_statement(code: str, start: int) -> tuple[Statement, int]:
+def _parse_statement(code: str, start: int) -> tuple[AsmStatement, int]:
     """The statement whose ``asm`` ends at ``start``, and where its semicolon ends."""
     head = re.compile(r"\s*(volatile\b)?\s*\(").match(code, start)
     if head is None:
@@ -141,7 +141,7 @@ def _parse_statement(code: str, start: int) -> tuple[Statement, int]:
     operands = [_operand(part, output=True) for part in _listed(outputs)]
     operands += [_operand(part, output=False) for part in _listed(inputs)]
     named = tuple(_STRING.findall(clobbers))
-    return Statement(head[1] is not None, whole, tuple(operands), named), stop
+    return AsmStatement(head[1] is not None, whole, tuple(operands), named), stop
 
 
 def _sections(code: str, start: int) -> tuple[list[str], int]:
@@ -186,7 +186,7 @@ def _top_level(code: str, start: int, mark: str) -> list[int]:
     raise ValueError("an asm statement is not closed")
 
 
-def _operand(part: str, *, output: bool) -> Operand:
+def _operand(part: str, *, output: bool) -> AsmOperand:
     found = _OPERAND.fullmatch(part)
     if found is None or found[2] not in _KINDS:
         raise ValueError(f"an operand is a constraint and an expression, not {part.strip()}")
@@ -194,7 +194,7 @@ def _operand(part: str, *, output: bool) -> Operand:
         raise ValueError(
             f"{part.strip()} is constrained as {'an input' if output else 'an output'}"
         )
-    return Operand(found[1], found[2], " ".join(found[3].split()))
+    return AsmOperand(found[1], found[2], " ".join(found[3].split()))
 
 
 # The template.
@@ -249,13 +249,13 @@ def _add(program: _Program, tokens: list[str]) -> None:
         end = rest.index(closing)
         operands.append((opening, *(token for token in rest[:end] if token != ",")))
         del rest[: end + 1]
-    program.instructions.append(Instruction(head, tuple(operands)))
+    program.instructions.append(PtxInstruction(head, tuple(operands)))
 
 
 # What no run shows.
 
 
-def _check(statement: Statement, program: _Program) -> None:
+def _check(statement: AsmStatement, program: _Program) -> None:
     mnemonics = [instruction.mnemonic for instruction in program.instructions]
     for instruction in program.instructions:
         name = instruction.mnemonic
@@ -280,7 +280,7 @@ def _check(statement: Statement, program: _Program) -> None:
     _check_outputs(statement, uses)
 
 
-def _check_outputs(statement: Statement, uses: list[tuple[str, bool]]) -> None:
+def _check_outputs(statement: AsmStatement, uses: list[tuple[str, bool]]) -> None:
     """Each is written, and not while inputs that may share its register are yet to be read."""
     for number, operand in enumerate(statement.operands):
         if not operand.modifier.startswith("="):
@@ -294,7 +294,7 @@ def _check_outputs(statement: Statement, uses: list[tuple[str, bool]]) -> None:
             raise ValueError(f'%{number}, {operand.expression}, is written early: "=&"')
 
 
-def _uses(instruction: Instruction) -> list[tuple[str, bool]]:
+def _uses(instruction: PtxInstruction) -> list[tuple[str, bool]]:
     """The places that it reads, then those that it writes: its first operand, unless that is an
     address."""
     found: list[tuple[str, bool]] = []
@@ -307,7 +307,7 @@ def _uses(instruction: Instruction) -> list[tuple[str, bool]]:
 # C++.
 
 
-def _bound(number: int, operand: Operand) -> str:
+def _bound(number: int, operand: AsmOperand) -> str:
     if operand.kind == "n":
         return ""
     direction = "out" if operand.is_output else "in"
@@ -315,7 +315,7 @@ def _bound(number: int, operand: Operand) -> str:
     return f"[[maybe_unused]] auto{'&' * operand.is_output} gg_{number} = {bound};"
 
 
-def _argument(tokens: tuple[str, ...], statement: Statement) -> str:
+def _argument(tokens: tuple[str, ...], statement: AsmStatement) -> str:
     first, *rest = tokens
     if first not in "[{":
         return _place(first, statement)
@@ -323,7 +323,7 @@ def _argument(tokens: tuple[str, ...], statement: Statement) -> str:
     return f"gg_ptx::{'address' if first == '[' else 'vector'}({places})"
 
 
-def _place(token: str, statement: Statement) -> str:
+def _place(token: str, statement: AsmStatement) -> str:
     if not token.startswith("%"):
         constant = f"gg_ptx::Immediate<{token}>()"
         return constant if token[0].isdigit() else f"gg_{token}"

@@ -13,10 +13,10 @@ from dataclasses import replace
 from gemmgen.base.errors import CallError
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
-from gemmgen.sim.diagnosis import Context, TensorShape, read_findings
+from gemmgen.sim.diagnosis import CheckedRun, TensorShape, read_findings
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
-from gemmgen.sim.launcher_calls import CALLED, Call, Called, packed_calls, read_called
+from gemmgen.sim.launcher_calls import CALLED, Called, LauncherCall, packed_calls, read_called
 from gemmgen.sim.layout import shared_arrays
 from gemmgen.sim.packing import Argument, pack_launch
 from gemmgen.sim.scratch import not_left_zero, scratch_of
@@ -111,7 +111,7 @@ class CompiledKernel:
         scale, terms = product
         return given[scale] == 0 and given[terms] != 0
 
-    def call_launcher(self, calls: Sequence[Call]) -> tuple[Called, ...]:
+    def call_launcher(self, calls: Sequence[LauncherCall]) -> tuple[Called, ...]:
         """What the text's launcher does when it is called so; the kernel does not run.
 
         Raises KernelFault where it is stopped, KernelTimeout.
@@ -140,12 +140,12 @@ class CompiledKernel:
                 f"the text declares {used} bytes of shared memory, its interface {declared}"
             )
 
-    def _context(self, launch: process.Launch) -> Context:
+    def _context(self, launch: process.LaunchRequest) -> CheckedRun:
         return self._context_of(TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
 
-    def _context_of(self, shapes: Iterable[TensorShape]) -> Context:
+    def _context_of(self, shapes: Iterable[TensorShape]) -> CheckedRun:
         file, x = f"{self.interface.name}.cu", self.interface.block[0]
-        return Context(self._text, file, self.program, x, tuple(shapes), self.shared)
+        return CheckedRun(self._text, file, self.program, x, tuple(shapes), self.shared)
 
     def close(self) -> None:
         """Ends the kernel's process."""
@@ -195,6 +195,6 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-def _release(running: process.Process, built: programs.Program) -> None:
+def _release(running: process.Process, built: programs.HostProgram) -> None:
     running.close()
     built.close()

@@ -11,25 +11,25 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.torch.elementwise import broadcast, evaluate, indices
 from gemmgen.torch.gradient import (
     Factor,
-    Operand,
     Partial,
     Pointwise,
     Product,
+    ProductOperand,
     Recomputed,
     Zero,
     partials,
     product,
 )
-from gemmgen.torch.pytorch import Tensor, torch_dtype
+from gemmgen.torch.pytorch import TorchTensor, torch_dtype
 from gemmgen.torch.schema import Signature, TensorArgument
 
-Operator = Callable[..., Tensor]
+Operator = Callable[..., TorchTensor]
 Define = Callable[[str, Schedule, bool], tuple[Operator, Signature]]
 """Makes an operator of a name's ending, a schedule, and whether its directives are a user's."""
 
 
 @record
-class Plan:
+class BackwardPlan:
     """The parts of a backward pass, with their operators defined.
 
     ``partials`` are those of acc and the epilogue's tensors; of a ``Recomputed`` one the operator
@@ -78,7 +78,7 @@ class Backward:
             found = product(schedule, problem, role)
             operator, _ = define(f"grad_{argument.name}", found.schedule, False)
             products[argument.name] = found, operator
-        self._plans: dict[bool, Plan] = {}
+        self._plans: dict[bool, BackwardPlan] = {}
         recompute: dict[Schedule, tuple[Operator, Signature]] = {}
         for with_old in (True, False) if signature.old else (True,):
             parts = partials(schedule, problem, with_old)
@@ -86,9 +86,9 @@ class Backward:
                 if isinstance(partial, Recomputed) and partial.schedule not in recompute:
                     ending = f"partial_{name}" if with_old else f"partial_{name}_alone"
                     recompute[partial.schedule] = define(ending, partial.schedule, own)
-            self._plans[with_old] = Plan(signature, parts, recompute, products)
+            self._plans[with_old] = BackwardPlan(signature, parts, recompute, products)
 
-    def setup_context(self, ctx: Any, inputs: Sequence[Any], output: Tensor) -> None:
+    def setup_context(self, ctx: Any, inputs: Sequence[Any], output: TorchTensor) -> None:
         """Keeps the tensors that the gradients asked for are computed from."""
         given = dict(zip(self.signature.names, inputs, strict=True))
         old = self.signature.old
@@ -99,7 +99,7 @@ class Backward:
         ctx.numbers = {name: given[name] for name in self.signature.scalars}
         ctx.with_old = with_old
 
-    def __call__(self, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def __call__(self, ctx: Any, grad: TorchTensor) -> tuple[TorchTensor | None, ...]:
         tensors = dict(zip(ctx.names, ctx.saved_tensors, strict=True))
         call = _Call(self._plans[ctx.with_old], grad.contiguous(), tensors, ctx.numbers)
         asked = self._asked(ctx)
@@ -116,20 +116,20 @@ class _Call:
 
     def __init__(
         self,
-        plan: Plan,
-        grad: Tensor,
-        tensors: Mapping[str, Tensor],
+        plan: BackwardPlan,
+        grad: TorchTensor,
+        tensors: Mapping[str, TorchTensor],
         numbers: Mapping[str, float],
     ):
         self.plan, self.grad, self.tensors, self.numbers = plan, grad, tensors, numbers
         letters = plan.signature.output.letters
         self.extents = dict(zip(letters, grad.shape, strict=True))
-        self._done: dict[object, Tensor] = {}
+        self._done: dict[object, TorchTensor] = {}
 
-    def gradient(self, name: str) -> Tensor | None:
+    def gradient(self, name: str) -> TorchTensor | None:
         return self._of_input(name) if name in self.plan.inputs else self._of_tensor(name)
 
-    def _of_input(self, name: str) -> Tensor | None:
+    def _of_input(self, name: str) -> TorchTensor | None:
         """dA = alpha * D * B, or dB = alpha * A * D."""
         partial, alpha, d = self.plan.partials["acc"], 1.0, self.grad
         match partial:
@@ -144,7 +144,7 @@ class _Call:
         found, multiply = self.plan.products[name]
         return multiply(_arranged(left, found.left), _arranged(right, found.right), alpha)
 
-    def _of_tensor(self, name: str) -> Tensor | None:
+    def _of_tensor(self, name: str) -> TorchTensor | None:
         """Of a tensor of the epilogue, or of C."""
         argument = next(x for x in self.plan.signature.all_tensors if x.name == name)
         partial = self.plan.partials.get(name, Zero())
@@ -159,7 +159,7 @@ class _Call:
                 found = self._summed(self._whole(partial), argument)
         return found.to(torch_dtype(argument.dtype))
 
-    def _whole(self, partial: Pointwise | Recomputed) -> Tensor:
+    def _whole(self, partial: Pointwise | Recomputed) -> TorchTensor:
         """The gradient with all letters of C."""
         key = partial.schedule if isinstance(partial, Recomputed) else partial
         found = self._done.get(key)
@@ -169,14 +169,14 @@ class _Call:
             self._done[key] = found
         return found
 
-    def _recomputed(self, partial: Recomputed) -> Tensor:
+    def _recomputed(self, partial: Recomputed) -> TorchTensor:
         operator, signature = self.plan.recompute[partial.schedule]
         given: dict[str, object] = {**self.tensors, **self.numbers, partial.gradient: self.grad}
         old = self.tensors.get(self.plan.signature.output.name)
         given |= {partial.old: old}
         return operator(*(given[name] for name in signature.names))
 
-    def _pointwise(self, partial: Pointwise) -> Tensor:
+    def _pointwise(self, partial: Pointwise) -> TorchTensor:
         """In the precision of sums, rounded once."""
         problem, output = self.plan.signature.problem, self.plan.signature.output
         precision = torch_dtype(problem.accumulate)
@@ -189,7 +189,7 @@ class _Call:
         found = evaluate(partial.expression, {**self.numbers, **letters}, elements)
         return found.to(torch_dtype(output.dtype))
 
-    def _summed(self, whole: Tensor, argument: TensorArgument) -> Tensor:
+    def _summed(self, whole: TorchTensor, argument: TensorArgument) -> TorchTensor:
         """Over the letters that the tensor lacks, in the order of its own."""
         letters = self.plan.signature.output.letters
         missing = tuple(i for i, letter in enumerate(letters) if letter not in argument.letters)
@@ -203,7 +203,7 @@ def _tensors(expression: Expr) -> set[str]:
     return {part.buffer for part in walk(expression) if isinstance(part, Element)}
 
 
-def _arranged(tensor: Tensor, operand: Operand) -> Tensor:
+def _arranged(tensor: TorchTensor, operand: ProductOperand) -> TorchTensor:
     """Dimensions permuted, and those that the product sums over made one."""
     if operand.as_it_is:
         return tensor

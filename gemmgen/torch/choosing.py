@@ -24,7 +24,7 @@ Order = tuple[int, ...] | None
 
 
 @record
-class Call:
+class OperatorCall:
     """What a kernel is chosen for.
 
     ``views`` are the input tensors in the order of their letters, with pointers that need only be
@@ -40,7 +40,7 @@ class Call:
 
 
 @record
-class Choice:
+class ChosenKernel:
     """A kernel, the shape of its output, and the order of each tensor that it doesn't take as it
     is given."""
 
@@ -51,7 +51,7 @@ class Choice:
     """All tensors as the kernel takes them."""
 
 
-def choose(schedule: Schedule, own: bool, call: Call) -> Choice:
+def choose(schedule: Schedule, own: bool, call: OperatorCall) -> ChosenKernel:
     """The kernel for a call; ``own``: the schedule has a user's directives, and is preferred.
 
     Raises ``CallError`` where no kernel can take the tensors.
@@ -74,7 +74,7 @@ def choose(schedule: Schedule, own: bool, call: Call) -> Choice:
     gpu = next(iter(views.values())).device
     views[gemm.c.tensor] = View(0, shape, contiguous_strides(shape), dtype, gpu)
     found = _fitting(replace(schedule, gemm=line), own and line == gemm, views, call)
-    return Choice(found, shape, tuple(orders.items()), views)
+    return ChosenKernel(found, shape, tuple(orders.items()), views)
 
 
 def _taken(view: View, order: Order) -> View:
@@ -90,7 +90,9 @@ def _turned(access: Access, orders: Mapping[str, Order]) -> Access:
     return replace(access, indices=tuple(access.indices[i] for i in order)) if order else access
 
 
-def _fitting(schedule: Schedule, own: bool, views: Mapping[str, View], call: Call) -> Emitted:
+def _fitting(
+    schedule: Schedule, own: bool, views: Mapping[str, View], call: OperatorCall
+) -> Emitted:
     """The first kernel whose requirements the tensors meet."""
     refusal: CallError | None = None
     for emitted in _candidates(schedule, own, views, call):
@@ -106,7 +108,7 @@ def _fitting(schedule: Schedule, own: bool, views: Mapping[str, View], call: Cal
 
 
 def _candidates(
-    schedule: Schedule, own: bool, views: Mapping[str, View], call: Call
+    schedule: Schedule, own: bool, views: Mapping[str, View], call: OperatorCall
 ) -> Iterator[Emitted]:
     m, n, k = (call.extents[letter] for letter in roles(schedule.gemm))
     if own:
@@ -120,13 +122,13 @@ def _candidates(
     yield compiled(plain(schedule, (m, n, k), call.gpu is not None))
 
 
-def _related(first: Emitted, views: Mapping[str, View], call: Call) -> Iterator[Emitted]:
+def _related(first: Emitted, views: Mapping[str, View], call: OperatorCall) -> Iterator[Emitted]:
     """A kernel, and its siblings that ask for less."""
     yield first
     yield from siblings(first.schedule, _lacking(first.interface, views, call))
 
 
-def _lacking(interface: Interface, views: Mapping[str, View], call: Call) -> frozenset[str]:
+def _lacking(interface: Interface, views: Mapping[str, View], call: OperatorCall) -> frozenset[str]:
     """The tensors that don't meet what their accesses require."""
     values = {interface.extent(letter): size for letter, size in call.extents.items()}
     for param in interface.params:

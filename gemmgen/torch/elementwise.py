@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmgen.interpreter.evaluate import ARITHMETIC, COMPARE, FUNCTIONS
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
-from gemmgen.torch.pytorch import Tensor, pytorch
+from gemmgen.torch.pytorch import TorchTensor, pytorch
 
 Value = Any
 """A tensor, or a number of Python's."""
@@ -90,7 +90,7 @@ def _functions() -> dict[str, Callable[..., Value]]:
     }
 
 
-def broadcast(tensor: Tensor, letters: tuple[str, ...], whole: tuple[str, ...]) -> Tensor:
+def broadcast(tensor: TorchTensor, letters: tuple[str, ...], whole: tuple[str, ...]) -> TorchTensor:
     """A tensor over ``letters`` in the order of ``whole``, with extents of 1 where it lacks one."""
     present = [letter for letter in whole if letter in letters]
     tensor = tensor.permute(tuple(letters.index(letter) for letter in present))
@@ -100,10 +100,10 @@ def broadcast(tensor: Tensor, letters: tuple[str, ...], whole: tuple[str, ...]) 
 
 def indices(
     letters: tuple[str, ...], extents: Mapping[str, int], device: object
-) -> dict[str, Tensor]:
+) -> dict[str, TorchTensor]:
     """The value of each letter at each element, in shapes that broadcast."""
     torch = pytorch()
-    found: dict[str, Tensor] = {}
+    found: dict[str, TorchTensor] = {}
     for place, letter in enumerate(letters):
         ones = [1] * len(letters)
         ones[place] = extents[letter]

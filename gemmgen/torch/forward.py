@@ -10,8 +10,8 @@ from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Schedule
-from gemmgen.torch.choosing import Call, Choice, Order, choose
-from gemmgen.torch.pytorch import Device, Tensor, pytorch, torch_dtype
+from gemmgen.torch.choosing import ChosenKernel, OperatorCall, Order, choose
+from gemmgen.torch.pytorch import Device, TorchTensor, pytorch, torch_dtype
 from gemmgen.torch.running import launch, loaded
 from gemmgen.torch.schema import Signature
 from gemmgen.torch.suggested import gpu_of
@@ -45,9 +45,9 @@ class Forward:
         self._ready: list[Ready] = []
         self._defaults = self.signature.defaults
         self._kernels: dict[str, tuple[Emitted, dict[str, int]]] = {}
-        self._choices: dict[tuple[object, ...], Choice] = {}
+        self._choices: dict[tuple[object, ...], ChosenKernel] = {}
 
-    def __call__(self, *given: Any) -> Tensor:
+    def __call__(self, *given: Any) -> TorchTensor:
         """The output, in memory of its own; ``given`` are the arguments in order."""
         absent = len(self._names) - len(given)
         if absent:  # PyTorch leaves out those at the end that are their defaults
@@ -62,11 +62,11 @@ class Forward:
                     return found
         return self._run(given)
 
-    def _run(self, given: tuple[Any, ...]) -> Tensor:
+    def _run(self, given: tuple[Any, ...]) -> TorchTensor:
         """The same, of a call that is the first of its kind, or reads C."""
         arguments = dict(zip(self._names, given, strict=True))
         numbers = {name: arguments.pop(name) for name in self.signature.scalars}
-        tensors = cast(dict[str, Tensor], arguments)
+        tensors = cast(dict[str, TorchTensor], arguments)
         old = self._old(tensors, numbers)
         if old is not None:
             tensors[self.signature.output.name] = old
@@ -80,7 +80,7 @@ class Forward:
         launch(choice.emitted, tensors, numbers)
         return output
 
-    def _prepare(self, choice: Choice, tensors: Mapping[str, Tensor]) -> None:
+    def _prepare(self, choice: ChosenKernel, tensors: Mapping[str, TorchTensor]) -> None:
         """Makes calls like this one quick, where tensors lie on a GPU and none is copied."""
         device = next(iter(tensors.values())).device
         aligned = all(tensor.data_ptr() % _ALIGNED == 0 for tensor in tensors.values())
@@ -95,16 +95,18 @@ class Forward:
             ready = Ready(kernel, self.signature, given, choice.views)
         self._ready = [ready, *self._ready[: _READY - 1]]
 
-    def fake(self, *given: Any) -> Tensor:
+    def fake(self, *given: Any) -> TorchTensor:
         """An output without contents, of the shape, type and strides that a call gives."""
         # What is left out at the end are numbers, which have no shape.
         arguments = dict(zip(self._names, given, strict=False))
         extents = self._extents(arguments)
         first = arguments[self._names[0]]
         shape = [extents[letter] for letter in self.signature.output.letters]
-        return cast(Tensor, first.new_empty(shape, dtype=self.dtype))
+        return cast(TorchTensor, first.new_empty(shape, dtype=self.dtype))
 
-    def _old(self, tensors: dict[str, Tensor], numbers: Mapping[str, float]) -> Tensor | None:
+    def _old(
+        self, tensors: dict[str, TorchTensor], numbers: Mapping[str, float]
+    ) -> TorchTensor | None:
         """The C that the kernel reads; None where it reads none."""
         signature = self.signature
         if signature.old is None:
@@ -116,13 +118,15 @@ class Forward:
             raise CallError(f"{signature.old.name} is missing: beta is {numbers['beta']}")
         return old
 
-    def _output(self, choice: Choice, tensors: Mapping[str, Tensor], old: Tensor | None) -> Tensor:
+    def _output(
+        self, choice: ChosenKernel, tensors: Mapping[str, TorchTensor], old: TorchTensor | None
+    ) -> TorchTensor:
         torch = pytorch()
         device = next(iter(tensors.values())).device
         output = torch.empty(choice.shape, dtype=self.dtype, device=device)
-        return cast(Tensor, output if old is None else output.copy_(old))
+        return cast(TorchTensor, output if old is None else output.copy_(old))
 
-    def _choice(self, tensors: Mapping[str, Tensor]) -> Choice:
+    def _choice(self, tensors: Mapping[str, TorchTensor]) -> ChosenKernel:
         key = tuple(
             [
                 (t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % _ALIGNED)
@@ -137,7 +141,7 @@ class Forward:
             self._choices[key] = found
         return found
 
-    def _choose(self, tensors: Mapping[str, Tensor]) -> Choice:
+    def _choose(self, tensors: Mapping[str, TorchTensor]) -> ChosenKernel:
         devices = dict.fromkeys(tensor.device for tensor in tensors.values())
         device, *others = devices
         if others or device.type not in ("cuda", "cpu"):
@@ -158,7 +162,7 @@ class Forward:
         letters = {x.name: x.letters for x in self.signature.all_tensors}
         enough = not self.own and len(self._kernels) >= _KERNELS
         known = tuple(self._kernels.values()) if enough else ()
-        call = Call(views, letters, extents, _gpu(device), known)
+        call = OperatorCall(views, letters, extents, _gpu(device), known)
         found = choose(self.schedule, self.own, call)
         self._kernels.setdefault(found.emitted.text, (found.emitted, extents))
         return found
@@ -182,5 +186,5 @@ def _gpu(device: Device) -> Gpu | None:
     return gpu_of(cuda.get_device_name(device), cuda.get_device_capability(device))
 
 
-def _ordered(tensor: Tensor, order: Order) -> Tensor:
+def _ordered(tensor: TorchTensor, order: Order) -> TorchTensor:
     return tensor.permute(order) if order is not None else tensor.contiguous()

@@ -132,7 +132,7 @@ def _recomputing(schedule: Schedule, expression: Expr, c: str, old: str) -> Sche
 
 
 @record
-class Operand:
+class ProductOperand:
     """How an operand goes to a product's kernel: its dimensions permuted by ``order``, then each of
     ``groups`` made one, each a range of the permuted dimensions."""
 
@@ -150,8 +150,8 @@ class Product:
     """The gradient of an input: a schedule without directives, and its operands in order."""
 
     schedule: Schedule
-    left: Operand
-    right: Operand
+    left: ProductOperand
+    right: ProductOperand
 
 
 def product(schedule: Schedule, problem: Problem, role: str) -> Product:
@@ -197,7 +197,7 @@ def product(schedule: Schedule, problem: Problem, role: str) -> Product:
     return Product(parse_schedule(Source(format_schedule(found))), *arranged)
 
 
-def _arranged(letters: tuple[str, ...], summed: tuple[str, ...], tiled: set[str]) -> Operand:
+def _arranged(letters: tuple[str, ...], summed: tuple[str, ...], tiled: set[str]) -> ProductOperand:
     """An operand with the ``summed`` letters as one, and one of ``tiled`` contiguous."""
     at = [letters.index(letter) for letter in summed]
     neighbours = at == list(range(at[0], at[0] + len(at)))
@@ -208,11 +208,11 @@ def _arranged(letters: tuple[str, ...], summed: tuple[str, ...], tiled: set[str]
         order = (*batches, *at, *others)
         at = [order.index(i) for i in at]
     groups = [(i, i + 1) for i in range(len(order)) if i not in at] + [(at[0], at[-1] + 1)]
-    return Operand(order, tuple(sorted(groups)))
+    return ProductOperand(order, tuple(sorted(groups)))
 
 
 def _letters(
-    letters: tuple[str, ...], operand: Operand, summed: tuple[str, ...], one: str
+    letters: tuple[str, ...], operand: ProductOperand, summed: tuple[str, ...], one: str
 ) -> tuple[str, ...]:
     """The operand's letters in the kernel: the summed ones go by the name of ``one``."""
     permuted = [letters[i] for i in operand.order]

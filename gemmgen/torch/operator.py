@@ -12,7 +12,7 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.torch.backward import Backward, Operator
 from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.forward import Forward
-from gemmgen.torch.pytorch import Tensor, pytorch
+from gemmgen.torch.pytorch import TorchTensor, pytorch
 from gemmgen.torch.schema import Signature
 
 _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
@@ -99,12 +99,12 @@ class _Lazily:
     def _define(self, ending: str, schedule: Schedule, own: bool) -> tuple[Operator, Signature]:
         return _define(f"{self.name}_{ending}", schedule, own, derived=True)
 
-    def setup_context(self, ctx: Any, inputs: Any, output: Tensor) -> None:
+    def setup_context(self, ctx: Any, inputs: Any, output: TorchTensor) -> None:
         found = self.ready()
         if isinstance(found, Backward):
             found.setup_context(ctx, inputs, output)
 
-    def __call__(self, ctx: Any, grad: Tensor) -> Any:
+    def __call__(self, ctx: Any, grad: TorchTensor) -> Any:
         found = self.ready()
         if isinstance(found, str):
             raise NotImplementedError(found)

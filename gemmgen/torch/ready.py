@@ -10,7 +10,7 @@ from typing import Any, cast
 from gemmgen.calling.arguments import View, contiguous_strides
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.tensors import checks
-from gemmgen.torch.pytorch import Tensor, pytorch
+from gemmgen.torch.pytorch import TorchTensor, pytorch
 from gemmgen.torch.schema import Signature
 
 _ALIGNED = 15
@@ -38,7 +38,7 @@ class Ready:
         self,
         kernel: Kernel,
         signature: Signature,
-        tensors: Sequence[Tensor],
+        tensors: Sequence[TorchTensor],
         views: Mapping[str, View],
     ) -> None:
         """``tensors`` are those of ``signature``; ``views`` are the kernel's, as it takes them."""
@@ -49,7 +49,7 @@ class Ready:
         self._current, self._device = torch.cuda.current_device, device.index
         self._guard: Callable[[int | None], AbstractContextManager[None]] = torch.cuda.device
         dtype = getattr(torch, views[output].dtype)
-        self._make: Callable[[], Tensor] = partial(
+        self._make: Callable[[], TorchTensor] = partial(
             torch.empty_strided, shape, contiguous_strides(shape), dtype=dtype, device=device
         )
         self.matches: Callable[..., bool] = checks(torch)(cast(Any, tensors))
@@ -60,7 +60,7 @@ class Ready:
         known = list(signature.names)
         self._numbers = [known.index(param.name) for param in kernel.scalars]
 
-    def __call__(self, tensors: Sequence[Tensor], given: Sequence[Any]) -> Tensor | None:
+    def __call__(self, tensors: Sequence[TorchTensor], given: Sequence[Any]) -> TorchTensor | None:
         """The output of a call whose tensors match; None where an address is less aligned."""
         addresses = [tensor.data_ptr() for tensor in tensors]
         for address in addresses:
@@ -71,7 +71,7 @@ class Ready:
                 return self._launched(addresses, given)
         return self._launched(addresses, given)
 
-    def _launched(self, addresses: list[int], given: Sequence[Any]) -> Tensor:
+    def _launched(self, addresses: list[int], given: Sequence[Any]) -> TorchTensor:
         output = self._make()
         addresses.append(output.data_ptr())
         self._start(

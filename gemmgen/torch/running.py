@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from gemmgen.pipeline import Emitted
-from gemmgen.torch.pytorch import Tensor, pytorch
+from gemmgen.torch.pytorch import TorchTensor, pytorch
 
 if TYPE_CHECKING:
     from gemmgen.gpu.launch import Kernel
@@ -23,7 +23,9 @@ _loaded: dict[tuple[str, int], Kernel] = {}
 """Kernels by text and GPU."""
 
 
-def launch(emitted: Emitted, tensors: Mapping[str, Tensor], numbers: Mapping[str, float]) -> None:
+def launch(
+    emitted: Emitted, tensors: Mapping[str, TorchTensor], numbers: Mapping[str, float]
+) -> None:
     """Runs the kernel; one of the tensors is its output."""
     device = next(iter(tensors.values())).device
     if device.type == "cpu":
@@ -55,7 +57,7 @@ def _on_cpu(emitted: Emitted) -> HostKernel:
     return HostKernel.of(emitted)
 
 
-def _array(tensor: Tensor) -> np.ndarray:
+def _array(tensor: TorchTensor) -> np.ndarray:
     """The tensor's memory as NumPy sees it; bf16 is its bits.
 
     It is a view of one flat array, whatever the strides, as ``CompiledKernel.run`` asks.

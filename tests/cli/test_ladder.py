@@ -12,7 +12,7 @@ from gemmgen.cli import ladder_counts as counted
 from gemmgen.cli import ladder_rungs, timed
 from gemmgen.cli.shape_option import Shape, Written
 from gemmgen.gpu import device
-from gemmgen.gpu.bench import Row
+from gemmgen.gpu.bench import BenchRow
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule import examples
 
@@ -22,13 +22,13 @@ FILES = [str(EXAMPLES / f"{name}.sched") for name in ("naive", "tiled")]
 MARKS = "# Title\n\n<!-- ladder -->\nold\n<!-- /ladder -->\n\nEnd.\n"
 
 
-def row(name: str, shape: Shape, ms: float | None = 2.0, note: str = "") -> Row:
+def row(name: str, shape: Shape, ms: float | None = 2.0, note: str = "") -> BenchRow:
     named = tuple(zip("MNK", shape, strict=True))
     right = ms is not None and not note
-    return Row(name, named, ms, ms, ms, 8.5, 0.5, "slower", 0.1, right, "NVIDIA H200", note)
+    return BenchRow(name, named, ms, ms, ms, 8.5, 0.5, "slower", 0.1, right, "NVIDIA H200", note)
 
 
-def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Written]) -> tuple[Row, ...]:
+def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Written]) -> tuple[BenchRow, ...]:
     names = ("cuBLAS A[m,k] B[k,n] C[m,n]", *kernels)
     return tuple(row(name, shape.matrix or ()) for shape in shapes for name in names)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gemmgen.fuzz.trial import as_called, exact
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.launch import Kernel
 from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import STORAGE, bits, is_nan
@@ -33,7 +33,7 @@ class OnDevice:
         self.kernel = Kernel(emitted.text, emitted.interface, target or emitted.target)
 
     def run(self, arguments: Mapping[str, Argument], **_: object) -> None:
-        there: list[tuple[np.ndarray, Array]] = []
+        there: list[tuple[np.ndarray, DeviceArray]] = []
         given: dict[str, object] = {}
         for param in self.interface.params:
             value = arguments.get(param.name)
@@ -62,7 +62,7 @@ class OnDevice:
                 value[...] = found.view(value.dtype)
 
 
-def on_device(root: np.ndarray) -> Array:
+def on_device(root: np.ndarray) -> DeviceArray:
     """A copy of ``root``'s bytes, as many bytes past a multiple of ``ALIGNMENT``."""
     memory = cupy().empty((root.nbytes + ALIGNMENT,), "uint8")
     start = (address(root) - memory.data.ptr) % ALIGNMENT

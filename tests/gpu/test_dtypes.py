@@ -20,7 +20,7 @@ from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject
-from gemmgen.sim.memory import Matrix
+from gemmgen.sim.memory import EmbeddedView
 from gemmgen.sim.run import compile_kernel
 
 cp = pytest.importorskip("cupy")
@@ -97,7 +97,7 @@ def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
             laid = rows if tensor.letters[0] == first else rows.T
             held = formats.stored(np.ascontiguousarray(laid), tensor.dtype)
             pitch = -(-held.shape[1] // 8) * 8 + 8
-            matrix = Matrix.holding(held, pitch, dtype=tensor.dtype)
+            matrix = EmbeddedView.holding(held, pitch, dtype=tensor.dtype)
             values |= {tensor.name: matrix.view, f"ld{tensor.name.lower()}": pitch}
             memory = cp.zeros((len(held), pitch), held.dtype)
             memory[:, : held.shape[1]] = cp.asarray(held)

@@ -36,7 +36,7 @@ needs_tool = pytest.mark.skipif(bool(tool_is_missing()), reason=tool_is_missing(
 def test_instructions_are_read_with_guards_and_targets() -> None:
     code = sass.parse(LISTING)["gemm"]
     assert len(code) == 9
-    assert code[6] == sass.Instruction(0x60, "BRA", "`(.L_x_0)", "@P1", 0x10)
+    assert code[6] == sass.SassInstruction(0x60, "BRA", "`(.L_x_0)", "@P1", 0x10)
     assert code[1].is_a("LDG") and not code[1].is_a("LDGSTS")
 
 

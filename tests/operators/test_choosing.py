@@ -17,7 +17,7 @@ from gemmgen.numerics.formats import NAMES
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch import derivative
-from gemmgen.torch.choosing import Call, Choice, choose
+from gemmgen.torch.choosing import ChosenKernel, OperatorCall, choose
 from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.gradient import Factor, Pointwise, Recomputed, Zero, partials, product
 from gemmgen.torch.schema import Signature
@@ -36,7 +36,7 @@ def parsed(text: str) -> Schedule:
 
 def chosen(
     schedule: Schedule, own: bool, strides: dict[str, tuple[int, ...]] | None = None, **extents: int
-) -> Choice:
+) -> ChosenKernel:
     """Dense tensors, but for those whose ``strides`` are given."""
     signature = Signature.of(schedule)
     views: dict[str, View] = {}
@@ -45,10 +45,10 @@ def chosen(
         given = (strides or {}).get(x.name, contiguous_strides(shape))
         views[x.name] = View(0, shape, given, NAMES[x.dtype])
     letters = {x.name: x.letters for x in signature.tensors}
-    return choose(schedule, own, Call(views, letters, extents, GPUS["H200"]))
+    return choose(schedule, own, OperatorCall(views, letters, extents, GPUS["H200"]))
 
 
-def line(choice: Choice, word: str) -> str:
+def line(choice: ChosenKernel, word: str) -> str:
     text = format_schedule(choice.emitted.schedule)
     return next((x for x in text.splitlines() if x.startswith(word)), "")
 

@@ -20,7 +20,7 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.sums import Summation
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.sim.memory import Matrix
+from gemmgen.sim.memory import EmbeddedView
 from gemmgen.sim.run import Argument, compile_kernel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -117,7 +117,7 @@ class Launch:
     call: Call
     arguments: dict[str, Argument] = field(default_factory=dict)
     operands: dict[str, F32] = field(default_factory=dict)
-    memories: dict[str, Matrix] = field(default_factory=dict)
+    memories: dict[str, EmbeddedView] = field(default_factory=dict)
     before: dict[str, Stored] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -169,13 +169,13 @@ class Launch:
             rows[:, : values.shape[1]] = values
             view = at_the_end(rows)[:, : values.shape[1]]
             self.arguments[name] = view
-            self.memories[name] = Matrix(view, view, 0, (pitch, 1), param.dtype)
+            self.memories[name] = EmbeddedView(view, view, 0, (pitch, 1), param.dtype)
         else:
             hidden = param.written and self.call.beta == 0 and self._hides_c()
             matrix = (
-                Matrix.poisoned(*values.shape, pitch, dtype=param.dtype)
+                EmbeddedView.poisoned(*values.shape, pitch, dtype=param.dtype)
                 if hidden
-                else Matrix.holding(values, pitch, dtype=param.dtype)
+                else EmbeddedView.holding(values, pitch, dtype=param.dtype)
             )
             self.arguments[name] = matrix.view
             self.memories[name] = matrix

@@ -12,7 +12,7 @@ from functions import with_functions
 from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
 from gemmgen.numerics import reference
 from gemmgen.numerics.reference import Comparison
-from gemmgen.sim.memory import Matrix
+from gemmgen.sim.memory import EmbeddedView
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 
 DIRECTORY = Path(__file__).parent.parent / "handwritten"
@@ -98,7 +98,7 @@ def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Compa
         want = np.maximum(acc + bias, np.float32(0))
     else:
         want = reference.default_epilogue(acc, drawn.c, case.alpha, case.beta)
-    matrices: dict[str, Matrix] = {}
+    matrices: dict[str, EmbeddedView] = {}
     wide = any(isinstance(each, MultipleOf) for each in kernel.interface.requirements)
     turned = [p.name for p in kernel.interface.params if p.indices == ("k", "m")]
     stored_a = np.ascontiguousarray(drawn.a.T) if turned else drawn.a
@@ -106,10 +106,10 @@ def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Compa
         pitch = held.shape[1] + (case.pad + 4 * i if case.pad else 0)  # so that swapped ones show
         if wide:
             pitch = -(-pitch // 4) * 4
-        matrices[name] = Matrix.holding(held, pitch)
+        matrices[name] = EmbeddedView.holding(held, pitch)
         values |= {name: matrices[name].view, f"ld{name.lower()}": pitch}
     if case.beta == 0:  # C holds the poison of what was never written
-        matrices["C"] = Matrix.poisoned(case.m, case.n, matrices["C"].pitch)
+        matrices["C"] = EmbeddedView.poisoned(case.m, case.n, matrices["C"].pitch)
         values["C"] = matrices["C"].view
     unreadable = ("C",) if case.beta == 0 else ()
     kernel.run(values, order=case.order, landing=case.landing, seed=1, unreadable=unreadable)

@@ -16,7 +16,7 @@ from gemmgen.ir.interface import Aligned, Interface, MultipleOf, Param
 from gemmgen.numerics.reference import compare
 from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
-from gemmgen.sim.memory import Matrix
+from gemmgen.sim.memory import EmbeddedView
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import compile_kernel
 
@@ -45,9 +45,9 @@ def small(body: str, *, before: str = "") -> str:
     )
 
 
-def run_small(body: str, n: int = 32, *, shared: int = 0, seconds: float = 10) -> Matrix:
-    a = Matrix.holding(np.arange(1, n + 1, dtype=np.float32)[None])
-    c = Matrix.poisoned(1, n)
+def run_small(body: str, n: int = 32, *, shared: int = 0, seconds: float = 10) -> EmbeddedView:
+    a = EmbeddedView.holding(np.arange(1, n + 1, dtype=np.float32)[None])
+    c = EmbeddedView.poisoned(1, n)
     kernel = compile_kernel(small(body), replace(SMALL, dynamic_shared=shared))
     kernel.run({"N": n, "A": a.view[0], "C": c.view[0]}, seconds=seconds)
     assert a.touched() is None
@@ -258,8 +258,8 @@ def test_refuses_a_call_that_breaks_a_requirement() -> None:
     kernel = compile_kernel(text("naive"), replace(interface("naive"), requirements=needs))
     with pytest.raises(CallError, match="gemm requires lda % 16 == 0"):
         kernel.run(call())
-    shifted = Matrix.poisoned(4, 12, offset=1).view
-    wide = Matrix.holding(np.ones((4, 8), np.float32), 16).view
+    shifted = EmbeddedView.poisoned(4, 12, offset=1).view
+    wide = EmbeddedView.holding(np.ones((4, 8), np.float32), 16).view
     with pytest.raises(CallError, match="gemm requires C is 16-byte aligned"):
         kernel.run(call(C=shifted, A=wide, lda=16))
 
@@ -273,7 +273,7 @@ def test_refuses_a_missing_argument() -> None:
 
 def test_offset_pointers_keep_their_alignment() -> None:
     for offset in (0, 1, 2, 3):
-        c = Matrix.poisoned(4, 12, 13, offset=offset)
+        c = EmbeddedView.poisoned(4, 12, 13, offset=offset)
         kernel = compile_kernel(text("naive"), interface("naive"))
         kernel.run(call(C=c.view, ldc=13))
         assert (c.view == 8).all() and c.touched() is None

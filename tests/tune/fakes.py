@@ -14,8 +14,8 @@ from gemmgen.analyze.gpus import GPUS
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.cubins import Built
 from gemmgen.explore.tune.legal import Census, Legal, census, judge
-from gemmgen.explore.tune.measuring import Candidate, Finding, Here, Reading, Screen
-from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.measuring import Candidate, Here, Reading, Rejection, Screen
+from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.gpu.store import Stored
@@ -51,8 +51,8 @@ def interface() -> Interface:
 
 
 @cache
-def points(text: str = TEXT) -> tuple[Space, Census]:
-    space = Space(Source(text, "space.sched"))
+def points(text: str = TEXT) -> tuple[SearchSpace, Census]:
+    space = SearchSpace(Source(text, "space.sched"))
     return space, census(space, [SHAPE])
 
 
@@ -127,7 +127,7 @@ class FakeLab:
     def here(self) -> Here:
         return HERE
 
-    def check(self, candidates: Sequence[Candidate]) -> tuple[Finding | None, ...]:
+    def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
         return tuple(self._checked(candidate.number) for candidate in candidates)
 
     def time(
@@ -143,22 +143,22 @@ class FakeLab:
             self.clock.now += rounds * 0.005
             finding = None
             if self.later(self.by_number[number]):
-                finding = Finding("wrong", "C[0, 0] = nan after it was timed")
+                finding = Rejection("wrong", "C[0, 0] = nan after it was timed")
             times, rivals = (ms,) * self.shapes, (CUBLAS,) * self.shapes
             found.append(Reading(number, times, rivals, finding))
             del at
         return tuple(found)
 
-    def prove(self, candidate: Candidate, text: str) -> Finding | None:
+    def prove(self, candidate: Candidate, text: str) -> Rejection | None:
         self.events.append(("prove", candidate.number))
         point = self.by_number[candidate.number]
         assert text == point.text
-        return Finding("wrong", "ragged edge") if self.unproved(point) else None
+        return Rejection("wrong", "ragged edge") if self.unproved(point) else None
 
-    def _checked(self, number: int) -> Finding | None:
+    def _checked(self, number: int) -> Rejection | None:
         self.events.append(("check", number))
         if self.wrong(self.by_number[number]):
-            return Finding("wrong", "C[0, 0] = 1.0 instead of 2.0")
+            return Rejection("wrong", "C[0, 0] = 1.0 instead of 2.0")
         self.right.add(number)
         return None
 
@@ -174,7 +174,7 @@ class Run:
 
 
 def run(
-    space: Space,
+    space: SearchSpace,
     found: Census,
     *,
     seed: int = 0,
@@ -212,7 +212,7 @@ class FragileLab(FakeLab):
     """For ``RemoteLab``: of a few points some end the process, raise, or never answer."""
 
     def __init__(self, killers: frozenset[int], hangs: frozenset[int] = frozenset()):
-        space = Space(Source(TEXT, "space.sched"))
+        space = SearchSpace(Source(TEXT, "space.sched"))
         few = (judge(space, number, [SHAPE]) for number in range(FEW))
         by_number = {point.number: point for point in few if isinstance(point, Legal)}
         super().__init__(Clock(), by_number, before=self._live)

@@ -8,7 +8,7 @@ import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.legal import Legal, judge
-from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.calls import Caller, Case, landings_of
 from gemmgen.proof.shapes import ring_of, tile_of
@@ -22,7 +22,7 @@ LEAST = 2000
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_points_all_over_the_space_are_legal_and_right(path: Path) -> None:
-    space = Space(Source(path.read_text(encoding="utf-8"), path.name))
+    space = SearchSpace(Source(path.read_text(encoding="utf-8"), path.name))
     assert space.size >= LEAST
     step = space.size // LOOKED_AT | 1  # odd, so that every value of most sets is met
     found = [judge(space, number, [(2048, 2048, 2048)]) for number in range(0, space.size, step)]

@@ -9,7 +9,7 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.explore.tune import sampler
 from gemmgen.explore.tune.legal import Census, Legal
-from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.tuner import rank
 from gemmgen.explore.tune.winner import as_json, schedule_text, section
 from gemmgen.language import fmt_source
@@ -18,7 +18,7 @@ from . import fakes
 
 
 @pytest.fixture
-def space() -> Space:
+def space() -> SearchSpace:
     """Few points: enough where nothing depends on what the sampler learns."""
     return fakes.points(fakes.SMALL)[0]
 
@@ -45,14 +45,14 @@ def test_given_time_every_point_is_tried_once_and_the_best_wins() -> None:
 
 
 def test_the_sampler_proposes_each_point_once(
-    monkeypatch: pytest.MonkeyPatch, space: Space, census: Census
+    monkeypatch: pytest.MonkeyPatch, space: SearchSpace, census: Census
 ) -> None:
     """It is asked for most of the points, as it is where there are thousands."""
     monkeypatch.setattr(sampler, "OPENING", 8)
     _all_are_tried(space, census, batch=4)
 
 
-def _all_are_tried(space: Space, census: Census, batch: int = 16) -> None:
+def _all_are_tried(space: SearchSpace, census: Census, batch: int = 16) -> None:
     done = fakes.run(space, census, batch=batch)
     tried = [trial.number for trial in done.order]
     assert sorted(tried) == sorted(point.number for point in census.legal)
@@ -85,7 +85,7 @@ def test_one_seed_gives_one_order_and_one_text(seconds: float) -> None:
     assert [t.number for t in one.order] != [t.number for t in another.order]
 
 
-def test_nothing_is_timed_before_it_was_found_right(space: Space, census: Census) -> None:
+def test_nothing_is_timed_before_it_was_found_right(space: SearchSpace, census: Census) -> None:
     """The fake lab asserts it too, so this is about the order alone."""
     events = fakes.run(space, census).lab.events
     first = {}
@@ -101,7 +101,7 @@ def is_(best: Legal) -> Callable[[Legal], bool]:
 
 
 def test_a_wrong_kernel_is_never_timed_and_never_the_winner(
-    space: Space, census: Census, best: Legal
+    space: SearchSpace, census: Census, best: Legal
 ) -> None:
     done = fakes.run(space, census, wrong=is_(best))
     assert ("time", best.number) not in done.lab.events
@@ -109,13 +109,13 @@ def test_a_wrong_kernel_is_never_timed_and_never_the_winner(
 
 
 def test_a_kernel_that_is_wrong_once_it_was_timed_does_not_win(
-    space: Space, census: Census, best: Legal
+    space: SearchSpace, census: Census, best: Legal
 ) -> None:
     _not_the_best(census, fakes.run(space, census, later=is_(best)))
 
 
 def test_a_winner_that_fails_a_proof_gives_way_to_the_next(
-    space: Space, census: Census, best: Legal
+    space: SearchSpace, census: Census, best: Legal
 ) -> None:
     done = fakes.run(space, census, unproved=is_(best))
     _not_the_best(census, done)
@@ -132,7 +132,7 @@ def _not_the_best(census: Census, done: fakes.Run) -> None:
     assert fakes.cost(done.lab.by_number[winner.number]) == fakes.cost(second)
 
 
-def test_where_all_are_wrong_there_is_no_winner(space: Space, census: Census) -> None:
+def test_where_all_are_wrong_there_is_no_winner(space: SearchSpace, census: Census) -> None:
     done = fakes.run(space, census, wrong=lambda point: True)
     assert done.tuned.finals.winner is None
     assert as_json(done.tuned)["winner"] is None
@@ -150,7 +150,7 @@ def test_a_require_line_gates_what_was_compiled() -> None:
 
 
 def test_what_does_not_compile_is_told_and_the_search_goes_on(
-    space: Space, census: Census, best: Legal
+    space: SearchSpace, census: Census, best: Legal
 ) -> None:
     done = fakes.run(
         space, census, building={"broken": lambda p: "ptxas gave up" if p is best else ""}
@@ -177,7 +177,9 @@ def test_points_of_the_same_code_are_measured_once() -> None:
     assert len(codes) == len(numbers)
 
 
-def test_luck_in_the_first_timing_does_not_win(space: Space, census: Census, best: Legal) -> None:
+def test_luck_in_the_first_timing_does_not_win(
+    space: SearchSpace, census: Census, best: Legal
+) -> None:
     """A mediocre point that looks 10% faster once is out after the races."""
     lucky = sorted(census.legal, key=fakes.cost)[20]
     seen: set[int] = set()
@@ -193,12 +195,14 @@ def test_luck_in_the_first_timing_does_not_win(space: Space, census: Census, bes
     assert done.tuned.finals.winner.number == best.number
 
 
-def test_the_budget_is_kept(space: Space, census: Census) -> None:
+def test_the_budget_is_kept(space: SearchSpace, census: Census) -> None:
     done = fakes.run(space, census, seconds=60, batch=1, building={"seconds": 4.0})
     assert 40 < done.tuned.seconds < 75
 
 
-def test_the_result_is_an_ordinary_schedule(space: Space, census: Census, best: Legal) -> None:
+def test_the_result_is_an_ordinary_schedule(
+    space: SearchSpace, census: Census, best: Legal
+) -> None:
     done = fakes.run(space, census)
     text = schedule_text(done.tuned)
     assert fmt_source(Source(text)) == text
@@ -213,7 +217,7 @@ def test_the_result_is_an_ordinary_schedule(space: Space, census: Census, best: 
     assert "\n".join(lines[3:]) + "\n" == best.text
 
 
-def test_the_table_has_the_finalists(space: Space, census: Census) -> None:
+def test_the_table_has_the_finalists(space: SearchSpace, census: Census) -> None:
     found = section(fakes.run(space, census).tuned)
     assert len(found.rows) == 6
     assert [row[0] for row in found.rows] == list("123456")

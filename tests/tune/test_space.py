@@ -7,14 +7,14 @@ import pytest
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.legal import Legal, census, judge
-from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.pipeline import compile_source
 
 SHAPE = (512, 512, 512)
 
 
-def space(text: str, **more: object) -> Space:
-    return Space(Source(text, "x.sched"), **more)
+def space(text: str, **more: object) -> SearchSpace:
+    return SearchSpace(Source(text, "x.sched"), **more)
 
 
 def test_points_are_numbered_in_the_text_s_order() -> None:

@@ -11,7 +11,7 @@ from math import ceil, prod
 
 from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.analyze.launch_arguments import Shape
-from gemmgen.explore.tune.footprint import Facts, Operand
+from gemmgen.explore.tune.footprint import Facts, OperandTraffic
 from gemmgen.ir.occupancy import allowed_registers
 from gemmgen.ir.target import WARP
 
@@ -103,7 +103,7 @@ def _overhead(facts: Facts) -> float:
     return step * reads + moved + LOOP
 
 
-def _moves(x: Operand, facts: Facts) -> float:
+def _moves(x: OperandTraffic, facts: Facts) -> float:
     each = x.tile / facts.threads
     if facts.asynchronous:
         return INSTRUCTIONS * each / x.load
@@ -141,7 +141,7 @@ def _spilled(facts: Facts) -> float:
     return MEMORIES if over > MISSING else 1.0 + SPILL * max(0.0, over)
 
 
-def _port(x: Operand, facts: Facts) -> float:
+def _port(x: OperandTraffic, facts: Facts) -> float:
     """Clocks of shared memory for a warp in a step: fragments read, tiles stored."""
     if not x.tile:
         return facts.tile[2] * x.micro * 2.0

@@ -17,7 +17,7 @@ BANK = 4
 
 
 @record
-class Operand:
+class OperandTraffic:
     """How one operand travels to the multiply-adds.
 
     ``tile``: elements of a step's tile in shared memory, 0 without one.  ``load`` and ``read`` are
@@ -53,8 +53,8 @@ class Facts:
     threads: int
     shared: int
     registers: int
-    a: Operand
-    b: Operand
+    a: OperandTraffic
+    b: OperandTraffic
     stages: int
     ahead: bool
     asynchronous: bool
@@ -99,7 +99,7 @@ def facts_of(program: Program, interface: Interface) -> Facts:
     )
 
 
-def _operand(program: Program, tensor: str, letter: str) -> Operand:
+def _operand(program: Program, tensor: str, letter: str) -> OperandTraffic:
     kernel = program.main
     moves = copies(kernel)
     fill = next((c for c in moves if c.src == tensor), None)
@@ -108,7 +108,7 @@ def _operand(program: Program, tensor: str, letter: str) -> Operand:
     axis = kernel.spread.axis(letter)
     load = fill.width if fill else 1
     straight = staged and _last(kernel, tensor) == _last(kernel, f"{tensor}_shared")
-    return Operand(
+    return OperandTraffic(
         tile=elements_of(kernel, f"{tensor}_shared") if staged else 0,
         load=load,
         store=load if straight else 1,

@@ -13,11 +13,11 @@ from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import scalars
-from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Finding, Here, Reading, Screen
+from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Here, Reading, Rejection, Screen
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import as_stored, wanted_of
 from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
-from gemmgen.gpu.device import Array, cupy
+from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
@@ -67,7 +67,7 @@ class GpuLab:
         self._loaded: dict[int, Kernel] = {}
         self._warm = False
 
-    def check(self, candidates: Sequence[Candidate]) -> tuple[Finding | None, ...]:
+    def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
         self._loaded.clear()
         return tuple(self._checked(candidate) for candidate in candidates)
 
@@ -86,7 +86,7 @@ class GpuLab:
             for candidate in candidates
         )
 
-    def prove(self, candidate: Candidate, text: str) -> Finding | None:
+    def prove(self, candidate: Candidate, text: str) -> Rejection | None:
         emitted = compile_source(Source(text))
         shapes = tuple(dict.fromkeys((*self._shapes, fit(emitted, RAGGED))))
         outcomes = verify(
@@ -97,7 +97,7 @@ class GpuLab:
         )
         for outcome in outcomes:
             if outcome.status != "passed":
-                return Finding("wrong", f"{outcome.case.text()}: {outcome.detail}")
+                return Rejection("wrong", f"{outcome.case.text()}: {outcome.detail}")
         return None
 
     def _kernel(self, candidate: Candidate) -> Kernel:
@@ -107,15 +107,15 @@ class GpuLab:
             self._loaded[candidate.number] = kernel
         return self._loaded[candidate.number]
 
-    def _checked(self, candidate: Candidate) -> Finding | None:
+    def _checked(self, candidate: Candidate) -> Rejection | None:
         try:
             kernel = self._kernel(candidate)
             for problem in self._problems:
                 complaint = problem.complaint(kernel)
                 if complaint is not None:
-                    return Finding("wrong", f"{problem.name}: {complaint}")
+                    return Rejection("wrong", f"{problem.name}: {complaint}")
         except (CallError, CannotCheck) as refusal:
-            return Finding("refused", str(refusal))
+            return Rejection("refused", str(refusal))
         return None
 
     def _timed(
@@ -163,17 +163,17 @@ class _Problem:
         return contraction(self.interface)
 
     @cached_property
-    def values(self) -> dict[str, Array]:
+    def values(self) -> dict[str, DeviceArray]:
         """The inputs as numbers."""
         return inputs(self.interface, self.extents, "normal")
 
     @cached_property
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, DeviceArray]:
         """The same as kernels take them; every candidate's result goes where C is."""
         return as_stored(self.interface, self.values)
 
     @property
-    def output(self) -> Array:
+    def output(self) -> DeviceArray:
         return self.arrays[self.product.c.name]
 
     @cached_property

@@ -15,7 +15,7 @@ from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.explore.tune.footprint import Facts, facts_of
-from gemmgen.explore.tune.space import Settings, Space
+from gemmgen.explore.tune.space import SearchSpace, Settings
 from gemmgen.lower.limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
 from gemmgen.schedule.formatting import format_schedule
@@ -55,7 +55,7 @@ Found = Legal | str
 
 
 def census(
-    space: Space,
+    space: SearchSpace,
     shapes: Sequence[Shape],
     pool: Executor | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -69,7 +69,7 @@ def census(
     return found
 
 
-def judge(space: Space, number: int, shapes: Sequence[Shape]) -> Found:
+def judge(space: SearchSpace, number: int, shapes: Sequence[Shape]) -> Found:
     """One point: legal, or why not."""
     try:
         schedule = space.schedule(number)
@@ -84,13 +84,13 @@ def judge(space: Space, number: int, shapes: Sequence[Shape]) -> Found:
     return Legal(number, space.settings(number), text, facts_of(program, kernel.interface))
 
 
-def judge_all(space: Space, first: int, last: int, shapes: tuple[Shape, ...]) -> list[Found]:
+def judge_all(space: SearchSpace, first: int, last: int, shapes: tuple[Shape, ...]) -> list[Found]:
     """What a process does at a time: the points from ``first`` up to ``last``."""
     return [judge(space, number, shapes) for number in range(first, last)]
 
 
 def _chunks(
-    space: Space, shapes: tuple[Shape, ...], pool: Executor | None
+    space: SearchSpace, shapes: tuple[Shape, ...], pool: Executor | None
 ) -> Iterator[list[Found]]:
     starts = range(0, space.size, CHUNK)
     ends = [(first, min(first + CHUNK, space.size)) for first in starts]

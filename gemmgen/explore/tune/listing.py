@@ -9,7 +9,7 @@ from gemmgen.analyze.gpus import Gpu
 from gemmgen.analyze.tables import Section
 from gemmgen.explore.tune.estimate import estimate, ffma_share, intensity, residents, waves
 from gemmgen.explore.tune.legal import Census, Legal, Shape
-from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.tuner import rank
 from gemmgen.proof.outcome import spelled
 
@@ -18,7 +18,7 @@ REASONS = 20
 
 
 def sections(
-    space: Space, census: Census, shapes: Sequence[Shape], gpu: Gpu
+    space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: Gpu
 ) -> tuple[Section, ...]:
     """Every legal point, the likeliest to be fast first, and the reasons of the others."""
     keys = [key for key, values in space.sets.items() if len(values) > 1]
@@ -48,7 +48,9 @@ def sections(
     return tuple(found)
 
 
-def as_json(space: Space, census: Census, shapes: Sequence[Shape], gpu: Gpu) -> dict[str, object]:
+def as_json(
+    space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: Gpu
+) -> dict[str, object]:
     """The same for scripts."""
     ranked = rank(census.legal, shapes, gpu)
     return {

@@ -26,7 +26,7 @@ class Candidate:
 
 
 @record
-class Finding:
+class Rejection:
     """Why a candidate is no good: ``wrong``, ``refused`` by its launcher, or ``crashed``."""
 
     status: Status
@@ -44,7 +44,7 @@ class Reading:
     number: int
     ms: tuple[float, ...] = ()
     rival: tuple[float, ...] | None = None
-    finding: Finding | None = None
+    finding: Rejection | None = None
 
     @property
     def share(self) -> tuple[float, ...] | None:
@@ -80,7 +80,7 @@ class Lab(Protocol):
     @property
     def here(self) -> Here: ...
 
-    def check(self, candidates: Sequence[Candidate]) -> tuple[Finding | None, ...]:
+    def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
         """Runs each on a poisoned output; None for those whose result is right at every shape."""
         ...
 
@@ -91,7 +91,7 @@ class Lab(Protocol):
         what they left; with ``screen`` in haste."""
         ...
 
-    def prove(self, candidate: Candidate, text: str) -> Finding | None:
+    def prove(self, candidate: Candidate, text: str) -> Rejection | None:
         """Everything that can be asked of the kernel of the schedule ``text``: every kind of
         numbers, ragged edges."""
         ...

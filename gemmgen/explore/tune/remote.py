@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, cast
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.base.processes import serve_quietly
-from gemmgen.explore.tune.measuring import Candidate, Finding, Here, Lab, Reading, Screen
+from gemmgen.explore.tune.measuring import Candidate, Here, Lab, Reading, Rejection, Screen
 from gemmgen.gpu import device
 
 T = TypeVar("T")
@@ -50,9 +50,9 @@ class RemoteLab:
             self._here = self._greeting()
         return self._here
 
-    def check(self, candidates: Sequence[Candidate]) -> tuple[Finding | None, ...]:
-        def ask(some: Sequence[Candidate]) -> tuple[Finding | None, ...]:
-            return cast(tuple[Finding | None, ...], self._ask("check", tuple(some)))
+    def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
+        def ask(some: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
+            return cast(tuple[Rejection | None, ...], self._ask("check", tuple(some)))
 
         return self._one_by_one(candidates, ask, lambda candidate, finding: finding)
 
@@ -64,11 +64,11 @@ class RemoteLab:
 
         return self._one_by_one(candidates, ask, lambda c, f: Reading(c.number, finding=f))
 
-    def prove(self, candidate: Candidate, text: str) -> Finding | None:
+    def prove(self, candidate: Candidate, text: str) -> Rejection | None:
         try:
-            return cast(Finding | None, self._ask("prove", candidate, text))
+            return cast(Rejection | None, self._ask("prove", candidate, text))
         except Lost as lost:
-            return Finding("crashed", str(lost))
+            return Rejection("crashed", str(lost))
 
     def end(self) -> None:
         """Ends the process, whatever it is doing."""
@@ -79,14 +79,14 @@ class RemoteLab:
         self,
         candidates: Sequence[Candidate],
         ask: Callable[[Sequence[Candidate]], tuple[T, ...]],
-        crashed: Callable[[Candidate, Finding], T],
+        crashed: Callable[[Candidate, Rejection], T],
     ) -> tuple[T, ...]:
         """All at once; where that is lost each alone, to know the one to blame."""
         try:
             return ask(candidates)
         except Lost as lost:
             if len(candidates) == 1:
-                return (crashed(candidates[0], Finding("crashed", str(lost))),)
+                return (crashed(candidates[0], Rejection("crashed", str(lost))),)
         return tuple(one for c in candidates for one in self._one_by_one((c,), ask, crashed))
 
     def _ask(self, question: str, *arguments: object) -> object:

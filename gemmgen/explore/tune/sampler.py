@@ -17,7 +17,7 @@ import numpy as np
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.explore.tune.legal import Legal
-from gemmgen.explore.tune.space import Space, Value
+from gemmgen.explore.tune.space import SearchSpace, Value
 
 INSTALL = "pip install 'gemmgen[tune]'"
 OPENING = 64
@@ -29,7 +29,7 @@ EVERY = 4
 class Explorer:
     """Proposes points of ``ranked`` (the likeliest first), each once; the same for one ``seed``."""
 
-    def __init__(self, space: Space, ranked: Sequence[Legal], seed: int):
+    def __init__(self, space: SearchSpace, ranked: Sequence[Legal], seed: int):
         self._ranked = ranked
         self._axes = [_Axis(key, values) for key, values in space.sets.items() if len(values) > 1]
         self._places = np.array(
@@ -43,7 +43,7 @@ class Explorer:
         self._free = np.ones(len(ranked), dtype=bool)
         self._next = 0
         self._rank = {point.number: at for at, point in enumerate(ranked)}
-        self._asked: dict[int, Trial] = {}
+        self._asked: dict[int, OptunaTrial] = {}
         self._count = 0
         self._optuna = require_optuna()
         self._space = {axis.key: axis.distribution(self._optuna) for axis in self._axes}
@@ -93,7 +93,7 @@ class Explorer:
             self._next += 1
         return self._next
 
-    def _take(self, at: int, trial: Trial | None = None) -> Legal:
+    def _take(self, at: int, trial: OptunaTrial | None = None) -> Legal:
         """The point at this rank is tried now: the sampler sees it as running."""
         if trial is None:
             self._study.enqueue_trial(self._params(at))
@@ -145,7 +145,7 @@ class _Axis:
         return place if self._ordered else str(self._values[place])
 
 
-class Trial(Protocol):
+class OptunaTrial(Protocol):
     """Optuna's trial: a proposal that is being tried."""
 
     @property
@@ -153,9 +153,9 @@ class Trial(Protocol):
 
 
 class _Study(Protocol):
-    def ask(self, fixed_distributions: Mapping[str, object]) -> Trial: ...
+    def ask(self, fixed_distributions: Mapping[str, object]) -> OptunaTrial: ...
     def tell(
-        self, trial: Trial, values: float | None = None, state: object | None = None
+        self, trial: OptunaTrial, values: float | None = None, state: object | None = None
     ) -> object: ...
     def enqueue_trial(self, params: Mapping[str, Value]) -> None: ...
 

@@ -33,7 +33,7 @@ UNKNOWN = 6.0
 
 
 @record
-class Watched:
+class SearchProgress:
     """How far a search has come: for a progress bar."""
 
     stage: str
@@ -83,7 +83,7 @@ class Search:
         log: Log,
         requires: Sequence[Require],
         clock: Callable[[], float],
-        watch: Callable[[Watched], None] = lambda _: None,
+        watch: Callable[[SearchProgress], None] = lambda _: None,
     ):
         self._explorer, self._builder, self._lab, self._log = explorer, builder, lab, log
         self._requires, self._clock, self._watch = tuple(requires), clock, watch
@@ -173,7 +173,7 @@ class Search:
         self._log.add(trial)
         self._explorer.tell(trial.number, _told(trial))
         done = len(self.state.trials)
-        self._watch(Watched("trying", done, done + self._explorer.left, self.state.best))
+        self._watch(SearchProgress("trying", done, done + self._explorer.left, self.state.best))
 
     def _keep(self, trial: Trial) -> None:
         self.state.trials[trial.number] = trial

@@ -12,8 +12,8 @@ from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
 from gemmgen.explore.tune import remote
 from gemmgen.explore.tune.legal import CHUNK, Census, Shape, census
-from gemmgen.explore.tune.search import Watched
-from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.search import SearchProgress
+from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.trials import Log
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.explore.tune.workers import Workers
@@ -23,7 +23,7 @@ LARGE = 4096
 
 
 def count(
-    space: Space,
+    space: SearchSpace,
     shapes: Sequence[Shape],
     workers: Workers,
     tick: Callable[[int, int], None] | None = None,
@@ -46,7 +46,7 @@ def search(
     trials: Path | None = None,
     *,
     resume: bool = False,
-    watch: Callable[[Watched], None] = lambda _: None,
+    watch: Callable[[SearchProgress], None] = lambda _: None,
 ) -> Tuned:
     """Compiles, checks and times points of ``task`` until its end; each trial goes to ``trials``.
 
@@ -75,7 +75,7 @@ def search(
 
 
 def run(
-    space: Space,
+    space: SearchSpace,
     shapes: Sequence[Shape],
     *,
     seconds: float,
@@ -95,7 +95,7 @@ def run(
 
 
 def task_of(
-    space: Space,
+    space: SearchSpace,
     found: Census,
     shapes: Sequence[Shape],
     seed: int,

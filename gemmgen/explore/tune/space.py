@@ -22,7 +22,7 @@ MOST = 1_000_000
 
 
 @record
-class Space:
+class SearchSpace:
     """The points of ``source``: each a value per set, the last set's varying fastest.
 
     ``given`` settles some sets beforehand, as ``--set`` does.  ``target``, where it is not None,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gemmgen.base.record import record
 from gemmgen.explore.tune.legal import Legal
-from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Finding, Lab, Reading
-from gemmgen.explore.tune.search import Watched, value_of
+from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Lab, Reading, Rejection
+from gemmgen.explore.tune.search import SearchProgress, value_of
 from gemmgen.explore.tune.trials import Trial
 
 FIELD = (48, 24, 12, 6)
@@ -32,7 +32,7 @@ class Finals:
 
     winner: Reading | None
     readings: tuple[Reading, ...]
-    found: Mapping[int, Finding]
+    found: Mapping[int, Rejection]
 
 
 def finals(
@@ -41,14 +41,14 @@ def finals(
     points: Mapping[int, Legal],
     clock: Callable[[], float],
     until: float,
-    watch: Callable[[Watched], None] = lambda _: None,
+    watch: Callable[[SearchProgress], None] = lambda _: None,
 ) -> Finals:
     """Races between ``entrants``, the fastest first, that end at about ``until``.
 
     They are checked first: those of an earlier search were compiled anew.
     """
     times = {trial.number: trial.ms for trial, _ in entrants}
-    found: dict[int, Finding] = {}
+    found: dict[int, Rejection] = {}
     left: list[Candidate] = []
     everyone = [candidate for _, candidate in entrants]
     for candidate, finding in zip(everyone, lab.check(everyone), strict=True):
@@ -61,7 +61,7 @@ def finals(
         if not left or (race and len(left) <= size):
             continue
         left = left[:size]
-        watch(Watched(f"race of {len(left)}", race, len(FIELD), None))
+        watch(SearchProgress(f"race of {len(left)}", race, len(FIELD), None))
         share = (until - clock()) / (len(FIELD) - race)
         rounds = _rounds([times[c.number] for c in left], share)
         readings = []
@@ -74,7 +74,7 @@ def finals(
         by_number = {candidate.number: candidate for candidate in left}
         left = [by_number[reading.number] for reading in readings]
     for reading, candidate in zip(readings, left, strict=True):
-        watch(Watched("proving", len(FIELD), len(FIELD), None))
+        watch(SearchProgress("proving", len(FIELD), len(FIELD), None))
         finding = lab.prove(candidate, points[candidate.number].text)
         if finding is None:
             right = tuple(r for r in readings if r.number not in found)

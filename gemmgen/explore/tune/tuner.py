@@ -15,8 +15,8 @@ from gemmgen.explore.tune.estimate import estimate
 from gemmgen.explore.tune.legal import Census, Legal, Shape
 from gemmgen.explore.tune.measuring import Candidate, Here, Lab
 from gemmgen.explore.tune.sampler import Explorer
-from gemmgen.explore.tune.search import Search, State, Watched, value_of
-from gemmgen.explore.tune.space import Space
+from gemmgen.explore.tune.search import Search, SearchProgress, State, value_of
+from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.successive_halving import FIELD, Finals, finals
 from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.language import fmt_source
@@ -31,7 +31,7 @@ FINALS = (5.0, 45.0)
 class Task:
     """What is tuned: the legal points of ``space`` at ``shapes``, by ``seed``, until ``end``."""
 
-    space: Space
+    space: SearchSpace
     census: Census
     shapes: tuple[Shape, ...]
     seed: int
@@ -66,7 +66,7 @@ def tune(
     lab: Lab,
     log: Log,
     clock: Callable[[], float],
-    watch: Callable[[Watched], None] = lambda _: None,
+    watch: Callable[[SearchProgress], None] = lambda _: None,
 ) -> Tuned:
     """Searches, and tells the winner; each trial is in ``log`` as soon as it is known."""
     points = {point.number: point for point in task.census.legal}
