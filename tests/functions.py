@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from gemmgen.emit.intrinsics import INTRINSICS, shuffle_text
+from gemmgen.emit import device_functions
 
 _NAME = re.compile(r"\b(gg_\w+)\(")
-FUNCTIONS = (*INTRINSICS, shuffle_text("down", "f32"), shuffle_text("down", "f64"))
+EMITTED = tuple(function.text() for function in device_functions.FUNCTIONS)
+BY_HAND = tuple(
+    path.read_text(encoding="utf-8").rstrip("\n")
+    for path in sorted((Path(__file__).parent / "handwritten").glob("*.cuh"))
+)
+"""Of further instructions, which handwritten kernels use."""
+FUNCTIONS = EMITTED + BY_HAND
+
+
+def name_of(function: str) -> str:
+    """The name of a function of this text."""
+    return _NAME.findall(function)[0]
+
+
+def texts_of(name: str) -> tuple[str, ...]:
+    """All overloads of the function of this name."""
+    return tuple(text for text in FUNCTIONS if name_of(text) == name)
 
 
 def with_functions(text: str) -> str:
     """``text`` under all overloads of the ``gg_*`` functions that it calls."""
     called = set(re.findall(r"\bgg_\w+", text))
-    texts = [each for each in FUNCTIONS if _NAME.findall(each)[0] in called]
-    missing = called - {_NAME.findall(each)[0] for each in texts}
+    texts = [each for each in FUNCTIONS if name_of(each) in called]
+    missing = called - {name_of(each) for each in texts}
     assert not missing, missing
-    return "\n\n".join((*dict.fromkeys(texts), text))
+    return "\n\n".join((*texts, text))

@@ -118,6 +118,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     "best/test_schedules.py::test_compiles_without_a_warning_and_without_spills": (),
     "dtypes/test_kernels.py::test_compiles_without_a_warning": ("bf16",),
     "batches/test_kernels.py::test_compiles_without_a_warning": ("four in every order",),
+    "nvrtc/test_intrinsics.py::test_all_functions_live_in_one_unit": ("sm_80",),
     "nvrtc/test_intrinsics.py::test_tensor_cores_get_what_their_schedule_promises": ("sm_80",),
     "batches/test_planted.py::test_a_run_of_the_text_shows_it": (
         "decodes by columns",

@@ -15,6 +15,9 @@ STORED: dict[DType, str] = {
 KINDS = {"int": "int", "float": "float", "double": "double", "bool": "bool"}
 """The types of a thread's variables."""
 
+REGISTERS: dict[DType, int] = {"f16": 8, "bf16": 4, "f32": 8}
+"""32-bit registers that a lane gives to a fragment; of f16 the hardware may hold elements twice."""
+
 _OF_WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}
 
 

@@ -6,6 +6,7 @@ import re
 import textwrap
 
 from gemmgen.base.record import record
+from gemmgen.emit import device_functions
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.header import (
@@ -19,7 +20,6 @@ from gemmgen.emit.header import (
     units_text,
     wrapped,
 )
-from gemmgen.emit.intrinsics import intrinsics_of
 from gemmgen.emit.printing import environment
 from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
 from gemmgen.ir.dtypes import ACCESS
@@ -76,7 +76,7 @@ class FileView:
     launch: list[str]
     units: str
     requires: list[str]
-    intrinsics: list[str]
+    functions: list[str]
     kernel: str
     launcher: str
     template = "file.j2"
@@ -93,7 +93,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         launch_lines(interface),
         units_text(interface),
         requirement_lines(interface, WIDTH - 8),
-        intrinsics_of(kernel.body),
+        device_functions.called(kernel.body),
         _render(_kernel_view(kernel)),
         _render(_launcher_view(interface)),
     )

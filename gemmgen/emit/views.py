@@ -11,9 +11,7 @@ from collections.abc import Callable
 
 from gemmgen.base.record import record
 from gemmgen.emit.ctext import c_text
-from gemmgen.emit.ctypes import KINDS, STORED, vector_type
-from gemmgen.emit.intrinsics import ADD, BASE, COUNT_IN, copy_function
-from gemmgen.emit.wmma import REGISTERS, load_function, multiply_function, store_function
+from gemmgen.emit.ctypes import KINDS, REGISTERS, STORED, vector_type
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
@@ -95,7 +93,7 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(f"{tensor} += {c_text(by)};")
         case Point(name, source, dtype):
             pointer = f"const {STORED[dtype]} *const {name}"
-            return LineView(_assignment(pointer, f"{BASE}(&{c_text(source)})"))
+            return LineView(_assignment(pointer, f"gg_base(&{c_text(source)})"))
         case Break(condition):
             return LineView(f"if ({c_text(condition)}) break;")
         case Barrier():
@@ -103,7 +101,7 @@ def view_of(node: Node, render: Render) -> View:
         case CountArrival():
             return LineView(_count_arrival(node))
         case AtomicAdd(target, value):
-            return LineView(f"{ADD}(&{c_text(target)}, {c_text(value)});")
+            return LineView(f"gg_add(&{c_text(target)}, {c_text(value)});")
         case CopyAsync():
             return LineView(_copy_async(node))
         case Commit():
@@ -114,13 +112,15 @@ def view_of(node: Node, render: Render) -> View:
             return LineView(_fragment_array(node))
         case LoadFragment():
             arguments = f"{c_text(node.target)}, &{c_text(node.source)}, {c_text(node.pitch)}"
-            return LineView(_call(load_function(node), arguments))
+            return LineView(_call(f"gg_wmma_load_{node.side}_{node.line}_{node.dtype}", arguments))
         case MultiplyFragments():
             arguments = ", ".join(c_text(e) for e in (node.sum, node.a, node.b))
-            return LineView(_call(multiply_function(node), arguments))
+            return LineView(
+                _call(f"gg_wmma_multiply_{node.a_line}_{node.b_line}_{node.dtype}", arguments)
+            )
         case StoreFragment():
             arguments = f"&{c_text(node.target)}, {c_text(node.source)}, {c_text(node.pitch)}"
-            return LineView(_call(store_function(node), arguments))
+            return LineView(_call(f"gg_wmma_store_{node.line}", arguments))
         case WarpBarrier():
             return LineView("__syncwarp();")
         case For():
@@ -228,7 +228,7 @@ def _move(node: Move) -> str:
 
 def _count_arrival(node: CountArrival) -> str:
     last = c_text(node.last)
-    counted = f"{COUNT_IN}(&{c_text(node.counter)}, {last}) == {last}"
+    counted = f"gg_count_in(&{c_text(node.counter)}, {last}) == {last}"
     return _assignment(
         f"const bool {node.name}", f"__syncthreads_or({c_text(node.chosen)} && {counted})"
     )
@@ -237,7 +237,7 @@ def _count_arrival(node: CountArrival) -> str:
 def _copy_async(node: CopyAsync) -> str:
     size = BYTES[node.dtype]
     arguments = f"&{c_text(node.target)}, &{c_text(node.source)}, {_bytes(node.valid, size)}"
-    return f"{copy_function(node)}({arguments});"
+    return f"gg_copy_async_{node.width * size}({arguments});"
 
 
 def _bytes(elements: Expr, size: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from functions import with_functions
 
-from gemmgen.emit.wmma import REGISTERS
+from gemmgen.emit.ctypes import REGISTERS
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.sim.toolchain import BEGIN, END

@@ -8,12 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from functions import EMITTED
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source, Span
 from gemmgen.emit.ctext import c_float
 from gemmgen.emit.document import fold
-from gemmgen.emit.intrinsics import INTRINSICS
 from gemmgen.ir.expr import FUNCTIONS
 from gemmgen.ir.identifiers import NAME
 from gemmgen.language import SPECS, parse_schedule
@@ -126,7 +126,7 @@ PREPROCESSOR = re.compile(r"#ifndef __CUDACC_RTC__|#endif|#pragma unroll( [0-9]+
 def check_text(text: str) -> None:
     """What holds of every emitted text, whoever wrote the schedule: beside functions for single
     instructions, which hold nothing of it."""
-    for function in INTRINSICS:
+    for function in EMITTED:
         folded = "\n".join(fold(line) for line in function.split("\n"))
         text = text.replace(f"{folded}\n\n", "", 1)
     assert all(c == "\n" or " " <= c <= "~" for c in text)

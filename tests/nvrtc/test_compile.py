@@ -3,9 +3,9 @@ import shutil
 
 import compilers
 import pytest
+from functions import with_functions
 from gpu import kernels
 
-from gemmgen.emit.intrinsics import INTRINSICS
 from gemmgen.gpu import compiler
 
 pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
@@ -14,17 +14,11 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 
-def called(function: str) -> str:
-    """The name of an instruction's function, as a call begins."""
-    return re.findall(r"gg_\w+\(", function)[0]
-
-
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", HANDWRITTEN)
 def test_a_good_kernel_compiles_without_a_word_or_a_spill(name: str, arch: str) -> None:
     text = kernels.text(name)
-    used = [function for function in INTRINSICS if called(function) in text]
-    compiled = compiler.compile_text("\n\n".join((*used, text)), arch)
+    compiled = compiler.compile_text(with_functions(text), arch)
     assert compiled.cubin.startswith(b"\x7fELF")
     assert f".target {arch}" in compiled.ptx
     assert compiled.warnings == ""

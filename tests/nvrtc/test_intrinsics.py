@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pytest
+from functions import EMITTED, texts_of
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.emit.intrinsics import shuffle_text
 from gemmgen.gpu import compiler, sass
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule import examples
@@ -24,13 +22,19 @@ def ptx(text: str, body: str, arch: str) -> str:
     return compiled.ptx
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120"])
+def test_all_functions_live_in_one_unit(arch: str) -> None:
+    ptx("\n\n".join(EMITTED), "", arch)
+
+
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
 @pytest.mark.parametrize("name", ["xor", "down"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_a_shuffle(name: Literal["xor", "down"], dtype: Literal["f32", "f64"], arch: str) -> None:
+def test_a_shuffle(name: str, dtype: str, arch: str) -> None:
+    (text,) = (t for t in texts_of(f"gg_shuffle_{name}") if ("double" in t) == (dtype == "f64"))
     array = "x" if dtype == "f32" else "y"
     body = f"    {array}[threadIdx.x] = gg_shuffle_{name}({array}[threadIdx.x], at);"
-    found = ptx(shuffle_text(name, dtype), body, arch)
+    found = ptx(text, body, arch)
     mode = "bfly" if name == "xor" else "down"
     assert found.count(f"shfl.sync.{mode}.b32") == (1 if dtype == "f32" else 2)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from functions import FUNCTIONS, name_of
 
-from gemmgen.emit.intrinsics import INTRINSICS
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import translated
 
@@ -17,7 +17,7 @@ def model(statement: str) -> str:
     return " ".join(re.findall(r"gg_ptx::(?!in_|out_)\w+\([^;]*;", text))
 
 
-@pytest.mark.parametrize("text", INTRINSICS, ids=lambda text: re.findall(r"gg_\w+(?=\()", text)[0])
+@pytest.mark.parametrize("text", FUNCTIONS, ids=name_of)
 def test_every_function_has_a_model_and_keeps_its_lines(text: str) -> None:
     got = translated(text, 1)
     assert "asm" not in got and got.count("\n") == text.count("\n")

@@ -1,0 +1,120 @@
+"""The ``gg_*`` functions: what plain C++ can't say, one function per PTX instruction.
+
+Each is a file of ``intrinsics/``; where several differ in a size or a type alone, the file has
+``$names`` in their places.  A text that calls a function holds it above its kernel.  ``sim/ptx.h``
+has a C++ model of each of the instructions, so that the functions run on the CPU, too: a new
+instruction needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from gemmgen.base.record import record
+from gemmgen.emit.ctypes import STORED
+from gemmgen.ir.control import Commit, Wait
+from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType
+from gemmgen.ir.expr import Call
+from gemmgen.ir.lowered import (
+    AtomicAdd,
+    CopyAsync,
+    CountArrival,
+    Line,
+    LoadFragment,
+    MultiplyFragments,
+    Point,
+    StoreFragment,
+)
+from gemmgen.ir.parts import inside
+
+FILES = Path(__file__).parent / "intrinsics"
+
+
+@record
+class DeviceFunction:
+    """One function: its file, and what stands there for each ``$name``."""
+
+    file: str
+    names: tuple[tuple[str, str], ...] = ()
+
+    def text(self) -> str:
+        """Its CUDA C."""
+        source = (FILES / f"{self.file}.cuh").read_text(encoding="utf-8")
+        return Template(source).substitute(dict(self.names)).rstrip("\n")
+
+
+def called(body: object) -> list[str]:
+    """The texts of the functions that a kernel's lowered body calls, in a fixed order."""
+    nodes = inside(body)
+    found = {_CALLED[type(node)](node) for node in nodes if type(node) in _CALLED}
+    return [function.text() for function in FUNCTIONS if function in found]
+
+
+def _copy_async(stored: str, size: int) -> DeviceFunction:
+    cache = "cg" if size == ACCESS else "ca"
+    return DeviceFunction("copy_async", (("type", stored), ("bytes", str(size)), ("cache", cache)))
+
+
+def _base(stored: str) -> DeviceFunction:
+    return DeviceFunction("base", (("type", stored),))
+
+
+def _add(dtype: DType) -> DeviceFunction:
+    register = "d" if dtype == "f64" else "f"
+    return DeviceFunction(
+        "add", (("type", STORED[dtype]), ("dtype", dtype), ("register", register))
+    )
+
+
+_LINES: dict[Line, str] = {"row": "rows", "col": "columns"}
+
+
+def _wmma_load(side: str, line: Line, dtype: DType) -> DeviceFunction:
+    names = (("side", side), ("operand", side.upper()), ("line", line), ("lines", _LINES[line]))
+    return DeviceFunction(f"wmma_load_{dtype}", names)
+
+
+def _wmma_multiply(a: Line, b: Line, dtype: DType) -> DeviceFunction:
+    names = (("a_line", a), ("a_lines", _LINES[a]), ("b_line", b), ("b_lines", _LINES[b]))
+    return DeviceFunction(f"wmma_multiply_{dtype}", names)
+
+
+def _wmma_store(line: Line) -> DeviceFunction:
+    return DeviceFunction("wmma_store", (("line", line), ("lines", _LINES[line])))
+
+
+_CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
+    Call: lambda node: DeviceFunction(node.function),
+    CopyAsync: lambda node: _copy_async(STORED[node.dtype], node.width * BYTES[node.dtype]),
+    Point: lambda node: _base(STORED[node.dtype]),
+    Commit: lambda node: DeviceFunction("commit_group"),
+    Wait: lambda node: DeviceFunction("wait_group"),
+    AtomicAdd: lambda node: _add(node.dtype),
+    CountArrival: lambda node: DeviceFunction("count_in"),
+    LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
+    MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
+    StoreFragment: lambda node: _wmma_store(node.line),
+}
+"""The function that a node calls; a ``Call`` of one that CUDA itself has is no file's."""
+
+_TYPES = tuple(dict.fromkeys(STORED.values()))
+
+FUNCTIONS: tuple[DeviceFunction, ...] = (
+    *map(DeviceFunction, ("shuffle_xor", "shuffle_xor_f64")),
+    *map(DeviceFunction, ("from_f16", "to_f16", "from_bf16", "to_bf16")),
+    *(_copy_async(stored, size) for size in (4, 8, 16) for stored in _TYPES),
+    *map(_base, _TYPES),
+    DeviceFunction("commit_group"),
+    DeviceFunction("wait_group"),
+    _add("f32"),
+    _add("f64"),
+    DeviceFunction("count_in"),
+    *(_wmma_load(*choice) for choice in product("ab", _LINES, HALVES)),
+    *(_wmma_multiply(*choice) for choice in product(_LINES, _LINES, HALVES)),
+    *map(_wmma_store, _LINES),
+)
+"""All there are, in the order in which a text has them."""

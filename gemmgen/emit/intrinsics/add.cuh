@@ -1,0 +1,6 @@
+// Adds to what other blocks add to as well.
+__device__ __forceinline__ void gg_add($type *target, $type value)
+{
+    asm volatile("red.relaxed.gpu.add.$dtype [%0], %1;"
+                 :: "l"(target), "$register"(value) : "memory");
+}

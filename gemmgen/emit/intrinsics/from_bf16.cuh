@@ -1,0 +1,7 @@
+// The number that the bits of a bf16 stand for: the upper half of a float.
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits)
+{
+    float number;
+    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
+    return number;
+}

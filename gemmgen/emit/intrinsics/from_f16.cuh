@@ -1,0 +1,7 @@
+// The number that the bits of an f16 stand for.
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{
+    float number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}

@@ -1,0 +1,8 @@
+// The value of the lane whose number differs by `lane_mask`; all lanes of the warp call it together.
+__device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
+{
+    float result;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=f"(result) : "f"(value), "r"(lane_mask));
+    return result;
+}

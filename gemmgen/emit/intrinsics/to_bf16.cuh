@@ -1,0 +1,7 @@
+// The bits of the bf16 nearest to a number, ties to even.
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}

@@ -1,0 +1,6 @@
+// Waits until at most `pending` of this thread's groups are under way.
+template <int pending>
+__device__ __forceinline__ void gg_wait_group()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
+}

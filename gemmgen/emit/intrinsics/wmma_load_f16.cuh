@@ -1,0 +1,11 @@
+// A warp's 16 x 16 of $operand, $lines `pitch` elements apart in shared memory.
+__device__ __forceinline__ void gg_wmma_load_${side}_${line}_f16(
+    unsigned (&fragment)[8], const unsigned short *source, int pitch)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(source));
+    asm volatile("wmma.load.$side.sync.aligned.$line.m16n16k16.shared.f16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"
+                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3]),
+                   "=r"(fragment[4]), "=r"(fragment[5]), "=r"(fragment[6]), "=r"(fragment[7])
+                 : "r"(from), "r"(pitch) : "memory");
+}
