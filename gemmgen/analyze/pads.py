@@ -122,8 +122,8 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
     padded = (conflicts(by, None) for by in range(most + 1) if (length + by) % width == 0)
     best = min(padded, key=lambda c: (c.excess, c.pad))
     now = conflicts(layout.pad, layout.swizzle)
-    by_fragments = kernel.spread.group > 1
-    swizzles = candidates(kernel, tile) if now.excess and not by_fragments else ()
+    opaque = kernel.spread.holding == "opaque"
+    swizzles = candidates(kernel, tile) if now.excess and not opaque else ()
     swizzled = min((conflicts(0, s) for s in swizzles), key=lambda c: c.excess, default=None)
     return PadChoice(array.name, width, now, best, swizzled)
 

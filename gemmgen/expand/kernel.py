@@ -53,7 +53,7 @@ def _mode(pipeline: Pipeline) -> CopyMode:
 def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[Timed, ...]:
     match statement:
         case Pipeline():
-            if kernel.spread.terms is not None:
+            if kernel.spread.holding == "lanes":
                 return LanePipeline(program, kernel, statement).expand()
             steps = MECHANISMS[_mode(statement)](program, kernel, statement).expand()
             return (*steps, *reduction(kernel))

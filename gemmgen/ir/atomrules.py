@@ -4,44 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmgen.ir.atoms import TENSOR_ATOMS, TensorAtom
+from gemmgen.ir.atoms import ATOMS, AtomTraits
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Space
-from gemmgen.ir.target import WARP
 
 
 def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
-    """A tensor atom's operands are fragments of its shape that a warp owns together."""
+    """What an atom contracts is spread for it; the operands of one whose lanes hold pieces together
+    are fragments of its shape."""
     for loop in _loops(kernel):
         for contract in (o for o in loop.body if isinstance(o, Contract)):
-            atom = TENSOR_ATOMS.get(contract.atom)
-            if atom is None:
-                if kernel.spread.group != 1 or loop.step != 1:
-                    yield f"atom fma with group={kernel.spread.group} and steps of {loop.step}"
-                continue
-            yield from _fragments(program, kernel, loop, contract, atom)
+            atom, spread = ATOMS[contract.atom], kernel.spread
+            if spread.atom != contract.atom or loop.step != atom.k:
+                yield f"atom {contract.atom} of sums for {spread.atom}, in steps of {loop.step}"
+            if atom.lanes > 1:
+                yield from _fragments(program, kernel, contract, atom)
 
 
 def fragments_lie_in_aligned_lines(program: Program, kernel: Kernel) -> Iterator[str]:
     for loop in _loops(kernel):
         for contract in (o for o in loop.body if isinstance(o, Contract)):
-            atom = TENSOR_ATOMS.get(contract.atom)
-            for copy in (o for o in loop.body if isinstance(o, Copy) and atom is not None):
+            atom = ATOMS[contract.atom]
+            for copy in (o for o in loop.body if isinstance(o, Copy) and atom.lanes > 1):
                 tile = kernel.buffer(copy.src)
                 inner = tile.layout.order[-1]
                 line = BYTES[tile.dtype] * ((dict(tile.shape)[inner] or 0) + tile.layout.pad)
-                if tile.space is not Space.SHARED or (atom and line % atom.line):
+                if tile.space is not Space.SHARED or line % atom.line:
                     yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
 
 
 def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterator[str]:
     """No thread knows which sums it holds, so they pass through a slice of shared memory."""
-    opaque = kernel.spread.group > 1
+    opaque = kernel.spread.holding == "opaque"
     for statement in kernel.body:
         if not isinstance(statement, Map):
             continue
         if opaque != (statement.through is not None):
-            yield f"{statement.dst}: through={statement.through} with group={kernel.spread.group}"
+            yield f"{statement.dst}: through={statement.through} of sums for {kernel.spread.atom}"
         elif statement.through is not None:
             slice_ = kernel.buffer(statement.through)
             outer, inner = slice_.layout.order
@@ -54,11 +53,9 @@ def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterat
 
 
 def _fragments(
-    program: Program, kernel: Kernel, loop: Loop, contract: Contract, atom: TensorAtom
+    program: Program, kernel: Kernel, contract: Contract, atom: AtomTraits
 ) -> Iterator[str]:
     problem, spread = program.problem, kernel.spread
-    if spread.group != WARP or loop.step != atom.k:
-        yield f"atom {contract.atom} with group={spread.group} and steps of {loop.step}"
     for letter, side in ((problem.m, atom.m), (problem.n, atom.n)):
         axis = spread.axis(letter)
         if (axis.lanes, axis.width) != (1, side):

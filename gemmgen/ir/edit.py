@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gemmgen.ir.atoms import TENSOR_ATOMS
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Loop, Pipeline, Program, Statement
 
@@ -58,8 +58,7 @@ def copies(kernel: Kernel) -> tuple[Copy, ...]:
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
     """The widest access to a shared tile: a store is wide where both sides share their last
     letter; tensor cores load lines of a width of their own."""
-    atom = TENSOR_ATOMS.get(contraction(kernel).atom)
-    widths = [atom.line // BYTES[tile.dtype] if atom else 1]
+    widths = [max(1, ATOMS[contraction(kernel).atom].line // BYTES[tile.dtype])]
     for copy in copies(kernel):
         same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
         if copy.src == tile.name or (copy.dst == tile.name and same):

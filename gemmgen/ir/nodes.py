@@ -14,7 +14,7 @@ from math import prod
 from typing import Literal
 
 from gemmgen.base.record import record
-from gemmgen.ir.atoms import Atom
+from gemmgen.ir.atoms import ATOMS, Atom, Holding
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
@@ -70,33 +70,45 @@ class Spread:
     """Which thread owns which element of a register tile; ``x`` is the letter that varies
     fastest.
 
-    Where ``group`` is 32, what is dealt to a "thread" above is dealt to a whole warp: its lanes own
-    a piece of ``width`` x ``width`` together, in an order that only the hardware knows.
+    ``atom`` is the instruction for whose pieces it is made.  Where several lanes hold a piece of
+    that atom together, what is dealt to a "thread" above is dealt to all of them: for ``wmma`` the
+    lanes of a warp own a piece of ``width`` x ``width``.
 
     With ``by_warp`` a warp owns a sub-tile, and a thread's coordinates are those within its warp,
-    even if one warp owns the whole tile.  A ``group`` of 32 says so already.
+    even if one warp owns the whole tile.  An atom of a warp says so already.
 
-    With ``terms``, the axis of the contracted letter, what is dealt to a "thread" above is dealt to
-    ``lanes`` neighbouring ones: each sums its own terms.
+    With ``k_layout``, the axis of the contracted letter, what is dealt to a "thread" above is dealt
+    to ``lanes`` neighbouring ones: each sums its own k elements.
     """
 
     axes: tuple[AxisSpread, ...]
     x: str
-    group: int = 1
-    terms: AxisSpread | None = None
+    atom: Atom = "fma"
+    k_layout: AxisSpread | None = None
     by_warp: bool = False
 
     def axis(self, letter: str) -> AxisSpread:
         return next(a for a in self.axes if a.letter == letter)
 
     @property
-    def sharers(self) -> int:
-        """Lanes that have terms of the same sums."""
-        return self.terms.lanes if self.terms else 1
+    def holding(self) -> Holding:
+        """What holds the elements: a thread, or lanes of a warp together."""
+        return "lanes" if self.k_layout else ATOMS[self.atom].holding
+
+    @property
+    def lanes_per_sum(self) -> int:
+        """Lanes that have partial sums of the same element."""
+        return self.k_layout.lanes if self.k_layout else 1
+
+    @property
+    def lanes_per_piece(self) -> int:
+        """Lanes that hold a piece of the atom together."""
+        return ATOMS[self.atom].lanes
 
     @property
     def threads(self) -> int:
-        return prod(a.threads for a in self.axes) * self.group * self.sharers
+        shared = self.lanes_per_piece * self.lanes_per_sum
+        return prod(a.threads for a in self.axes) * shared
 
     @property
     def warps(self) -> int:
@@ -105,7 +117,7 @@ class Spread:
     @property
     def registers(self) -> int:
         """Elements per thread."""
-        return prod(a.registers for a in self.axes) // self.group
+        return prod(a.registers for a in self.axes) // self.lanes_per_piece
 
     def with_axes(self, *axes: AxisSpread) -> Spread:
         """The same spread with axes of these letters replaced."""

@@ -126,7 +126,7 @@ def _first_residue_is_legal(program: Program, kernel: Kernel, pipeline: Pipeline
     """Only tiles that are loaded ahead leave the first one to a place of its own; and none is read
     from the middle of a wide access."""
     letter = pipeline.letter
-    if kernel.work.parts > 1 or kernel.spread.terms is not None:
+    if kernel.work.parts > 1 or kernel.spread.k_layout is not None:
         yield f"pipeline {letter}: residue=first of shared terms"
     inputs = {program.problem.a.name, program.problem.b.name}
     if inputs - {c.src for c in pipeline.produce}:
@@ -184,7 +184,7 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
 def fragments_are_dealt_like_the_accumulator(program: Program, kernel: Kernel) -> Iterator[str]:
     axes = {axis.letter: axis for axis in kernel.spread.axes}
     for buffer in kernel.buffers:
-        terms = kernel.spread.terms
+        terms = kernel.spread.k_layout
         for axis in buffer.spread.axes if buffer.spread else ():
             if axis.letter == program.problem.k and terms not in (None, axis):
                 yield f"buffer {buffer.name}: axis {axis.letter} is not dealt like acc's terms"
@@ -192,8 +192,8 @@ def fragments_are_dealt_like_the_accumulator(program: Program, kernel: Kernel) -
                 yield f"buffer {buffer.name}: axis {axis.letter} is not dealt like acc's"
         if buffer.spread and buffer.spread.x != kernel.spread.x:
             yield f"buffer {buffer.name}: x={buffer.spread.x} is not acc's {kernel.spread.x}"
-        if buffer.spread and buffer.spread.group != kernel.spread.group:
-            yield f"buffer {buffer.name}: group={buffer.spread.group}, acc's {kernel.spread.group}"
+        if buffer.spread and buffer.spread.atom != kernel.spread.atom:
+            yield f"buffer {buffer.name}: atom={buffer.spread.atom}, acc's {kernel.spread.atom}"
 
 
 def one_contraction_in_the_first_kernel(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 One fact a line, so that the difference of two programs is small.  Defaults are left out; what
 stands after ``#`` are the origins of the line's node, the directives that shaped it, and part of
-the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width; ``group=32`` has a
+the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width; ``atom=wmma`` has a
 warp in place of each thread, and with ``by=warp`` each warp owns a sub-tile.  A buffer's letters
 are in storage order, the last one contiguous; ``of [m, k]`` is its shape's order where another.
 With batches, ``work b m=8 n=32`` names the letters that number the blocks' matrices.
@@ -135,9 +135,9 @@ def _swizzle(swizzle: Swizzle | None) -> str:
 
 
 def _spread(spread: Spread) -> str:
-    axes = (*spread.axes, *((spread.terms,) if spread.terms else ()))
+    axes = (*spread.axes, *((spread.k_layout,) if spread.k_layout else ()))
     return " ".join((*(_axis(axis) for axis in axes), f"x={spread.x}")) + _options(
-        group=(spread.group, 1), by=("warp" if spread.by_warp else "", "")
+        atom=(spread.atom, "fma"), by=("warp" if spread.by_warp else "", "")
     )
 
 

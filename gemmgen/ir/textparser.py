@@ -176,13 +176,13 @@ def _layout(order: tuple[str, ...], options: dict[str, int]) -> Layout:
 
 
 def _spread(tree: Node, letters: tuple[str, ...]) -> Spread:
-    """An axis of another letter than the tile's is that of the terms that threads share out."""
+    """An axis of another letter than the tile's is that of the k elements that lanes divide up."""
     axes = tuple(_axis(*_words(axis)) for axis in _trees(tree, "axis"))
     own = tuple(axis for axis in axes if axis.letter in letters)
-    terms = next((axis for axis in axes if axis.letter not in letters), None)
-    groups = [int(_words(group)[0]) for group in _trees(tree, "group")]
+    k_layout = next((axis for axis in axes if axis.letter not in letters), None)
+    atoms: list[Atom] = [cast(Atom, _words(atom)[0]) for atom in _trees(tree, "atom")]
     by_warp = any(_trees(tree, "by_warp"))
-    return Spread(own, _words(tree)[1], groups[0] if groups else 1, terms, by_warp)
+    return Spread(own, _words(tree)[1], atoms[0] if atoms else "fma", k_layout, by_warp)
 
 
 def _axis(letter: str, factors: str) -> AxisSpread:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gemmgen.expand.ring import rings
 from gemmgen.ir import names
-from gemmgen.ir.atoms import TENSOR_ATOMS
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
@@ -85,7 +85,7 @@ def _terms(context: Context) -> Iterator[Constant]:
 
 def _fragments(context: Context) -> Iterator[Constant]:
     """What an instruction multiplies, and how many of it a warp's tile has along each side."""
-    atom = TENSOR_ATOMS[contraction(context.kernel).atom]
+    atom = ATOMS[contraction(context.kernel).atom]
     problem = context.problem
     for letter, side in ((problem.m, atom.m), (problem.n, atom.n), (problem.k, atom.k)):
         name = names.instruction(letter).name

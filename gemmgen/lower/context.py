@@ -74,7 +74,7 @@ class Context:
     @property
     def by_fragments(self) -> bool:
         """Do the lanes of a warp own its tile together, as tensor cores have it?"""
-        return self.kernel.spread.group > 1
+        return self.kernel.spread.holding == "opaque"
 
     @property
     def has_warps(self) -> bool:
@@ -86,10 +86,10 @@ class Context:
     @property
     def by_lanes(self) -> bool:
         """Do the lanes of a warp share its sums, each with its own terms?"""
-        return self.kernel.spread.terms is not None
+        return self.kernel.spread.holding == "lanes"
 
     def axis(self, letter: str) -> AxisSpread:
-        terms = self.kernel.spread.terms
+        terms = self.kernel.spread.k_layout
         return terms if terms and terms.letter == letter else self.kernel.spread.axis(letter)
 
     @property

@@ -8,6 +8,7 @@ from math import prod
 
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
@@ -20,6 +21,10 @@ from gemmgen.schedule.roles import roles
 REGISTER_BYTES = 4
 LARGEST = 4096
 """The largest side of a tile that ``tile`` takes."""
+SHORTEST = 4
+"""The shortest step along k that a hint proposes."""
+MOST_SUMS = 128
+"""Registers of sums that leave a lane room for fragments."""
 
 
 def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) -> None:
@@ -57,13 +62,13 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     axes = spread.axes
     if 0 < kernel.threads <= MAX_THREADS and kernel.threads % WARP == 0:
         return
-    lanes = f" x {spread.sharers} lanes" if spread.terms else ""
+    lanes = f" x {spread.lanes_per_sum} lanes" if spread.k_layout else ""
     count = f"{' x '.join(str(a.threads) for a in axes)}{lanes} = {kernel.threads} threads"
     if any(a.registers > 1 for a in axes):
         shares = (f"{a.extent} / {a.registers}" for a in axes)
         whole = f"({') x ('.join(shares)}){lanes}"
         count = f"{whole} = {count}"
-        if spread.group > 1:
+        if spread.lanes_per_piece > 1:
             count = f"{whole} = {kernel.threads // WARP} warps = {kernel.threads} threads"
     notes = [f"{count}; a block has at most {MAX_THREADS}"]
     message = "the tile needs too many threads"
@@ -77,7 +82,7 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     hint = _nearest_tile(schedule, program)
     share = _share(program) if kernel.threads > MAX_THREADS else None
     if share and _place(schedule, "warp_tile") is None:
-        hint = f"{share} gives each {'warp' if spread.terms else 'thread'} more to do"
+        hint = f"{share} gives each {'warp' if spread.k_layout else 'thread'} more to do"
     yield Mistake(message, place, hint, tuple(notes))
 
 
@@ -97,7 +102,9 @@ def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | No
     words = BYTES[main.buffer("acc").dtype] // REGISTER_BYTES
     ahead = max((b.layout.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
     for sizes in product((8, 4, 16, 2, 1), repeat=2):
-        threads = prod(n // size for n, size in zip(tile, sizes, strict=True)) * main.spread.sharers
+        threads = (
+            prod(n // size for n, size in zip(tile, sizes, strict=True)) * main.spread.lanes_per_sum
+        )
         divides = not any(n % size for n, size in zip(tile, sizes, strict=True))
         registers = words * (prod(sizes) + ahead * sum(sizes)) + OVERHEAD
         fills = divides and 0 < threads <= MAX_THREADS and threads % WARP == 0
@@ -124,9 +131,9 @@ def _nearest_tile(schedule: Schedule, program: Program) -> str:
     """The ``tile`` nearest to the one there is whose threads fill whole warps of one block."""
     spread = program.main.spread
     first, second = spread.axes
-    by_warp = spread.by_warp or spread.group > 1
+    by_warp = spread.by_warp or spread.lanes_per_piece > 1
     steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
-    lanes = first.lanes * second.lanes * spread.group if by_warp else spread.sharers
+    lanes = first.lanes * second.lanes * spread.lanes_per_piece if by_warp else spread.lanes_per_sum
     most = MAX_THREADS // lanes
     found = (
         (a * steps[0], b * steps[1], a * b * lanes)
@@ -169,7 +176,7 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
     """The ``tile`` with the longest step along the contracted letter that fits."""
     m, n, k = roles(schedule.gemm)
     sizes = dict(program.main.work.tile)
-    least = 16 if program.main.spread.group > 1 else 4
+    least = max(SHORTEST, ATOMS[program.main.spread.atom].k)
     for step in (1 << power for power in range(11, 1, -1) if 1 << power >= least):
         used = sum(_total(tile, {k: step}) for tile in tiles)
         if step < tiles[0].extent(k) and used <= TARGETS[schedule.target].shared:
@@ -196,14 +203,14 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     tiles = [b for b in program.main.buffers if b.space is Space.REGISTER and b.spread]
     counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
-    by_fragments = program.main.spread.group > 1
+    of_warp = program.main.spread.lanes_per_piece > 1
     share = _shorter_step(program, tiles) or _share(program) or _smaller_tile(program)
     if total + OVERHEAD > MAX_REGISTERS:
         yield Mistake(
-            f"a thread's {'fragments do' if by_fragments else 'micro-tile does'} not fit in its "
+            f"a thread's {'fragments do' if of_warp else 'micro-tile does'} not fit in its "
             "registers",
-            _place(schedule, *(("warp_tile",) if by_fragments else ()), "register_block", "tile"),
-            _smaller_warp(program) if by_fragments else share,
+            _place(schedule, *(("warp_tile",) if of_warp else ()), "register_block", "tile"),
+            _smaller_warp(program) if of_warp else share,
             (
                 " + ".join(f"{count} ({name})" for name, count in counts)
                 + f" + {OVERHEAD} for addresses = {total + OVERHEAD}; "
@@ -214,7 +221,7 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
 
 def _shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
     """The ``tile`` with the longest step whose terms leave a lane room for its sums."""
-    terms, pipeline = program.main.spread.terms, pipeline_of(program.main)
+    terms, pipeline = program.main.spread.k_layout, pipeline_of(program.main)
     if terms is None or pipeline is None:
         return None
     sums = sum(registers_of(b) for b in tiles if b.name == "acc")
@@ -232,15 +239,18 @@ def _smaller_warp(program: Program) -> str:
     """The ``warp_tile`` with the greater side halved until the sums leave room for fragments."""
     axes = {a.letter: a.registers for a in program.main.spread.axes}
     sizes = dict(axes)
-    while prod(sizes.values()) > 64 * 64:
+    sides, lanes = _sides(program), program.main.spread.lanes_per_piece
+    while prod(sizes.values()) > MOST_SUMS * lanes:
         letter = max(sizes, key=lambda x: sizes[x])
-        sizes[letter] = max(side for side in _sides(axes[letter]) if side < sizes[letter])
+        side, now = sides[letter], sizes[letter]
+        sizes[letter] = max(s for s in range(side, now, side) if axes[letter] % s == 0)
     return "warp_tile " + " ".join(f"{letter}={size}" for letter, size in sizes.items())
 
 
-def _sides(size: int) -> Iterator[int]:
-    """The multiples of 16 that divide ``size``."""
-    return (side for side in range(16, size + 1, 16) if size % side == 0)
+def _sides(program: Program) -> dict[str, int]:
+    """What one instruction multiplies along each letter of C."""
+    atom, problem = ATOMS[program.main.spread.atom], program.problem
+    return {problem.m: atom.m, problem.n: atom.n}
 
 
 def registers_of(tile: Buffer) -> int:

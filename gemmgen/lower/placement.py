@@ -148,7 +148,7 @@ def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
     thread: Expr = TID
     yield Define(TID.name, X)
     warp, lane = Var("warp"), Var("lane")
-    lanes = spread.axis(x).lanes * spread.axis(y).lanes * spread.group
+    lanes = spread.axis(x).lanes * spread.axis(y).lanes * spread.lanes_per_piece
     yield Define(warp.name, div(thread, Int(lanes)))
     yield Define(lane.name, mod(thread, Int(lanes)))
     if context.by_fragments:

@@ -18,7 +18,6 @@ from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartia
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
 from gemmgen.ir.lowered import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
-from gemmgen.ir.target import WARP
 from gemmgen.lower.context import (
     ARRIVED,
     GROUPS,
@@ -35,7 +34,7 @@ PART, OWN_GROUP, GROUP = Var("own_part"), Var("own_group"), Var("group_tile")
 LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
 PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
-REGISTERS = WMMA.m * WMMA.n // WARP
+REGISTERS = WMMA.registers
 """A lane's sums of one fragment."""
 IN_FLIGHT = 16
 """Loads that a thread has under way while it adds parts: more of them take registers, fewer leave

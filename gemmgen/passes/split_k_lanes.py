@@ -82,7 +82,7 @@ class Lanes:
 
         acc = kernel.buffer("acc")
         assert acc.spread is not None
-        spread = replace(acc.spread, terms=terms)
+        spread = replace(acc.spread, k_layout=terms)
         acc = replace(acc, spread=spread, origins=(*acc.origins, self.origin))
         kept = (b for b in kernel.buffers if b.name != "acc" and b.name not in names.values())
         tensors = (b for b in kernel.buffers if b.name in names and b.name in names.values())

@@ -89,7 +89,7 @@ class Swizzle:
                 hint=f"add cache_shared {tensor}, or remove the line",
             )
         tile = kernel.buffer(name)
-        if kernel.spread.group > 1:
+        if kernel.spread.holding == "opaque":
             raise Refusal(
                 f"swizzle {tensor}: tensor_core loads lines that lie a fixed distance apart",
                 at=wish.operand.span,

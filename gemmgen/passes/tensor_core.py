@@ -12,7 +12,7 @@ its sums pass through a slice of shared memory, where threads take them up for t
     C = alpha * acc + beta * C[m, n]
 ==> tensor_core via=wmma
     shared acc_shared[m=32, n=32] f32 pad=8   # tensor_core via=wmma
-    register acc[m=32, n=32] f32 spread m=2x1x1x16 n=1x2x1x16 x=n group=32   # tensor_core via=wmma
+    register acc[m=32, n=32] f32 spread m=2x1x1x16 n=1x2x1x16 x=n atom=wmma   # tensor_core via=wmma
     loop k step=16
       A_frag = A_shared   # tensor_core via=wmma
       acc += A_frag * B_frag atom=wmma   # tensor_core via=wmma
@@ -26,7 +26,7 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.atoms import TENSOR_ATOMS, Atom, TensorAtom
+from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
 from gemmgen.ir.edit import contraction, edit_main, pipeline_of
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -43,7 +43,6 @@ from gemmgen.ir.nodes import (
     Statement,
 )
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.ir.target import WARP
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
@@ -80,8 +79,8 @@ class TensorCore:
         return "warp_tile" in dict(self.beside)
 
     @property
-    def atom(self) -> TensorAtom:
-        return TENSOR_ATOMS[self.via]
+    def atom(self) -> AtomTraits:
+        return ATOMS[self.via]
 
     def apply(self, program: Program) -> Program:
         self._check_micro_tile()
@@ -93,7 +92,7 @@ class TensorCore:
         self._check_shared(kernel, problem, old)
         self._check_tile(kernel, problem)
         axes = tuple(self._axis(axis, problem) for axis in kernel.spread.axes)
-        spread = replace(kernel.spread, axes=axes, group=WARP, by_warp=False)
+        spread = replace(kernel.spread, axes=axes, atom=self.via, by_warp=False)
         acc = kernel.buffer("acc")
         acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
         a, b = f"{problem.a.name}_frag", f"{problem.b.name}_frag"
@@ -143,7 +142,7 @@ class TensorCore:
         steps = AxisSpread(problem.k, 1, 1, 1, self.atom.k)
         shape = ((axis.letter, axis.extent), (problem.k, self.atom.k))
         layout = Layout((axis.letter, problem.k))
-        spread = Spread((axis, steps), x, WARP)
+        spread = Spread((axis, steps), x, self.via)
         return Buffer(name, Space.REGISTER, tensor.dtype, shape, layout, spread, self._origins)
 
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:

@@ -162,7 +162,7 @@ class Unroll:
                 ),
                 hint=f"tile_{k}={-(-tiles // once_round) * once_round}",
             )
-        if kernel.spread.group > 1:  # an instruction makes 128 of a lane's multiply-adds
+        if kernel.spread.lanes_per_piece > 1:  # an instruction makes 128 of a lane's multiply-adds
             return
         sums, terms = kernel.spread.registers, -(-pipeline.step // self.lanes)
         if tiles * terms * sums > MOST_FMAS:

@@ -115,13 +115,13 @@ def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) ->
     tensor = fact.operand.tensor
     if copy.src == tensor:
         return "global"
-    by_fragments = kernel.spread.group > 1  # whose loads are wide by themselves
-    return "shared" if copy.src == f"{tensor}_shared" and not by_fragments else None
+    wide_by_itself = kernel.spread.holding == "opaque"
+    return "shared" if copy.src == f"{tensor}_shared" and not wide_by_itself else None
 
 
 def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Refusal:
     tensor, hop = fact.operand.tensor, fact.operand.hop
-    if hop == "shared" and kernel.spread.group > 1:
+    if hop == "shared" and kernel.spread.holding == "opaque":
         return Refusal(
             f"{tensor}.shared has one width: tensor_core loads fragments by an instruction of "
             "its own",

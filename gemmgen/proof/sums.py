@@ -29,7 +29,7 @@ class Summation:
         kernel = program.main
         pipeline, work = pipeline_of(kernel), kernel.work
         step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
-        terms = kernel.spread.terms
+        terms = kernel.spread.k_layout
         return Summation(work.parts, step, ordered, work.groups, terms.width if terms else 0)
 
     @property

@@ -151,10 +151,10 @@ kernel gemm
   global C[m, n] f32
   shared A_shared[m=64, k=32] f16 pad=8
   shared B_shared[k=32, n=32] f16 pad=8
-  register A_frag[m=64, k=16] f16 spread m=2x2x1x16 k=1x1x1x16 x=n group=32
-  register B_frag[n=32, k=16] f16 spread n=1x2x1x16 k=1x1x1x16 x=n group=32
+  register A_frag[m=64, k=16] f16 spread m=2x2x1x16 k=1x1x1x16 x=n atom=wmma
+  register B_frag[n=32, k=16] f16 spread n=1x2x1x16 k=1x1x1x16 x=n atom=wmma
   shared acc_shared[m=32, n=32] f32 pad=8
-  register acc[m=64, n=32] f32 spread m=2x2x1x16 n=1x2x1x16 x=n group=32
+  register acc[m=64, n=32] f32 spread m=2x2x1x16 n=1x2x1x16 x=n atom=wmma
   init acc
   pipeline k by 32
     produce A_shared = A

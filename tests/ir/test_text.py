@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gemmgen.ir.atoms import ATOMS, Atom
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Var
 from gemmgen.ir.nodes import (
     AxisSpread,
@@ -110,8 +111,8 @@ def buffers(draw: st.DrawFn, name: str) -> Buffer:
     layout = Layout(order, draw(st.integers(0, 8)), draw(st.integers(1, 4)), swizzle)
     shape = tuple((letter, draw(sizes)) for letter in letters)
     axes = tuple(AxisSpread(x, *(draw(sizes) for _ in range(4))) for x in letters)
-    group = draw(st.sampled_from((1, 32)))
-    spread = Spread(axes, letters[0], group) if draw(st.booleans()) else None
+    atom: Atom = draw(st.sampled_from(tuple(ATOMS)))
+    spread = Spread(axes, letters[0], atom) if draw(st.booleans()) else None
     return Buffer(name, space, "f32", shape, layout, spread, draw(origins))
 
 

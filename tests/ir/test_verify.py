@@ -102,13 +102,13 @@ PLANTED = [
     (
         "fragments_are_dealt_like_the_accumulator",
         TENSOR,
-        "k=1x1x1x16 x=n group=32",
+        "k=1x1x1x16 x=n atom=wmma",
         "k=1x1x1x16 x=n",
     ),
     ("declared_buffers_are_used", TENSOR, " through=acc_shared", ""),
     ("atoms_find_their_pieces", TENSOR, " atom=wmma", ""),
     ("atoms_find_their_pieces", TENSOR, "loop k step=16", "loop k step=8"),
-    ("atoms_find_their_pieces", TENSOR, " group=32", ""),
+    ("atoms_find_their_pieces", TENSOR, " atom=wmma", ""),
     ("atoms_find_their_pieces", TENSOR, "n=1x2x1x16", "n=1x1x2x16"),
     (
         "atoms_find_their_pieces",
