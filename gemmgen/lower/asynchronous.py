@@ -11,31 +11,31 @@ from gemmgen.ir.lowered import CopyAsync, Node, Point
 from gemmgen.ir.simplify import add, all_of, less, sub
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces
-from gemmgen.lower.dealing import ALONG, Dealing, dealing_of
+from gemmgen.lower.thread_map import ALONG, ThreadMap, thread_map_of
 
 
 def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
     context = context.copying(node)
-    dealing = dealing_of(context, node.copy)
-    place = dealing.place()
-    row, column = (_define(context, node, x, place[x]) for x in (dealing.row, dealing.column))
+    thread_map = thread_map_of(context, node.copy)
+    place = thread_map.place()
+    row, column = (_define(context, node, x, place[x]) for x in (thread_map.row, thread_map.column))
     target = context.in_shared(context.buffer(node.copy.dst), node.stage, place)
-    valid = _valid(context, dealing.row, dealing.column, node.copy.width)
+    valid = _valid(context, thread_map.row, thread_map.column, node.copy.width)
     dtype = context.buffer(node.copy.src).dtype
 
     def copied(source: Element) -> CopyAsync:
         return CopyAsync(target, source, node.copy.width, valid, dtype)
 
-    if dealing.turns == 1:
-        index: dict[str, Expr] = {x: Var(x) for x in (dealing.row, dealing.column)}
-        source = context.at(node.copy.src, (dealing.row, dealing.column), index)
-        return over_pieces(dealing, (row, column, copied(source)))
-    pointer = _first_of_row(context, node, dealing)
-    one = copied(Element(pointer.name, (dealing.further(),)))
-    asked = (column,) if Var(dealing.column) in walk(valid) else ()
-    along = For(ALONG.name, Int(0), Int(dealing.turns), Int(1), (*asked, one), unroll=True)
-    return over_pieces(dealing, (row, pointer, along))
+    if thread_map.turns == 1:
+        index: dict[str, Expr] = {x: Var(x) for x in (thread_map.row, thread_map.column)}
+        source = context.at(node.copy.src, (thread_map.row, thread_map.column), index)
+        return over_pieces(thread_map, (row, column, copied(source)))
+    pointer = _first_of_row(context, node, thread_map)
+    one = copied(Element(pointer.name, (thread_map.further(),)))
+    asked = (column,) if Var(thread_map.column) in walk(valid) else ()
+    along = For(ALONG.name, Int(0), Int(thread_map.turns), Int(1), (*asked, one), unroll=True)
+    return over_pieces(thread_map, (row, pointer, along))
 
 
 def _define(context: Context, node: CopyTileAsync, letter: str, place: Expr) -> Define:
@@ -44,12 +44,12 @@ def _define(context: Context, node: CopyTileAsync, letter: str, place: Expr) -> 
     return Define(letter, add(first, place))
 
 
-def _first_of_row(context: Context, node: CopyTileAsync, dealing: Dealing) -> Point:
+def _first_of_row(context: Context, node: CopyTileAsync, thread_map: ThreadMap) -> Point:
     """A pointer to the thread's first piece of the present row: the others are constants from
     there."""
-    letters = (dealing.row, dealing.column)
-    first = _define(context, node, dealing.column, dealing.first_column).value
-    index: dict[str, Expr] = {dealing.row: Var(dealing.row), dealing.column: first}
+    letters = (thread_map.row, thread_map.column)
+    first = _define(context, node, thread_map.column, thread_map.first_column).value
+    index: dict[str, Expr] = {thread_map.row: Var(thread_map.row), thread_map.column: first}
     source = context.at(node.copy.src, letters, index)
     return Point(f"{node.copy.src}_piece", source, context.buffer(node.copy.src).dtype)
 

@@ -13,7 +13,7 @@ from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Copy, Space
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower.context import Context, after, fragment_at, next_name
-from gemmgen.lower.dealing import PIECE, Dealing, dealing_of
+from gemmgen.lower.thread_map import PIECE, ThreadMap, thread_map_of
 from gemmgen.lower.types import computable, zero
 
 Target = Callable[[Expr], Element]
@@ -22,8 +22,8 @@ Target = Callable[[Expr], Element]
 
 def staging_array(context: Context, copy: Copy) -> RegisterArray:
     """The registers in which a tile waits between its load and its store."""
-    dealing = dealing_of(context, copy)
-    sizes = tuple(size for size in (dealing.count, copy.width) if size > 1)
+    thread_map = thread_map_of(context, copy)
+    sizes = tuple(size for size in (thread_map.count, copy.width) if size > 1)
     shape = tuple(Int(size) for size in sizes)
     return RegisterArray(next_name(copy), _stored(context, copy), shape, sizes, wide=copy.width > 1)
 
@@ -36,23 +36,25 @@ def _stored(context: Context, copy: Copy) -> DType:
 def load(context: Context, node: Load) -> tuple[Node, ...]:
     """Global memory to staging registers."""
     context = context.copying(node)
-    dealing = dealing_of(context, node.copy)
-    target = _staged(dealing, node.copy)
-    guarded = over_pieces(dealing, _read_piece(context, dealing, node.copy, node.origin, target))
-    inside = _tile_inside(context, dealing, node.origin)
-    if node.copy.width == 1 or dealing.count == 1 or inside is None:
+    thread_map = thread_map_of(context, node.copy)
+    target = _staged(thread_map, node.copy)
+    guarded = over_pieces(
+        thread_map, _read_piece(context, thread_map, node.copy, node.origin, target)
+    )
+    inside = _tile_inside(context, thread_map, node.origin)
+    if node.copy.width == 1 or thread_map.count == 1 or inside is None:
         return guarded
-    whole = _read_piece(context, dealing, node.copy, node.origin, target, guards=False)
-    return (If(inside, over_pieces(dealing, whole), guarded),)
+    whole = _read_piece(context, thread_map, node.copy, node.origin, target, guards=False)
+    return (If(inside, over_pieces(thread_map, whole), guarded),)
 
 
-def _tile_inside(context: Context, dealing: Dealing, origin: Expr) -> Expr | None:
+def _tile_inside(context: Context, thread_map: ThreadMap, origin: Expr) -> Expr | None:
     """The condition, the same for all threads, under which a whole tile lies in its matrix.
 
     Wide guarded loads branch piece by piece; this spares them to all tiles but the ragged ones.
     """
     conditions: list[Expr | None] = []
-    for letter in (dealing.row, dealing.column):
+    for letter in (thread_map.row, thread_map.column):
         first = origin if letter == context.problem.k else names.tile_origin(letter)
         if letter == context.problem.k and context.edge == "tile":
             conditions.append(context.inside(letter, first))
@@ -64,9 +66,9 @@ def _tile_inside(context: Context, dealing: Dealing, origin: Expr) -> Expr | Non
 
 def store(context: Context, node: Store) -> tuple[Node, ...]:
     """Staging registers to a shared tile."""
-    dealing = dealing_of(context, node.copy)
-    body = _write_piece(context, dealing, node.copy, node.stage, _staged(dealing, node.copy))
-    return over_pieces(dealing, body)
+    thread_map = thread_map_of(context, node.copy)
+    body = _write_piece(context, thread_map, node.copy, node.stage, _staged(thread_map, node.copy))
+    return over_pieces(thread_map, body)
 
 
 def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
@@ -76,52 +78,52 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
     if tile.space is Space.REGISTER:
         return _fill_sums(context, node.copy)
     context = context.copying(node)
-    dealing = dealing_of(context, node.copy)
-    in_row = tile.layout.order[-1] == dealing.column
+    thread_map = thread_map_of(context, node.copy)
+    in_row = tile.layout.order[-1] == thread_map.column
     if node.copy.width == 1 or (in_row and not node.staged):
-        place = dealing.place()
+        place = thread_map.place()
 
         def straight(e: Expr) -> Element:
-            index = place | {dealing.column: add(place[dealing.column], e)}
+            index = place | {thread_map.column: add(place[thread_map.column], e)}
             return context.in_shared(tile, node.stage, index)
 
-        body = _read_piece(context, dealing, node.copy, node.origin, straight)
+        body = _read_piece(context, thread_map, node.copy, node.origin, straight)
     else:
-        between, waiting = _between(context, dealing, node.copy)
+        between, waiting = _between(context, thread_map, node.copy)
         body = (
             *between,
-            *_read_piece(context, dealing, node.copy, node.origin, waiting),
-            *_write_piece(context, dealing, node.copy, node.stage, waiting),
+            *_read_piece(context, thread_map, node.copy, node.origin, waiting),
+            *_write_piece(context, thread_map, node.copy, node.stage, waiting),
         )
-    return over_pieces(dealing, body)
+    return over_pieces(thread_map, body)
 
 
 def _between(
-    context: Context, dealing: Dealing, copy: Copy
+    context: Context, thread_map: ThreadMap, copy: Copy
 ) -> tuple[tuple[RegisterArray, ...], Target]:
     """Registers between a wide load and its scattered store: the staging registers, if any."""
     if copy in context.expanded.staged:
-        return (), _staged(dealing, copy)
+        return (), _staged(thread_map, copy)
     name, width, dtype = next_name(copy), copy.width, _stored(context, copy)
     array = RegisterArray(name, dtype, (Int(width),), (width,), wide=True)
     return (array,), lambda e: Element(name, (e,))
 
 
-def _staged(dealing: Dealing, copy: Copy) -> Target:
+def _staged(thread_map: ThreadMap, copy: Copy) -> Target:
     def element(e: Expr) -> Element:
-        indices: tuple[Expr, ...] = (PIECE,) if dealing.count > 1 else ()
+        indices: tuple[Expr, ...] = (PIECE,) if thread_map.count > 1 else ()
         return Element(next_name(copy), (*indices, e) if copy.width > 1 else indices)
 
     return element
 
 
-def over_pieces(dealing: Dealing, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    inside = dealing.inside()
+def over_pieces(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    inside = thread_map.inside()
     if inside is not None:
         body = (If(inside, body),)
-    body = (*dealing.locals(), *body)
-    if dealing.count > 1:
-        return (For(PIECE.name, Int(0), Int(dealing.count), Int(1), body, unroll=True),)
+    body = (*thread_map.locals(), *body)
+    if thread_map.count > 1:
+        return (For(PIECE.name, Int(0), Int(thread_map.count), Int(1), body, unroll=True),)
     return scoped(body)
 
 
@@ -133,7 +135,7 @@ def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def _read_piece(
     context: Context,
-    dealing: Dealing,
+    thread_map: ThreadMap,
     copy: Copy,
     origin: Expr,
     target: Target,
@@ -141,15 +143,15 @@ def _read_piece(
     guards: bool = True,
 ) -> tuple[Node, ...]:
     """One piece from global memory; zeros stand for what lies outside the matrix."""
-    place = dealing.place()
+    place = thread_map.place()
     index: dict[str, Expr] = {}
     defines: list[Define] = []
-    for letter in (dealing.row, dealing.column):
+    for letter in (thread_map.row, thread_map.column):
         first = origin if letter == context.problem.k else names.tile_origin(letter)
         defines.append(Define(letter, add(first, place[letter])))
         index[letter] = Var(letter)
     if not guards:
-        source = context.at(copy.src, (dealing.row, dealing.column), index)
+        source = context.at(copy.src, (thread_map.row, thread_map.column), index)
         return (*defines, Move(target(Int(0)), source, copy.width, _stored(context, copy)))
     return (*defines, *guarded_read(context, copy.src, index, copy.width, target))
 
@@ -222,19 +224,21 @@ def _each(context: Context, width: int, body: Node) -> For[Node]:
 
 
 def _write_piece(
-    context: Context, dealing: Dealing, copy: Copy, stage: Stage, source: Target
+    context: Context, thread_map: ThreadMap, copy: Copy, stage: Stage, source: Target
 ) -> tuple[Node, ...]:
     tile = context.buffer(copy.dst)
-    place = dealing.place()
+    place = thread_map.place()
 
     def target(e: Expr) -> Element:
-        index = place | {dealing.column: add(place[dealing.column], e)}
-        steps, below = {dealing.first_column.name: copy.width}, {context.element.name: copy.width}
+        index = place | {thread_map.column: add(place[thread_map.column], e)}
+        steps, below = {thread_map.first_column.name: copy.width}, {
+            context.element.name: copy.width
+        }
         return context.in_shared(tile, stage, index, steps=steps, below=below)
 
     if copy.width == 1:
         return (Assign(target(Int(0)), source(Int(0))),)
-    if tile.layout.order[-1] == dealing.column:
+    if tile.layout.order[-1] == thread_map.column:
         return (Move(target(Int(0)), source(Int(0)), copy.width, tile.dtype),)
     return (_each(context, copy.width, Assign(target(context.element), source(context.element))),)
 

@@ -34,9 +34,9 @@ from gemmgen.lower import asynchronous, contraction, copies, epilogue, lanes, sp
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
-from gemmgen.lower.dealing import dealing_of
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
+from gemmgen.lower.thread_map import thread_map_of
 from gemmgen.lower.types import in_double
 
 
@@ -61,7 +61,7 @@ def _kernel(context: Context) -> LoweredKernel:
     is_static = laid <= STATIC_SHARED
     interface = interface_of(context, total if is_static else 0, 0 if is_static else laid)
     work = _body(context, context.expanded)
-    starts = _dealing_starts(context)
+    starts = _first_pieces(context)
     body = (
         *placement(context, needs_tid=_copies_together(context) or context.is_split),
         *starts,
@@ -111,10 +111,10 @@ def _copies_together(context: Context) -> bool:
     return bool(pipeline and pipeline.produce) and not context.by_lanes
 
 
-def _dealing_starts(context: Context) -> tuple[Node, ...]:
+def _first_pieces(context: Context) -> tuple[Node, ...]:
     pipeline = pipeline_of(context.kernel)
     copies_ = pipeline.produce if pipeline and not context.by_lanes else ()
-    starts = tuple(d for copy in copies_ for d in dealing_of(context, copy).starts())
+    starts = tuple(d for copy in copies_ for d in thread_map_of(context, copy).starts())
     return (Block("its first piece of each tile that it copies", (), starts),) if starts else ()
 
 

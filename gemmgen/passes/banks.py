@@ -1,8 +1,8 @@
 """Which banks a warp's threads touch together in a shared tile, and the swizzle that spreads them.
 
-A model of lowering's rules in integers alone: ``dealing`` shares a copy out piece by piece, the
-spread says which thread reads which element.  ``explain`` counts the same in the lowered code, and
-tests compare the two.
+A model of lowering's rules in integers alone: ``lower/thread_map.py`` shares a copy out piece by
+piece, the spread says which thread reads which element.  ``explain`` counts the same in the lowered
+code, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from gemmgen.base.record import record
-from gemmgen.ir.dealing import is_narrow, threads_along
+from gemmgen.ir.copy_threads import is_narrow, threads_along
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, wide_access
 from gemmgen.ir.nodes import Buffer, Copy, Kernel, Spread, Swizzle

@@ -2,7 +2,7 @@
 
 Neighbouring threads take neighbouring pieces of ``width`` elements along the letter that is
 contiguous in global memory, row after row, so that a warp's accesses are coalesced.  Where fewer
-threads stand along a row than it has pieces, each takes several of them (``ir/dealing.py``).
+threads stand along a row than it has pieces, each takes several of them (``ir/copy_threads.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.control import Define
-from gemmgen.ir.dealing import is_narrow, threads_along
+from gemmgen.ir.copy_threads import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.nodes import Buffer, Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul
@@ -20,7 +20,7 @@ PIECE, ALONG = Var("piece"), Var("along")
 
 
 @record
-class Dealing:
+class ThreadMap:
     """The pieces of one copy: ``count`` per thread, the last of which may fall outside the tile.
 
     ``along`` threads share a row; each of the ``count`` is one piece of it, or ``turns`` of them.
@@ -116,7 +116,7 @@ class Dealing:
         return div(names.block(self.column), Int(self.width))
 
 
-def dealing_of(context: Context, copy: Copy) -> Dealing:
+def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
     """How the threads share out the tile of a copy from global to shared memory."""
     src: Buffer = context.buffer(copy.src)
     row, column = src.layout.order[0], src.layout.order[-1]
@@ -129,4 +129,4 @@ def dealing_of(context: Context, copy: Copy) -> Dealing:
         straight=tile.layout.order[-1] == column,
         narrow=copy.mode == "cp_async" and is_narrow(copy.width, tile.dtype),
     )
-    return Dealing(copy.src, row, column, rows, columns, copy.width, threads, along)
+    return ThreadMap(copy.src, row, column, rows, columns, copy.width, threads, along)
