@@ -34,7 +34,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.suggest.choose import LARGE, Option, options
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import Candidate
+from gemmgen.explore.suggest.schedules import SettledForm
 from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.workers import Workers
@@ -80,7 +80,7 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
     return chosen
 
 
-def _turns(plan: Candidate) -> bool:
+def _turns(plan: SettledForm) -> bool:
     """Whether a large tile that is turned could pass through registers, and does not."""
     large = plan.form.kind == "block" and plan.form.tile[0] * plan.form.tile[1] >= LARGE
     return large and not plan.through and any(plan.turned(role) for role in plan.staged)

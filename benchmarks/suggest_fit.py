@@ -28,7 +28,7 @@ from suggest_cases import gemm_of
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.explore.suggest.cost import EXACT, H200, Costs, estimate
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import Candidate, Form
+from gemmgen.explore.suggest.schedules import SettledForm, Form
 from gemmgen.explore.suggest.sizes import Sizes, residents, sizes_of
 
 FOLDS = 5
@@ -46,7 +46,7 @@ NEAR = 1.5
 class Timed:
     """A plan that was timed; ``us`` is the least of its times."""
 
-    plan: Candidate
+    plan: SettledForm
     sizes: Sizes
     us: float
 
@@ -90,13 +90,13 @@ def timed_of(request: Request, row: dict[str, Any]) -> Timed:
     return Timed(plan, sizes, min(row["us"]))
 
 
-def plan_of(request: Request, row: dict[str, Any]) -> Candidate:
+def plan_of(request: Request, row: dict[str, Any]) -> SettledForm:
     kind, m, n, k, rows, columns, warp_m, warp_n, stages, blocks = row["form"]
     form = Form(kind, (m, n, k), (rows, columns), (warp_m, warp_n), stages, blocks)
     options = {
         name: row[name] for name in ("parts", "groups", "raster", "through", "exact", "piece")
     }
-    return Candidate(form, request, **options)
+    return SettledForm(form, request, **options)
 
 
 def expected(timed: Timed, gpu: Gpu, costs: Costs) -> float:

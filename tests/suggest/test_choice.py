@@ -10,7 +10,7 @@ from typing import Any
 
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import Candidate, Form
+from gemmgen.explore.suggest.schedules import SettledForm, Form
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "suggest.json"
 LOSS, SHARE, FIFTH, WORST = 1.07, 1.3, 0.8, 1.7
@@ -18,11 +18,11 @@ LOSS, SHARE, FIFTH, WORST = 1.07, 1.3, 0.8, 1.7
 over its own, the geometric mean and the fifth percentile; the most that a single choice loses."""
 
 
-def _plan(request: Request, row: list[Any]) -> Candidate:
+def _plan(request: Request, row: list[Any]) -> SettledForm:
     kind, m, n, k, rows, columns, warp_m, warp_n, stages, blocks, *rest = row
     parts, groups, raster, through, piece, exact, _ = rest
     form = Form(kind, (m, n, k), (rows, columns), (warp_m, warp_n), stages, blocks)
-    return Candidate(form, request, parts, groups, raster, bool(through), bool(exact), piece)
+    return SettledForm(form, request, parts, groups, raster, bool(through), bool(exact), piece)
 
 
 def _shares() -> list[tuple[float, float]]:

@@ -19,7 +19,7 @@ from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion, takes
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import Candidate, Form
+from gemmgen.explore.suggest.schedules import SettledForm, Form
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.language import fmt_source
@@ -95,10 +95,10 @@ def test_every_request_gets_a_schedule_that_compiles_and_takes_it(
     assert max(map(len, found.text.splitlines())) <= 100
 
 
-def _plans() -> list[Candidate]:
+def _plans() -> list[SettledForm]:
     """Each form, by turns where rows allow wide accesses and where they don't, storage orders by
     turns."""
-    found: list[Candidate] = []
+    found: list[SettledForm] = []
     requests = [
         Request.of(ORDERS[at % 4], shape, dtype=dtype)
         for at, shape in enumerate(((256, 256, 256), (257, 255, 251)) * 2)
@@ -106,7 +106,7 @@ def _plans() -> list[Candidate]:
     ]
     for at, request in enumerate(requests):
         own = forms(request)
-        found += [Candidate(form, request) for form in own[at % 4 :: 4]]
+        found += [SettledForm(form, request) for form in own[at % 4 :: 4]]
     found = [plan for plan in found if residents(plan)]
     return found
 
@@ -114,7 +114,7 @@ def _plans() -> list[Candidate]:
 @pytest.mark.parametrize(
     "plan", _plans(), ids=lambda p: f"{p.form.kind} {p.form.name} {p.request.dtype('a')}"
 )
-def test_every_form_compiles_in_each_storage_order(plan: Candidate) -> None:
+def test_every_form_compiles_in_each_storage_order(plan: SettledForm) -> None:
     compile_source(Source(plan.text))
 
 
@@ -129,7 +129,7 @@ MEANT: tuple[tuple[Form, str, int], ...] = (
 @pytest.mark.parametrize(("form", "gemm", "parts"), MEANT, ids=lambda x: getattr(x, "kind", None))
 def test_every_kind_means_what_it_should(form: Form, gemm: str, parts: int) -> None:
     """C1 at a shape a little past a tile and past the stages."""
-    plan = Candidate(form, Request.of(gemm, (100, 100, 101)), parts=parts)
+    plan = SettledForm(form, Request.of(gemm, (100, 100, 101)), parts=parts)
     means_what_it_should(compile_source(Source(plan.text)))
 
 

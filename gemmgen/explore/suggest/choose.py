@@ -13,7 +13,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import Candidate, Form
+from gemmgen.explore.suggest.schedules import SettledForm, Form
 from gemmgen.explore.suggest.sizes import blocks_of, residents, shared_of
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
@@ -44,7 +44,7 @@ RASTER = 2
 class Option:
     """A plan, and the seconds that it is expected to take."""
 
-    plan: Candidate
+    plan: SettledForm
     seconds: float
 
 
@@ -125,7 +125,7 @@ def options(request: Request) -> Iterator[Option]:
     for form in forms(request):
         if not _near(form, request):
             continue
-        plain = Candidate(form, request)
+        plain = SettledForm(form, request)
         plain = replace(plain, exact=plain.divides)
         plans = [plain]
         if _may_go_through(plain):
@@ -142,7 +142,7 @@ def options(request: Request) -> Iterator[Option]:
                     yield Option(_bounded(_rastered(split)), estimate)
 
 
-def _pieces(plan: Candidate) -> tuple[int, ...]:
+def _pieces(plan: SettledForm) -> tuple[int, ...]:
     """Narrower pieces for rows of C that are not written 16 bytes at a time."""
     if plan.form.kind != "block":
         return ()
@@ -151,7 +151,7 @@ def _pieces(plan: Candidate) -> tuple[int, ...]:
     return (2,) if plan.load("c") < 4 else ()
 
 
-def _may_go_through(plan: Candidate) -> bool:
+def _may_go_through(plan: SettledForm) -> bool:
     """Registers pay where both tiles are turned and wide, and large enough for it."""
     turned = [role for role in plan.staged if plan.turned(role)]
     wide = all(plan.request.width(role) > 1 for role in turned)
@@ -164,7 +164,7 @@ def _near(form: Form, request: Request) -> bool:
     return all(tile <= max(SMALL, 2 * size) for tile, size in sides)
 
 
-def _split(plan: Candidate) -> Iterator[Candidate]:
+def _split(plan: SettledForm) -> Iterator[SettledForm]:
     """A plan with k whole and in parts; adding parts takes registers that ``blocks`` deny."""
     yield plan
     if plan.form.kind in ("lanes", "direct") or plan.form.blocks:
@@ -194,7 +194,7 @@ def _grouped(parts: int) -> int:
     return next(p for p in range(parts, 0, -1) if groups_of(p) ** 2 * 2 >= p)
 
 
-def _bounded(plan: Candidate) -> Candidate:
+def _bounded(plan: SettledForm) -> SettledForm:
     """Parts that are added take what registers there are: as many blocks must fit as run at
     once."""
     if plan.form.kind != "block" or plan.parts == 1:
@@ -208,6 +208,6 @@ def _bounded(plan: Candidate) -> Candidate:
     return replace(plan, form=replace(plan.form, blocks=fit)) if fit > PAIR else plan
 
 
-def _rastered(plan: Candidate) -> Candidate:
+def _rastered(plan: SettledForm) -> SettledForm:
     many = blocks_of(plan) > RASTER * plan.request.gpu.sms * residents(plan)
     return replace(plan, raster=8) if many and plan.form.kind in ("block", "tensor") else plan

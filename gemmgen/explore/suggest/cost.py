@@ -13,7 +13,7 @@ from math import ceil, inf
 
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
 from gemmgen.base.record import record
-from gemmgen.explore.suggest.schedules import Candidate
+from gemmgen.explore.suggest.schedules import SettledForm
 from gemmgen.explore.suggest.sizes import LOOP, Sizes, sizes_of
 
 L2_BYTES = 40e6
@@ -78,7 +78,7 @@ class Costs:
 H200 = Costs()
 
 
-def seconds(plan: Candidate, costs: Costs = H200) -> float:
+def seconds(plan: SettledForm, costs: Costs = H200) -> float:
     """Of one launch; infinite where not even one block fits."""
     guards = EXACT if plan.exact else 1.0
     return estimate(sizes_of(plan), plan.request.gpu, costs) * guards

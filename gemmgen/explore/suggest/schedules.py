@@ -69,7 +69,7 @@ class Form:
 
 
 @record
-class Candidate:
+class SettledForm:
     """``parts`` of k are added in ``groups``; ``through`` registers, tiles that are turned are
     loaded wide and stored late; ``exact``: extents are assumed to be multiples of the tile's;
     ``piece``: neighbours along rows of C that a thread owns side by side, at most."""

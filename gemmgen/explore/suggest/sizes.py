@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from gemmgen.analyze.gpus import REGISTERS
 from gemmgen.base.record import record
-from gemmgen.explore.suggest.schedules import Candidate, Kind
+from gemmgen.explore.suggest.schedules import SettledForm, Kind
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
@@ -61,7 +61,7 @@ class Sizes:
     squeezed: bool
 
 
-def sizes_of(plan: Candidate) -> Sizes:
+def sizes_of(plan: SettledForm) -> Sizes:
     form, request = plan.form, plan.request
     m, n, k, *batches = request.shape
     a, b, c = (BYTES[request.dtype(role)] for role in "abc")
@@ -96,14 +96,14 @@ def sizes_of(plan: Candidate) -> Sizes:
     )
 
 
-def blocks_of(plan: Candidate) -> int:
+def blocks_of(plan: SettledForm) -> int:
     """Blocks of a launch."""
     m, n, _, *batches = plan.request.shape
     rows, columns, _ = plan.form.tile
     return ceil(m / rows) * ceil(n / columns) * prod(batches) * plan.parts
 
 
-def shared_of(plan: Candidate) -> int:
+def shared_of(plan: SettledForm) -> int:
     """Bytes of a block's tiles, all stages."""
     m, n, k = plan.form.tile
     tensor = plan.form.kind == "tensor"
@@ -121,7 +121,7 @@ def shared_of(plan: Candidate) -> int:
     return total
 
 
-def arrays_of(plan: Candidate) -> int:
+def arrays_of(plan: SettledForm) -> int:
     """Registers of a thread's arrays: sums, fragments, waiting pieces."""
     form, wide = plan.form, BYTES[plan.request.dtype("acc")] // 4
     m, n = form.warp if form.kind == "tensor" else form.micro
@@ -137,7 +137,7 @@ def arrays_of(plan: Candidate) -> int:
     return wide * (m * n + 2 * (m + n)) + waiting
 
 
-def registers_of(plan: Candidate) -> int:
+def registers_of(plan: SettledForm) -> int:
     """Registers of a thread, about; fewer where that lets a multiprocessor hold the blocks that the
     compiler is asked for: two, where their arrays fit."""
     form, arrays = plan.form, arrays_of(plan)
@@ -147,13 +147,13 @@ def registers_of(plan: Candidate) -> int:
     return min(_wanted(plan), MAX_REGISTERS, REGISTERS // (form.threads * blocks))
 
 
-def _wanted(plan: Candidate) -> int:
+def _wanted(plan: SettledForm) -> int:
     """Registers that a thread uses where nothing limits them, about."""
     beside = STAGED + (SPLIT if plan.parts > 1 else 0) if plan.staged else OVERHEAD + 8
     return arrays_of(plan) + beside
 
 
-def residents(plan: Candidate, registers: int | None = None) -> int:
+def residents(plan: SettledForm, registers: int | None = None) -> int:
     """Blocks that a multiprocessor holds at once, with so many registers a thread, or as many as
     are expected; 0 where not even one fits."""
     form, gpu = plan.form, plan.request.gpu
@@ -171,7 +171,7 @@ def residents(plan: Candidate, registers: int | None = None) -> int:
     )
 
 
-def _sparse(plan: Candidate, role: str) -> float:
+def _sparse(plan: SettledForm, role: str) -> float:
     """Lanes that read neighbours along k of what is stored the other way use a part of a sector."""
     if plan.form.kind != "lanes" or plan.request.along(role) == "k":
         return 1.0
@@ -179,7 +179,7 @@ def _sparse(plan: Candidate, role: str) -> float:
     return min(8, plan.request.pitch(role)) / min(8, used, plan.request.pitch(role))
 
 
-def _scatter(plan: Candidate) -> float:
+def _scatter(plan: SettledForm) -> float:
     """Sectors of 32 bytes that a warp's store touches, by those that it could fill."""
     form, request = plan.form, plan.request
     if form.kind == "tensor":
@@ -198,7 +198,7 @@ def _scatter(plan: Candidate) -> float:
     return max(1.0, SECTOR * touched / (lanes * width))
 
 
-def _fmas(plan: Candidate, terms: int) -> float:
+def _fmas(plan: SettledForm, terms: int) -> float:
     form = plan.form
     if form.kind == "tensor":
         return terms * form.warp[0] * form.warp[1] / WARP / TENSOR
@@ -208,7 +208,7 @@ def _fmas(plan: Candidate, terms: int) -> float:
     return terms * form.micro[0] * form.micro[1] / slow
 
 
-def _reads(plan: Candidate, terms: int) -> float:
+def _reads(plan: SettledForm, terms: int) -> float:
     form = plan.form
     if form.kind == "tensor":
         return terms * (form.warp[0] + form.warp[1]) / 16
@@ -217,12 +217,12 @@ def _reads(plan: Candidate, terms: int) -> float:
     )
 
 
-def _single(plan: Candidate, role: str) -> bool:
+def _single(plan: SettledForm, role: str) -> bool:
     """Does an operand go into shared memory element by element, asynchronously and turned?"""
     return plan.asynchronous and plan.turned(role)
 
 
-def _copies(plan: Candidate, role: str, terms: int) -> float:
+def _copies(plan: SettledForm, role: str, terms: int) -> float:
     """Accesses of global memory by a thread in a step."""
     form, at = plan.form, "ab".index(role)
     if role in plan.staged:
@@ -230,7 +230,7 @@ def _copies(plan: Candidate, role: str, terms: int) -> float:
     return terms * form.micro[at] / plan.load(role)
 
 
-def _stores(plan: Candidate, role: str) -> float:
+def _stores(plan: SettledForm, role: str) -> float:
     """Stores into shared memory by a thread in a step, where copies pass through registers."""
     if role not in plan.staged or plan.asynchronous:
         return 0.0
@@ -238,7 +238,7 @@ def _stores(plan: Candidate, role: str) -> float:
     return each if plan.turned(role) else each / plan.load(role)
 
 
-def _port(plan: Candidate) -> float:
+def _port(plan: SettledForm) -> float:
     """Clocks of shared memory for a warp in a step.
 
     A read of 16 bytes takes 2, or 4 where more than 8 of a warp's threads read different places; a
@@ -256,7 +256,7 @@ def _port(plan: Candidate) -> float:
     return total
 
 
-def _conflicts(plan: Candidate, role: str) -> float:
+def _conflicts(plan: SettledForm, role: str) -> float:
     """How many of a warp's stores meet in a bank: rows of a turned tile are 4 banks apart, so 8
     terms side by side fill all 32."""
     return max(1.0, min(WARP, plan.form.tile[2]) / 8) if plan.turned(role) else 1.0
