@@ -28,7 +28,7 @@ from suggest_cases import gemm_of
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.explore.suggest.cost import EXACT, H200, Costs, estimate
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import SettledForm, Form
+from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.sizes import Sizes, residents, sizes_of
 
 FOLDS = 5

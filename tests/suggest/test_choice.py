@@ -10,7 +10,7 @@ from typing import Any
 
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import SettledForm, Form
+from gemmgen.explore.suggest.schedules import Form, SettledForm
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "suggest.json"
 LOSS, SHARE, FIFTH, WORST = 1.07, 1.3, 0.8, 1.7

@@ -19,7 +19,7 @@ from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion, takes
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import SettledForm, Form
+from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.language import fmt_source

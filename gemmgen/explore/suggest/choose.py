@@ -13,7 +13,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import SettledForm, Form
+from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.sizes import blocks_of, residents, shared_of
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source

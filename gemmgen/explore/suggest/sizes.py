@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from gemmgen.analyze.gpus import REGISTERS
 from gemmgen.base.record import record
-from gemmgen.explore.suggest.schedules import SettledForm, Kind
+from gemmgen.explore.suggest.schedules import Kind, SettledForm
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
