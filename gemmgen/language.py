@@ -7,18 +7,14 @@ file.
 from __future__ import annotations
 
 from gemmgen.base.source import Source
+from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.schedule import fmt, parse
 from gemmgen.schedule.model import Choice, Schedule
 from gemmgen.schedule.sets import Settings
-from gemmgen.schedule.spec import DirectiveSpec
-from gemmgen.schedule.words import EPILOGUE, HEADS
+from gemmgen.schedule.vocabulary import Vocabulary
 
-SPECS: tuple[DirectiveSpec, ...] = tuple(rung.SPEC for rung in LADDER)
-"""Ladder order.  ``fuse_epilogue``, whose argument is an expression, comes after all of these."""
-
-STATEMENTS = (*HEADS, *(spec.name for spec in SPECS), EPILOGUE)
-"""The first words of all statements, in the order of a canonical text."""
+VOCABULARY = Vocabulary(tuple(rung.SPEC for rung in LADDER), FuseEpilogue.SPEC)
 
 
 def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
@@ -26,7 +22,7 @@ def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
 
     Raises ``ScheduleError`` with every mistake of the text.
     """
-    return parse.parse(source, SPECS, settings)
+    return parse.parse(source, VOCABULARY, settings)
 
 
 def choices(source: Source) -> dict[str, Choice]:
@@ -34,7 +30,7 @@ def choices(source: Source) -> dict[str, Choice]:
 
     Raises ``ScheduleError`` if the text has mistakes other than being unsettled.
     """
-    return parse.choices(source, SPECS)
+    return parse.choices(source, VOCABULARY)
 
 
 def unsettled(source: Source) -> parse.Unsettled:
@@ -42,7 +38,7 @@ def unsettled(source: Source) -> parse.Unsettled:
 
     Raises ``ScheduleError`` if the text has mistakes other than being unsettled.
     """
-    return parse.Unsettled(source, SPECS)
+    return parse.Unsettled(source, VOCABULARY)
 
 
 def fmt_source(source: Source) -> str:
@@ -50,4 +46,4 @@ def fmt_source(source: Source) -> str:
 
     Raises ``ScheduleError`` if a statement can't be read.
     """
-    return fmt.fmt(source, SPECS)
+    return fmt.fmt(source, VOCABULARY)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.cli.help import HEADS
 from gemmgen.ir.expr import FUNCTIONS
 from gemmgen.ir.target import TARGETS
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
@@ -18,7 +17,7 @@ from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.layers import LAYERS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-from gemmgen.schedule.words import EXAMPLES, QUANTITIES
+from gemmgen.schedule.words import HEADS, QUANTITIES
 from gemmgen_docs.markdown import cell, code, difference, fence, table
 
 COMBINATIONS = Path(__file__).parents[1] / "data" / "combinations.toml"
@@ -48,7 +47,7 @@ ARGUMENTS = {"min": "x, y", "max": "x, y", "clamp": "x, low, high", "where": "co
 
 def statements() -> str:
     """The statements that are no directive."""
-    rows = [(code(name), cell(told), code(EXAMPLES[name])) for name, told in HEADS.items()]
+    rows = [(code(name), cell(head.summary), code(head.example)) for name, head in HEADS.items()]
     return table(("statement", "what it says", "written"), rows)
 
 
@@ -83,7 +82,7 @@ def _section(name: str, module: str) -> str:
     doc = parse(_doc(module))
     spec = next(r.SPEC for r in (*LADDER, FuseEpilogue) if r.SPEC.name == name)
     title = doc.title.removeprefix(f"{name}: ")
-    parts = [f"## {name}\n", f"*{cell(title)}*\n", fence(EXAMPLES[name], "sched")]
+    parts = [f"## {name}\n", f"*{cell(title)}*\n", fence(spec.example, "sched")]
     parts += [f"{cell_paragraph(paragraph)}\n" for paragraph in doc.paragraphs]
     parts += [_arguments(spec)]
     parts += [f"What `{doc.directive}` does to a program:\n"]

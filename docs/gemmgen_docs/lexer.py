@@ -9,7 +9,7 @@ from pygments.lexers._mapping import LEXERS
 from pygments.token import Comment, Keyword, Name, Number, Operator, Text
 
 from gemmgen.ir.expr import FUNCTIONS
-from gemmgen.language import STATEMENTS
+from gemmgen.language import VOCABULARY
 
 __all__ = ["ScheduleLexer"]
 
@@ -23,7 +23,7 @@ class ScheduleLexer(RegexLexer):
     tokens: ClassVar[dict[str, list[object]]] = {
         "root": [
             (r"#.*", Comment.Single),
-            (r"(^\s*)(" + "|".join(STATEMENTS) + r")\b", bygroups(Text, Keyword)),
+            (r"(^\s*)(" + "|".join(VOCABULARY.statements) + r")\b", bygroups(Text, Keyword)),
             (words(tuple(FUNCTIONS), suffix=r"(?=\()"), Name.Function),
             (r"([A-Za-z_]\w*)(=)(?!=)", bygroups(Name.Attribute, Operator)),
             (r"\d[\w.]*", Number),

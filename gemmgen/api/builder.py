@@ -17,11 +17,11 @@ from dataclasses import replace
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source, shown
-from gemmgen.language import STATEMENTS, parse_schedule
+from gemmgen.language import VOCABULARY, parse_schedule
 from gemmgen.schedule import model
 from gemmgen.schedule.formatting import aligned
 from gemmgen.schedule.sets import Settings
-from gemmgen.schedule.words import LATER, statement_meant
+from gemmgen.schedule.words import LATER
 
 Item = int | str
 BuilderValue = Item | Iterable[Item]
@@ -43,8 +43,8 @@ class ScheduleBuilder:
         _check_line(self.gemm_line, "the gemm line")
 
     def __getattr__(self, word: str) -> Callable[..., ScheduleBuilder]:
-        if word not in STATEMENTS:
-            hint = LATER.get(word) or statement_meant(word, STATEMENTS)
+        if word not in VOCABULARY.statements:
+            hint = LATER[word].hint if word in LATER else VOCABULARY.meant(word)
             told = f"a schedule has no {shown(word)}"
             raise AttributeError(f"{told}; {hint}" if hint and word[:1] != "_" else told)
 
@@ -55,7 +55,7 @@ class ScheduleBuilder:
         return statement
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *STATEMENTS})
+        return sorted({*super().__dir__(), *VOCABULARY.statements})
 
     def text(self) -> str:
         """The schedule's text, in the order of the calls."""

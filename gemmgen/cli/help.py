@@ -10,20 +10,10 @@ from gemmgen.base.errors import UsageError
 from gemmgen.base.source import shown
 from gemmgen.cli.files import put
 from gemmgen.cli.group import COMMANDS
+from gemmgen.language import VOCABULARY
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
-from gemmgen.schedule.words import EPILOGUE, EXAMPLES, LATER, statement_meant
-
-HEADS = {
-    "gemm": "what is computed, in index notation; index order is storage order, last contiguous",
-    "kernel": "the kernel's name; gemm where it is left out",
-    "dtype": "element types: f32 where they are left out, f16, bf16, or f64 (all or nothing)",
-    "target": "the oldest architecture that must run it; sm_80 where it is left out",
-    "assume": "a fact about the arguments, checked at launch: it removes guards and parameters",
-    "require": "a bound on shared memory (bytes or KiB), threads, registers or spills",
-    "let": "a name for a value or a set that stands in several places",
-}
-"""The statements that are no directive; what they say in a line."""
+from gemmgen.schedule.words import HEADS, LATER
 
 
 @click.command("help")
@@ -33,32 +23,35 @@ def command(directive: str | None) -> None:
     if directive is None:
         put(_table())
     elif directive in (docs := _docstrings()):
-        put(f"{docs[directive].strip()}\n\nwritten:  {EXAMPLES[directive]}\n")
+        put(_written(docs[directive].strip(), directive))
     elif directive in HEADS:
-        put(f"{directive}: {HEADS[directive]}\n\nwritten:  {EXAMPLES[directive]}\n")
+        put(_written(f"{directive}: {HEADS[directive].summary}", directive))
     elif directive in COMMANDS:
         put(_usage(directive))
     else:
-        known = (*docs, *HEADS)
-        hint = LATER.get(directive) or statement_meant(directive, known)
-        told = hint or f"there are {', '.join(known)}"
-        raise UsageError(f"there is no directive {shown(directive)}; {told}")
+        hint = LATER[directive].hint if directive in LATER else VOCABULARY.meant(directive)
+        hint = hint or f"there are {', '.join((*docs, *HEADS))}"
+        raise UsageError(f"there is no directive {shown(directive)}; {hint}")
+
+
+def _written(text: str, word: str) -> str:
+    return f"{text}\n\nwritten:  {VOCABULARY.example(word)}\n"
 
 
 def _docstrings() -> dict[str, str]:
     """Each directive's docstring, in ladder order."""
-    rungs = {rung.SPEC.name: rung.__module__ for rung in LADDER}
-    rungs[EPILOGUE] = FuseEpilogue.__module__
+    rungs = {rung.SPEC.name: rung.__module__ for rung in (*LADDER, FuseEpilogue)}
     return {name: sys.modules[module].__doc__ or name for name, module in rungs.items()}
 
 
 def _table() -> str:
     rows = [(name, _first_line(name, text)) for name, text in _docstrings().items()]
-    width = max(len(name) for name, _ in (*rows, *HEADS.items()))
+    heads = [(name, head.summary) for name, head in HEADS.items()]
+    width = max(len(name) for name, _ in (*rows, *heads))
     lines = ["directives, in ladder order:"]
     lines += [f"  {name:<{width}}  {line}" for name, line in rows]
-    lines += ["", "statements that stand before them:"]
-    lines += [f"  {name:<{width}}  {line}" for name, line in HEADS.items()]
+    lines += ["", "statements that come before them:"]
+    lines += [f"  {name:<{width}}  {line}" for name, line in heads]
     lines += ["", "gemmgen help DIRECTIVE tells more.", ""]
     return "\n".join(lines)
 

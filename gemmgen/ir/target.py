@@ -22,6 +22,9 @@ OVERHEAD = 24
 """Registers a thread needs beside its arrays, at the least: places, bounds, pointers."""
 WARP = 32
 
+MAX_TILE = 4096
+"""Elements of a tile along one letter: a limit of the language, not of a GPU."""
+
 
 BF16_SINCE = 80
 """The first architecture that converts to bf16."""
@@ -52,6 +55,8 @@ class Target:
         """Shared memory of a multiprocessor, which one block may have as a whole."""
         return self.shared + self.reserved
 
+
+DEFAULT_TARGET = "sm_80"
 
 TARGETS = {
     target.name: target

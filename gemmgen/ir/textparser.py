@@ -50,7 +50,6 @@ from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.raw import Reader
 from gemmgen.schedule.roles import batches, roles
 from gemmgen.schedule.statements import Statement as Line
-from gemmgen.schedule.words import EPILOGUE
 
 Node = Tree[Token]
 
@@ -247,7 +246,7 @@ def _pipeline(tree: Node) -> Pipeline:
 
 def _expression(token: Token) -> Expr:
     """By the parser of ``fuse_epilogue``."""
-    line, mistakes = Line(EPILOGUE, f"{EPILOGUE} {token.value}", 0), Mistakes()
+    line, mistakes = Line("fuse_epilogue", f"fuse_epilogue {token.value}", 0), Mistakes()
     with mistakes.caught():
         parsed = read_expression(Reader(line), parse_statement(line), mistakes)
         if not mistakes:

@@ -13,14 +13,12 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Buffer, Program, Space
-from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, TARGETS, WARP
+from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, MAX_TILE, OVERHEAD, TARGETS, WARP
 from gemmgen.lower.residency import check_residency
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.schedule.roles import roles
 
 REGISTER_BYTES = 4
-LARGEST = 4096
-"""The largest side of a tile that ``tile`` takes."""
 SHORTEST = 4
 """The shortest step along k that a hint proposes."""
 MOST_SUMS = 128
@@ -139,7 +137,7 @@ def _nearest_tile(schedule: Schedule, program: Program) -> str:
         (a * steps[0], b * steps[1], a * b * lanes)
         for a in range(1, most + 1)
         for b in range(1, most // a + 1)
-        if a * b * lanes % WARP == 0 and a * steps[0] <= LARGEST and b * steps[1] <= LARGEST
+        if a * b * lanes % WARP == 0 and a * steps[0] <= MAX_TILE and b * steps[1] <= MAX_TILE
     )
 
     def distance(sizes: tuple[int, int, int]) -> float:

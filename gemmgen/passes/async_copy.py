@@ -15,16 +15,17 @@ what its absence does.
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
-from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Program
+from gemmgen.ir.nodes import Buffer, Contract, Copy, CopyMode, Kernel, Program
+from gemmgen.ir.target import has
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LEAST = 4
 """Bytes of the smallest copy."""
@@ -36,15 +37,20 @@ SINCE = 80
 class AsyncCopy:
     SPEC: ClassVar = DirectiveSpec(
         "async_copy",
+        example="async_copy A B via=cp_async",
         operands=("a", "b"),
         arguments=(
             ArgumentSpec(
                 "via",
                 "word",
-                choices=("registers", "cp_async"),
+                choices=get_args(CopyMode),
                 required=True,
                 identity="registers",
             ),
+        ),
+        elsewhere=Elsewhere(
+            "TVM software_pipeline_async_stages, TileLang tma_copy",
+            "software_pipeline_async_stages cp_async tma tma_copy create_async_groups async",
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize", "double_buffer")
@@ -57,7 +63,7 @@ class AsyncCopy:
         return AsyncCopy(said.facts("none"), said)
 
     def apply(self, program: Program) -> Program:
-        if int(program.target.removeprefix("sm_").rstrip("a")) < SINCE:
+        if not has(program.target, SINCE):
             raise Refusal(
                 f"cp.async is not there on {program.target}",
                 at=self.said.span,

@@ -22,16 +22,23 @@ from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
 from gemmgen.passes.build import accumulator, default_work
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
 class Bind:
     SPEC: ClassVar = DirectiveSpec(
         "bind",
+        example="bind x=n",
         arguments=(
             ArgumentSpec("x", "word", choices=("<m>", "<n>"), required=True),
             ArgumentSpec("y", "word", choices=("<m>", "<n>")),
+        ),
+        elsewhere=Elsewhere(
+            "TVM bind, Halide gpu_threads, CUDA-CHiLL cudaize",
+            "gpu_blocks gpu_threads gpu_lanes cudaize map_forall_to_blocks coalesce "
+            "map_nested_forall_to_threads reorder permute interchange reorder_loops "
+            "loop_orders",
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ()

@@ -26,12 +26,23 @@ from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import DirectiveSpec
+from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
 
 @record
 class CacheShared:
-    SPEC: ClassVar = DirectiveSpec("cache_shared", operands=("a", "b"), layout=True)
+    SPEC: ClassVar = DirectiveSpec(
+        "cache_shared",
+        example="cache_shared A[k, m] B",
+        operands=("a", "b"),
+        layout=True,
+        elsewhere=Elsewhere(
+            "TVM cache_read, Exo stage_mem",
+            "cache_read stage_mem read_at copy_to_shared add_prefetch promote "
+            "alloc_shared set_memory bufferize_to_allocation cache_local shared "
+            "smem shared_memory cache sa sb",
+        ),
+    )
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 
     tiles: tuple[OperandArgument, ...]

@@ -21,17 +21,28 @@ from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
 class DoubleBuffer:
     SPEC: ClassVar = DirectiveSpec(
         "double_buffer",
+        example="double_buffer A B",
         operands=("a", "b"),
         hops=(("a", ("shared", "register")), ("b", ("shared", "register"))),
         bare="shared",
-        arguments=(ArgumentSpec("stages", maximum=16, default=2, identity=1),),
+        arguments=(
+            ArgumentSpec(
+                "stages", maximum=16, default=2, identity=1, elsewhere="num_stages stage depth"
+            ),
+        ),
+        elsewhere=Elsewhere(
+            "TVM software_pipeline, Halide ring_buffer, Triton num_stages",
+            "software_pipeline software_pipeline_stage double_buffer_scope "
+            "ring_buffer pipelined pipeline num_stages stages multibuffer "
+            "range_multi_buffers fold_storage expand_dim prefetch multi_buffer",
+        ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block", "tensor_core")
 

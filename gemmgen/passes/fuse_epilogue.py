@@ -24,12 +24,21 @@ from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.nodes import Buffer, Kernel, Map, Program
 from gemmgen.passes.build import TEMPORARY
 from gemmgen.schedule.model import Epilogue, Schedule
-from gemmgen.schedule.spec import DirectiveSpec
+from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
 
 @record
 class FuseEpilogue:
-    SPEC: ClassVar = DirectiveSpec("fuse_epilogue")
+    SPEC: ClassVar = DirectiveSpec(
+        "fuse_epilogue",
+        example="fuse_epilogue relu(acc + bias[n])",
+        elsewhere=Elsewhere(
+            "TVM reverse_compute_inline, CUTLASS epilogue",
+            "reverse_compute_inline reverse_compute_at fuse_reduction_epilogue "
+            "compute_at compute_inline fuse_into_containing_op fuse_kernels fuse "
+            "epilogue evt activation bias",
+        ),
+    )
     AFTER: ClassVar[tuple[str, ...]] = ()
 
     said: Epilogue = field(compare=False)

@@ -22,7 +22,7 @@ from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Bounds, Kernel, Program
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
@@ -32,7 +32,13 @@ class LaunchBounds:
 
     SPEC: ClassVar = DirectiveSpec(
         "launch_bounds",
+        example="launch_bounds blocks=2",
         arguments=(ArgumentSpec("blocks", minimum=0, maximum=32, required=True, identity=0),),
+        elsewhere=Elsewhere(
+            "CUDA minBlocksPerMultiprocessor, Numba max_registers",
+            "min_blocks minblocks min_blocks_per_multiprocessor maxrregcount "
+            "max_registers occupancy",
+        ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "register_block")
 

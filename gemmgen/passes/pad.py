@@ -20,15 +20,30 @@ from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Buffer, Kernel, Program
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
 class Pad:
     SPEC: ClassVar = DirectiveSpec(
         "pad",
+        example="pad A by=4",
         operands=("a", "b"),
-        arguments=(ArgumentSpec("by", minimum=0, maximum=1024, required=True, identity=0),),
+        arguments=(
+            ArgumentSpec(
+                "by",
+                minimum=0,
+                maximum=1024,
+                required=True,
+                identity=0,
+                elsewhere="padding offset amount",
+            ),
+        ),
+        elsewhere=Elsewhere(
+            "TVM storage_align, Halide align_storage, CUDA-CHiLL add_padding",
+            "storage_align align_storage bound_storage resize_dim add_padding "
+            "padding padto pad_shared",
+        ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "tensor_core", "vectorize")
 

@@ -19,13 +19,27 @@ from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
 class Raster:
     SPEC: ClassVar = DirectiveSpec(
-        "raster", arguments=(ArgumentSpec("group", maximum=1024, required=True, identity=1),)
+        "raster",
+        example="raster group=8",
+        arguments=(
+            ArgumentSpec(
+                "group",
+                maximum=1024,
+                required=True,
+                identity=1,
+                elsewhere="group_size_m panel_size size",
+            ),
+        ),
+        elsewhere=Elsewhere(
+            "TileLang use_swizzle, Triton GROUP_SIZE_M, CUTLASS raster_order",
+            "use_swizzle group_size_m l2_groupings raster_order threadblock_swizzle group_m",
+        ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from math import gcd
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
@@ -47,20 +47,27 @@ from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
-ORDERS: tuple[FmaOrder, ...] = ("rows", "serpentine", "zigzag")
+ORDERS: tuple[FmaOrder, ...] = get_args(FmaOrder)
 
 
 @record
 class RegisterBlock:
     SPEC: ClassVar = DirectiveSpec(
         "register_block",
+        example="register_block m=8 n=8",
         arguments=(
             ArgumentSpec("<m>", required=True, maximum=64),
             ArgumentSpec("<n>", required=True, maximum=64),
-            ArgumentSpec("interleave", maximum=64),
+            ArgumentSpec("interleave", maximum=64, elsewhere="parts pieces"),
             ArgumentSpec("order", "word", choices=ORDERS, default="rows", identity="rows"),
+        ),
+        elsewhere=Elsewhere(
+            "TVM cache_write, CUTLASS thread tile, CLBlast MDIMC",
+            "cache_write alloc_fragment copy_to_registers thread_tile micro_tile "
+            "microtile upcast unroll_buffer register_tile mdimc ndimc blockwise "
+            "thread_block_tile",
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile")

@@ -16,10 +16,11 @@ It needs tiles that are loaded ahead (``double_buffer``).  Wide accesses along k
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir import nodes
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
@@ -27,15 +28,21 @@ from gemmgen.passes.base import Said
 from gemmgen.passes.split_k_lanes import deals_terms
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
 class Residue:
     SPEC: ClassVar = DirectiveSpec(
         "residue",
+        example="residue k=first",
         arguments=(
-            ArgumentSpec("<k>", "word", choices=("last", "first"), required=True, identity="last"),
+            ArgumentSpec(
+                "<k>", "word", choices=get_args(nodes.Residue), required=True, identity="last"
+            ),
+        ),
+        elsewhere=Elsewhere(
+            "CUTLASS residue tile", "residue_first peel peel_loop loop_partition remainder"
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (

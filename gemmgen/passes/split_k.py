@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
@@ -33,22 +33,28 @@ from gemmgen.ir.target import MAX_THREADS, WARP
 from gemmgen.passes.base import Said
 from gemmgen.passes.split_k_lanes import Lanes
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 MOST = 65535
 """Parts of a tile: more than any GPU has blocks at once."""
-REDUCE: tuple[Reduce, ...] = ("ordered", "atomic")
 
 
 @record
 class SplitK:
     SPEC: ClassVar = DirectiveSpec(
         "split_k",
+        example="split_k parts=4",
         arguments=(
             ArgumentSpec("parts", maximum=MOST, default=0, identity=1),
-            ArgumentSpec("reduce", "word", choices=REDUCE, default="ordered", identity="ordered"),
+            ArgumentSpec(
+                "reduce", "word", choices=get_args(Reduce), default="ordered", identity="ordered"
+            ),
             ArgumentSpec("groups", maximum=MOST, default=1, identity=1),
             ArgumentSpec("within", "word", choices=("warp",)),
+        ),
+        elsewhere=Elsewhere(
+            "TVM rfactor, CUTLASS split_k_slices",
+            "rfactor split_reduction split_k_slices splitk grouptop split_reduction_outward",
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (

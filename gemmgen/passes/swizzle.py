@@ -27,7 +27,7 @@ from gemmgen.passes.banks import candidates, conflicts, phases
 from gemmgen.passes.base import Said
 from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 ARGUMENTS = ("by", "every", "chunk")
 
@@ -49,11 +49,15 @@ class Wish:
 class Swizzle:
     SPEC: ClassVar = DirectiveSpec(
         "swizzle",
+        example="swizzle A by=4 every=4 chunk=8",
         operands=("a", "b"),
         arguments=(
             ArgumentSpec("by", maximum=32, identity=1),
             ArgumentSpec("every", maximum=1024),
             ArgumentSpec("chunk", maximum=64),
+        ),
+        elsewhere=Elsewhere(
+            "TVM transform_layout", "transform_layout reorder_storage annotate_layout"
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (

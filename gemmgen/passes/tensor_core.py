@@ -45,7 +45,7 @@ from gemmgen.ir.nodes import (
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 SUMS = "acc_shared"
 """The slice of shared memory that the sums pass through."""
@@ -60,7 +60,11 @@ USUAL = 64
 class TensorCore:
     SPEC: ClassVar = DirectiveSpec(
         "tensor_core",
+        example="tensor_core via=wmma",
         arguments=(ArgumentSpec("via", "word", choices=("wmma",), required=True),),
+        elsewhere=Elsewhere(
+            "TVM tensorize, tinygrad TC", "blockize tensorize tc wmma mma wgmma mma_sync"
+        ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
 

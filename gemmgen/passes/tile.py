@@ -26,21 +26,31 @@ from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem
+from gemmgen.ir.target import MAX_TILE
 from gemmgen.passes.base import Said
 from gemmgen.passes.build import accumulator, spread_evenly
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
 class Tile:
     SPEC: ClassVar = DirectiveSpec(
         "tile",
+        example="tile m=128 n=128 k=8",
         arguments=(
-            ArgumentSpec("<m>", required=True, maximum=4096),
-            ArgumentSpec("<n>", required=True, maximum=4096),
-            ArgumentSpec("<k>", maximum=4096),
+            ArgumentSpec("<m>", required=True, maximum=MAX_TILE),
+            ArgumentSpec("<n>", required=True, maximum=MAX_TILE),
+            ArgumentSpec("<k>", maximum=MAX_TILE),
+        ),
+        elsewhere=Elsewhere(
+            "Halide tile, Triton BLOCK_M, CUTLASS threadblock tile, Kernel Tuner block_size_x",
+            "split divide_loop split_iname gpu_tile tile_loops tile_loops_bottom_up "
+            "block_sizes tile_using_for tile_using_forall tile_by_index shift_to "
+            "block_tile threadblock threadblock_tile cta_tile tile_sizes block_m "
+            "block_n block_k block_size_x block_size_y tile_size_x tile_size_y mwg "
+            "nwg kwg block",
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("bind",)

@@ -27,12 +27,12 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Buffer, Kernel, Loop, Pipeline, Program, Space, Statement
-from gemmgen.ir.target import WARP
+from gemmgen.ir.target import MAX_TILE, WARP
 from gemmgen.passes.base import Said
 from gemmgen.passes.split_k_lanes import deals_terms
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 MOST_FMAS = 32768
 """Multiply-adds of a thread that ``tile_k`` may write out: half a MiB of instructions.  Measured on
@@ -43,10 +43,12 @@ an NVIDIA H200, 8,192 of them (142 KiB) already take 2.4 times as long as 1,024.
 class Unroll:
     SPEC: ClassVar = DirectiveSpec(
         "unroll",
+        example="unroll k=4",
         arguments=(
-            ArgumentSpec("<k>", minimum=0, maximum=4096, identity=0),
+            ArgumentSpec("<k>", minimum=0, maximum=MAX_TILE, identity=0),
             ArgumentSpec("tile_<k>", maximum=64, identity=1),
         ),
+        elsewhere=Elsewhere("Exo unroll_loop, CLBlast KWI", "unroll_loop unr ilp kwi"),
     )
     AFTER: ClassVar[tuple[str, ...]] = (
         *("tile", "cache_shared", "register_block", "tensor_core", "double_buffer"),

@@ -34,16 +34,29 @@ from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.passes.split_k_lanes import deals_terms, reads_terms
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
 @record
 class Vectorize:
     SPEC: ClassVar = DirectiveSpec(
         "vectorize",
+        example="vectorize A B C width=4",
         operands=("a", "b", "c"),
         hops=(("a", ("global", "shared")), ("b", ("global", "shared")), ("c", ("global",))),
-        arguments=(ArgumentSpec("width", required=True, maximum=16, identity=1),),
+        arguments=(
+            ArgumentSpec(
+                "width",
+                required=True,
+                maximum=16,
+                identity=1,
+                elsewhere="factor vec vector lanes vector_width",
+            ),
+        ),
+        elsewhere=Elsewhere(
+            "TVM vectorize, loopy tag vec, CLBlast VWM",
+            "vec vectorise vector coalesced_width alignment float4 vwm vwn vector_width",
+        ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (
         *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core"),

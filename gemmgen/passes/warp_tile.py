@@ -21,7 +21,7 @@ from gemmgen.ir.nodes import AxisSpread, Buffer, Program
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
 """How a warp's threads may stand, the squarest first."""
@@ -31,10 +31,12 @@ LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
 class WarpTile:
     SPEC: ClassVar = DirectiveSpec(
         "warp_tile",
+        example="warp_tile m=64 n=32",
         arguments=(
             ArgumentSpec("<m>", required=True, maximum=1024),
             ArgumentSpec("<n>", required=True, maximum=1024),
         ),
+        elsewhere=Elsewhere("CUTLASS warp tile", "warptile warp_shape warps num_warps warp"),
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 

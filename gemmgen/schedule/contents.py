@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gemmgen.base.errors import Mistake, Mistakes, Refusal
@@ -20,7 +19,8 @@ from gemmgen.schedule.raw import (
 )
 from gemmgen.schedule.sets import Let
 from gemmgen.schedule.statements import Statement, no_word, split
-from gemmgen.schedule.words import EPILOGUE, HEADS, LATER, statement_meant
+from gemmgen.schedule.vocabulary import Vocabulary
+from gemmgen.schedule.words import LATER
 
 
 @dataclass
@@ -44,33 +44,33 @@ class Contents:
     broken: set[str] = field(default_factory=set[str])
 
 
-def read_contents(source: Source, known: Iterable[str], mistakes: Mistakes) -> Contents:
-    """Every statement of a cleaned source; ``known`` are the names of the directives there are."""
+def read_contents(source: Source, vocabulary: Vocabulary, mistakes: Mistakes) -> Contents:
+    """Every statement of a cleaned source."""
     contents = Contents()
-    names = tuple(known)
     statements = split(source, mistakes).statements
     if not statements and not mistakes:
         mistakes.append(_empty())
     for statement in statements:
         contents.broken.add(statement.word)
         with mistakes.caught():
-            check_word(statement, names)
-            _read(statement, contents, mistakes)
+            check_word(statement, vocabulary)
+            _read(statement, contents, vocabulary, mistakes)
             contents.broken.discard(statement.word)
     return contents
 
 
-def check_word(statement: Statement, known: tuple[str, ...]) -> None:
+def check_word(statement: Statement, vocabulary: Vocabulary) -> None:
     """Refuse a statement whose first word is none of the language's."""
     word = statement.word
-    if word in known or word in HEADS or word == EPILOGUE:
+    if word in vocabulary.statements:
         return
     if not word:
         raise no_word(statement)
     if word in LATER:
-        raise Refusal(f"{word} is not in this version", at=statement.word_span, hint=LATER[word])
-    every = (*HEADS, *known, EPILOGUE)
-    meant = statement_meant(word, (*every, *LATER))
+        raise Refusal(
+            f"{word} is not in this version", at=statement.word_span, hint=LATER[word].hint
+        )
+    meant = vocabulary.meant(word)
     rest = statement.rest.lstrip()
     if rest[:1] == "=":
         meant = "an argument stands in its directive's line; an open bracket continues a line"
@@ -80,12 +80,14 @@ def check_word(statement: Statement, known: tuple[str, ...]) -> None:
     raise Refusal(
         f"unknown directive `{shown(name.group() if name else word)}`",
         at=statement.word_span,
-        hint=meant or f"the directives are {', '.join((*known, EPILOGUE))}",
+        hint=meant or f"the directives are {', '.join(vocabulary.directives)}",
     )
 
 
-def _read(statement: Statement, contents: Contents, mistakes: Mistakes) -> None:
-    reader, tree = Reader(statement), parse(statement)
+def _read(
+    statement: Statement, contents: Contents, vocabulary: Vocabulary, mistakes: Mistakes
+) -> None:
+    reader, tree = Reader(statement), parse(statement, vocabulary.example(statement.word))
     match statement.word:
         case "gemm":
             contents.gemms.append((reader.gemm(tree), statement.span))

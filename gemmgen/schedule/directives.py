@@ -12,7 +12,7 @@ from gemmgen.schedule.raw import RawArgument, RawDirective, RawOperand, RawSet, 
 from gemmgen.schedule.roles import batches, letters, matrix, spelt, tensors
 from gemmgen.schedule.sets import Values
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
-from gemmgen.schedule.words import EXAMPLES, argument_meant, close
+from gemmgen.schedule.words import argument_meant, close
 
 
 @record
@@ -92,11 +92,10 @@ class _DirectiveChecker:
 
     def _stray(self, raw: RawOperand) -> Refusal:
         names = [self.written[a.name] for a in self.spec.arguments]
-        example = EXAMPLES.get(self.word)
         if raw.tensor.text in names:
             hint = f"give {raw.tensor.text} a value: {raw.tensor.text}=..."
         else:
-            hint = f"write it like `{example}`" if example else f"it takes {', '.join(names)}"
+            hint = f"write it like `{self.spec.example}`"
         return Refusal(
             f"{self.word} takes no operand, and here stands {shown(raw.text)}",
             at=raw.span,
@@ -188,7 +187,7 @@ class _DirectiveChecker:
                 notes=(self._batch_note(name),),
                 hint=f"{self.word} takes {names}" if names else "leave it out",
             )
-        near = argument_meant(name, self.written)
+        near = argument_meant(name, {a: self.written[a.name] for a in self.spec.arguments})
         if near == name or near in self.given:
             near = None
         takes = f"{self.word} takes {names}" if names else "it takes none"
@@ -220,7 +219,7 @@ class _DirectiveChecker:
             )
 
     def _example(self) -> str:
-        example = EXAMPLES.get(self.word, self.word)
+        example = self.spec.example
         for spec in self.spec.arguments:
             if spec.name.startswith("<"):
                 example = example.replace(f" {spec.name[1]}=", f" {self.written[spec.name]}=")

@@ -16,7 +16,7 @@ from gemmgen.schedule.raw import Reader
 from gemmgen.schedule.roles import letters, spelt
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.schedule.statements import Statement, split
-from gemmgen.schedule.words import EPILOGUE, HEADS
+from gemmgen.schedule.vocabulary import Vocabulary
 
 _COMMENT = re.compile(r"#[^\n]*")
 _BLANKS = re.compile(r"\s+")
@@ -24,7 +24,7 @@ _INSIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},])")
 """Blanks that a line end left behind an opening bracket, or before a closing one."""
 
 
-def fmt(source: Source, specs: tuple[DirectiveSpec, ...]) -> str:
+def fmt(source: Source, vocabulary: Vocabulary) -> str:
     """The text in ladder order, one statement a line, aligned, without empty lines.
 
     Operands are written before arguments, and these in the order of the directive's specification.
@@ -35,16 +35,16 @@ def fmt(source: Source, specs: tuple[DirectiveSpec, ...]) -> str:
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
-    known = tuple(spec.name for spec in specs)
     found = split(source, mistakes)
     for statement in found.statements:
         with mistakes.caught():
-            check_word(statement, known)
-            parse(statement)
+            check_word(statement, vocabulary)
+            parse(statement, vocabulary.example(statement.word))
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
-    statements, lines, names = list(found.statements), list[str](), _names(found.statements, specs)
-    order = {word: place for place, word in enumerate((*HEADS, *known, EPILOGUE))}
+    statements, lines = list(found.statements), list[str]()
+    names = _names(found.statements, vocabulary.specs)
+    order = {word: place for place, word in enumerate(vocabulary.statements)}
     if statements:
         head, own = _head(statements[0].above)
         lines += head

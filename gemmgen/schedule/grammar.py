@@ -23,7 +23,6 @@ from gemmgen.base import caches
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import Span, shown
 from gemmgen.schedule.statements import Statement
-from gemmgen.schedule.words import EPILOGUE, EXAMPLES
 
 FORMS = {
     "gemm": "gemm",
@@ -33,7 +32,7 @@ FORMS = {
     "assume": "assume",
     "require": "require",
     "let": "let",
-    EPILOGUE: "epilogue",
+    "fuse_epilogue": "epilogue",
 }
 """First words with a form of their own; every other word is a directive's."""
 
@@ -116,12 +115,15 @@ class _Syntax(Exception):
     accepts: frozenset[str]
 
 
-def parse(statement: Statement) -> Tree[Token]:
-    """The tree of what follows a statement's first word; its places count from that word's end."""
+def parse(statement: Statement, example: str | None = None) -> Tree[Token]:
+    """The tree of what follows a statement's first word; its positions count from that word's end.
+
+    ``example`` is what such a statement looks like, for hints.
+    """
     try:
         return _tree(FORMS.get(statement.word, "directive"), statement.rest)
     except _Syntax as wrong:
-        raise _refusal(statement, wrong) from None
+        raise _refusal(statement, wrong, example) from None
 
 
 @lru_cache(maxsize=1)
@@ -163,9 +165,8 @@ def _tree(form: str, text: str) -> Tree[Token]:
         raise _Syntax(text, token.start_pos or 0, accepts) from None
 
 
-def _refusal(statement: Statement, wrong: _Syntax) -> Refusal:
+def _refusal(statement: Statement, wrong: _Syntax, example: str | None) -> Refusal:
     form = FORMS.get(statement.word, "directive")
-    example = EXAMPLES.get(statement.word)
     hint = f"write it like `{example}`" if example else "arguments are `name=value`"
     notes = _expected(wrong.accepts)
     if not wrong.text:

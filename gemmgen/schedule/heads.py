@@ -8,13 +8,14 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.source import Source, Span, shown
 from gemmgen.ir.identifiers import global_word
 from gemmgen.ir.parameters import ld_name
+from gemmgen.ir.target import TARGETS
 from gemmgen.schedule.gemm_line import Scope, check_name
 from gemmgen.schedule.model import Assume, Gemm, Require
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.raw import RawAssume, RawRequire, Word
 from gemmgen.schedule.reserved import kernel_names, taken
 from gemmgen.schedule.roles import batches, extents, roles, tensors
-from gemmgen.schedule.words import QUANTITIES, TARGETS, UNITS, close
+from gemmgen.schedule.words import QUANTITIES, UNITS, close
 
 
 def first_given(source: Source, span: Span, statement: Span | None = None) -> tuple[str, ...]:

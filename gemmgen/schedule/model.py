@@ -12,6 +12,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source, Span
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
+from gemmgen.ir.target import DEFAULT_TARGET
 
 NOWHERE = Span(0, 0)
 
@@ -129,7 +130,7 @@ class Schedule:
     gemm: Gemm = DEFAULT_GEMM
     kernel: str = "gemm"
     dtypes: Dtypes = DEFAULT_DTYPES
-    target: str = "sm_80"
+    target: str = DEFAULT_TARGET
     assumes: tuple[Assume, ...] = ()
     requires: tuple[Require, ...] = ()
     directives: tuple[Directive, ...] = ()

@@ -7,6 +7,7 @@ from typing import TypeVar
 from gemmgen.base.errors import Mistake, Mistakes, ScheduleError
 from gemmgen.base.source import Source, Span
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.target import DEFAULT_TARGET
 from gemmgen.schedule.canonical import canonical
 from gemmgen.schedule.contents import Contents, read_contents
 from gemmgen.schedule.directives import Checked, check_directive
@@ -35,42 +36,38 @@ from gemmgen.schedule.model import (
 )
 from gemmgen.schedule.roles import letters, tensors
 from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
-from gemmgen.schedule.spec import DirectiveSpec
-from gemmgen.schedule.words import DEFAULT_TARGET, QUANTITIES
+from gemmgen.schedule.vocabulary import Vocabulary
+from gemmgen.schedule.words import QUANTITIES
 
 T = TypeVar("T")
 DEFAULT_KERNEL = "gemm"
 
 
-Specs = tuple[DirectiveSpec, ...]
-
-
-def parse(source: Source, specs: Specs, settings: Settings = ()) -> Schedule:
+def parse(source: Source, vocabulary: Vocabulary, settings: Settings = ()) -> Schedule:
     """The canonical schedule of ``source``, its sets settled by ``settings`` (``tile.m``, 128).
 
-    ``specs`` are the directives of the language, in ladder order.  Raises ``ScheduleError`` with
-    every mistake of the text.
+    Raises ``ScheduleError`` with every mistake of the text.
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
-    contents = read_contents(source, names_of(specs), mistakes)
-    checker = _Checker(source, contents, specs, mistakes)
+    contents = read_contents(source, vocabulary, mistakes)
+    checker = _Checker(source, contents, vocabulary, mistakes)
     schedule = checker.schedule(settings)
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
     return schedule
 
 
-def choices(source: Source, specs: Specs) -> dict[str, Choice]:
+def choices(source: Source, vocabulary: Vocabulary) -> dict[str, Choice]:
     """The sets of a schedule by key (``tile.m``), in the text's order; empty for a settled one.
 
     Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
-    contents = read_contents(source, names_of(specs), mistakes)
+    contents = read_contents(source, vocabulary, mistakes)
     knobs = find_knobs(contents.lets, contents.directives)
-    _Checker(source, contents, specs, mistakes).schedule((), settled=False)
+    _Checker(source, contents, vocabulary, mistakes).schedule((), settled=False)
     if mistakes:
         raise ScheduleError(source, tuple(mistakes))
     return {knob.key: knob.choice for knob in knobs}
@@ -82,10 +79,10 @@ class Unsettled:
     Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
     """
 
-    def __init__(self, source: Source, specs: Specs):
-        self.source, self._specs = source.cleaned(), specs
-        self.sets = choices(self.source, specs)
-        self._contents = read_contents(self.source, names_of(specs), Mistakes(self.source))
+    def __init__(self, source: Source, vocabulary: Vocabulary):
+        self.source, self._vocabulary = source.cleaned(), vocabulary
+        self.sets = choices(self.source, vocabulary)
+        self._contents = read_contents(self.source, vocabulary, Mistakes(self.source))
         self.gemm = self._checker(Mistakes(self.source)).scope.gemm
 
     def settled(self, settings: Settings) -> Schedule:
@@ -97,20 +94,17 @@ class Unsettled:
         return schedule
 
     def _checker(self, mistakes: Mistakes) -> _Checker:
-        return _Checker(self.source, self._contents, self._specs, mistakes)
-
-
-def names_of(specs: Specs) -> tuple[str, ...]:
-    """The directives' names, in ladder order."""
-    return tuple(spec.name for spec in specs)
+        return _Checker(self.source, self._contents, self._vocabulary, mistakes)
 
 
 class _Checker:
     """Checks a file's statements form by form; mistakes are recorded and do not end the check."""
 
-    def __init__(self, source: Source, contents: Contents, specs: Specs, mistakes: Mistakes):
+    def __init__(
+        self, source: Source, contents: Contents, vocabulary: Vocabulary, mistakes: Mistakes
+    ):
         self.source, self.contents, self.mistakes = source, contents, mistakes
-        self.specs = specs
+        self.specs = vocabulary.specs
         self.scope = self._scope()
 
     def schedule(self, settings: Settings, settled: bool = True) -> Schedule:

@@ -1,4 +1,8 @@
-"""What a directive may say: declared once per pass; read by the checker, help and fuzz."""
+"""What a directive takes: declared once in its pass, read by all that knows of directives.
+
+The checker, ``fmt``, ``help``, the builder, the reference and the fuzzer are written over these
+records alone, so that a new directive needs nothing from them.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,23 @@ Role = Literal["a", "b", "c"]
 
 
 @record
+class Elsewhere:
+    """What other languages call a statement: the words, separated by spaces, that a hint answers,
+    and for that hint the best known of them with their languages."""
+
+    known_as: str
+    words: str
+
+
+@record
 class ArgumentSpec:
     """One ``name=value`` of a directive.
 
-    ``name`` is a word, or has one of the roles ``<m>``, ``<n>``, ``<k>`` in it: the row, column and
+    ``name`` is a word, or contains one of the roles ``<m>``, ``<n>``, ``<k>``: the row, column and
     contracted letter of this schedule's ``gemm`` line.  ``identity`` is the value that equals the
     argument's absence (a directive whose every argument is at its identity is no directive).
     Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles stand for letters
-    there too).
+    there too).  ``elsewhere`` are the words of other languages for it, separated by spaces.
     """
 
     name: str
@@ -28,21 +41,25 @@ class ArgumentSpec:
     required: bool = False
     default: int | str | None = None
     identity: int | str | None = None
+    elsewhere: str = ""
 
 
 @record
 class DirectiveSpec:
     """The shape of a directive: which operands, hops and arguments it takes.
 
-    ``operands`` are roles (the tensors of the ``gemm`` line in the places a, b, c); empty where the
-    directive takes none, otherwise at least one must be named.  ``hops`` are those an operand may
-    name per role; ``bare`` is the hop that a bare operand stands for, None for every hop there is.
-    ``layout`` allows ``A[k, m]``.
+    ``example`` is a whole statement, for hints, ``help`` and the reference.  ``operands`` are roles
+    (the tensors of the ``gemm`` line in the positions a, b, c); empty if the directive takes none,
+    otherwise at least one must be named.  ``hops`` are those an operand may name per role; ``bare``
+    is the hop that a bare operand stands for, None for every hop there is.  ``layout`` allows
+    ``A[k, m]``.
     """
 
     name: str
+    example: str
     operands: tuple[Role, ...] = ()
     hops: tuple[tuple[Role, tuple[str, ...]], ...] = ()
     bare: str | None = None
     layout: bool = False
     arguments: tuple[ArgumentSpec, ...] = ()
+    elsewhere: Elsewhere | None = None

@@ -17,7 +17,7 @@ from gemmgen.fuzz.factors import FACTORS, pairs, plan_of
 from gemmgen.fuzz.plans import is_wild, plan_at, possible_pairs
 from gemmgen.fuzz.rules import broken
 from gemmgen.fuzz.trial import compile_text
-from gemmgen.language import SPECS, parse_schedule
+from gemmgen.language import VOCABULARY, parse_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import letters, spelt, tensors
 
@@ -29,7 +29,7 @@ SEED, SOME = 1, range(400)
 def wanted() -> set[Said]:
     """Each (directive), (directive, argument, word), (directive, role, hop) of the language."""
     found: set[Said] = set()
-    for spec in SPECS:
+    for spec in VOCABULARY.specs:
         found.add((spec.name,))
         for argument in spec.arguments:
             for word in argument.choices or ("",):
@@ -47,7 +47,9 @@ def said(schedule: Schedule) -> Iterator[Said]:
     role_of = {tensor: role for role, tensor in tensors(schedule.gemm).items()}
     spelt_as = letters(schedule.gemm)
     name_of = {letter: role for role, letter in spelt_as.items()}
-    name_of |= {spelt(a.name, spelt_as): a.name for spec in SPECS for a in spec.arguments}
+    name_of |= {
+        spelt(a.name, spelt_as): a.name for spec in VOCABULARY.specs for a in spec.arguments
+    }
     for directive in schedule.directives:
         yield (directive.name,)
         for a in directive.arguments:

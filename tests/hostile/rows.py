@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gemmgen.language import SPECS
+from gemmgen.language import VOCABULARY
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
-from gemmgen.schedule.words import EXAMPLES, LATER
+from gemmgen.schedule.words import LATER
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def written(spec: DirectiveSpec, argument: ArgumentSpec, value: str) -> str:
 
 
 def number_rows() -> Iterator[Row]:
-    for spec in SPECS:
+    for spec in VOCABULARY.specs:
         for argument in spec.arguments:
             if argument.kind != "int":
                 continue
@@ -272,7 +272,7 @@ ROWS = (
     Row("an unsettled set", "tile m={32, 64} n=32\n", ("--set tile.m=32",), (1, 8)),
     Row("an open bracket", "tile m={32, 64\nraster group=8\n", ("`{` is never closed",), (1, 8)),
     Row("a requirement unmet", "tile m=32 n=32\nrequire threads <= 256\n", ("threads = 1,024",)),
-    *(Row(f"{word} alone", f"{EXAMPLES.get(word, word)}\n", (LATER[word],)) for word in LATER),
+    *(Row(f"{word} alone", f"{word}\n", (LATER[word].hint,)) for word in LATER),
     Row("a byte order mark", b"\xef\xbb\xbftile m=8 n=32\n", None),
     Row("CRLF", b"tile m=8 n=32\r\n# end\r\n", None),
     Row("CR", b"tile m=8 n=32\rraster group=2\r", None),

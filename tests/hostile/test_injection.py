@@ -16,9 +16,10 @@ from gemmgen.emit.ctext import c_float
 from gemmgen.emit.document import fold
 from gemmgen.ir.expr import FUNCTIONS
 from gemmgen.ir.identifiers import NAME
-from gemmgen.language import SPECS, parse_schedule
+from gemmgen.ir.target import TARGETS
+from gemmgen.language import VOCABULARY, parse_schedule
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule.words import DTYPES, QUANTITIES, TARGETS
+from gemmgen.schedule.words import DTYPES, QUANTITIES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -195,14 +196,14 @@ LEAVES = {
     "gemm.b.indices": NAME,
     "kernel": NAME,
     "dtypes": ("Q", "R", "S", "acc", *DTYPES),
-    "target": TARGETS,
+    "target": tuple(TARGETS),
     "assumes.name": ("I", "J", "D", "ldq", "ldr", "lds"),
     "assumes.divisor": int,
     "assumes.equals": ("I", "J", "D"),
     "requires.quantity": QUANTITIES,
     "requires.op": ("<=", "=="),
     "requires.limit": int,
-    "directives.name": tuple(spec.name for spec in SPECS),
+    "directives.name": tuple(spec.name for spec in VOCABULARY.specs),
     "directives.operands.tensor": ("Q", "R", "S"),
     "directives.operands.hop": ("global", "shared", "register"),
     "directives.operands.indices": ("i", "j", "d"),
