@@ -9,6 +9,7 @@ from gemmgen.ir.expanded import CopyTileAsync
 from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
 from gemmgen.ir.lowered import CopyAsync, Node, Point
 from gemmgen.ir.simplify import add, all_of, less, sub
+from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces
 from gemmgen.lower.thread_map import ALONG, ThreadMap, thread_map_of
@@ -16,12 +17,11 @@ from gemmgen.lower.thread_map import ALONG, ThreadMap, thread_map_of
 
 def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
-    context = context.copying(node)
     thread_map = thread_map_of(context, node.copy)
     place = thread_map.place()
     row, column = (_define(context, node, x, place[x]) for x in (thread_map.row, thread_map.column))
-    target = context.in_shared(context.buffer(node.copy.dst), node.stage, place)
-    valid = _valid(context, thread_map.row, thread_map.column, node.copy.width)
+    target = addresses.in_shared(context, context.buffer(node.copy.dst), node.stage, place)
+    valid = _valid(context, node, thread_map.row, thread_map.column)
     dtype = context.buffer(node.copy.src).dtype
 
     def copied(source: Element) -> CopyAsync:
@@ -29,7 +29,7 @@ def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
 
     if thread_map.turns == 1:
         index: dict[str, Expr] = {x: Var(x) for x in (thread_map.row, thread_map.column)}
-        source = context.at(node.copy.src, (thread_map.row, thread_map.column), index)
+        source = addresses.in_global(context, node.copy.src, index)
         return over_pieces(thread_map, (row, column, copied(source)))
     pointer = _first_of_row(context, node, thread_map)
     one = copied(Element(pointer.name, (thread_map.further(),)))
@@ -47,21 +47,21 @@ def _define(context: Context, node: CopyTileAsync, letter: str, place: Expr) -> 
 def _first_of_row(context: Context, node: CopyTileAsync, thread_map: ThreadMap) -> Point:
     """A pointer to the thread's first piece of the present row: the others are constants from
     there."""
-    letters = (thread_map.row, thread_map.column)
     first = _define(context, node, thread_map.column, thread_map.first_column).value
     index: dict[str, Expr] = {thread_map.row: Var(thread_map.row), thread_map.column: first}
-    source = context.at(node.copy.src, letters, index)
+    source = addresses.in_global(context, node.copy.src, index)
     return Point(f"{node.copy.src}_piece", source, context.buffer(node.copy.src).dtype)
 
 
-def _valid(context: Context, row: str, column: str, width: int) -> Expr:
+def _valid(context: Context, node: CopyTileAsync, row: str, column: str) -> Expr:
     """How many of a piece's elements exist, 0 to ``width``."""
     inside = all_of(
-        context.inside(row, Var(row)),
-        context.inside(column, Var(column)),
+        bounds.inside(context, row, Var(row), node),
+        bounds.inside(context, column, Var(column), node),
     )
+    width = node.copy.width
     count: Expr = Int(width)
-    if width > 1 and not (context.is_whole(column) or context.multiple(column, width)):
-        left = sub(context.stop(column), Var(column))
+    if not bounds.runs_are_whole(context, column, width):
+        left = sub(bounds.stop(context, column), Var(column))
         count = Select(less(left, Int(width)), left, Int(width))
     return count if inside is None else Select(inside, count, Int(0))

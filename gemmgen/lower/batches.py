@@ -14,6 +14,7 @@ from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Advance, Node
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.simplify import add, div, mod
+from gemmgen.lower import bounds
 from gemmgen.lower.context import Context
 
 EACH, OWN = Var("matrix_tiles"), Var("tile")
@@ -40,8 +41,8 @@ def _numbers(context: Context, number: Expr) -> Iterator[Define]:
     letters, left = context.kernel.work.batch, div(number, EACH)
     found: list[Define] = []
     for letter in reversed(letters[1:]):
-        found.append(Define(letter, mod(left, context.extent(letter))))
-        left = div(left, context.extent(letter))
+        found.append(Define(letter, mod(left, bounds.extent(context, letter))))
+        left = div(left, bounds.extent(context, letter))
     yield Define(letters[0], left)
     yield from reversed(found)
 

@@ -14,6 +14,7 @@ from gemmgen.ir.lowered import Constant
 from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import div
 from gemmgen.ir.target import WARP
+from gemmgen.lower import bounds
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 
 
@@ -41,7 +42,7 @@ def _tile(context: Context) -> Iterator[Constant]:
     if pipeline is not None:
         note += f", in steps of {names.block(pipeline.letter).name}"
     for letter in context.letters:
-        yield Constant(names.block(letter).name, context.step(letter), None, note)
+        yield Constant(names.block(letter).name, bounds.tile(context, letter), None, note)
     if pipeline is not None:
         yield Constant(names.block(pipeline.letter).name, pipeline.step, None, note)
 

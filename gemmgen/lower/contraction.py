@@ -11,7 +11,8 @@ from gemmgen.ir.expr import Binary, Call, Expr, Float, Int, Select, Var
 from gemmgen.ir.lowered import Node
 from gemmgen.ir.nodes import FmaOrder, Space
 from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
-from gemmgen.lower.context import Context, fragment_at
+from gemmgen.lower import addresses, bounds
+from gemmgen.lower.context import Context
 from gemmgen.lower.types import computable
 
 Body = Callable[[Expr, Expr], tuple[Node, ...]]
@@ -25,7 +26,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     def multiply_add(row: Expr, column: Expr) -> tuple[Node, ...]:
         a = _operand(context, node, node.contract.a, node.a_stage, m, row)
         b = _operand(context, node, node.contract.b, node.b_stage, n, column)
-        total = context.sum_at({m: row, n: column})
+        total = addresses.sum_at(context, {m: row, n: column})
         target = "acc" if isinstance(total, Var) else total
         return (Assign(target, Call("fmaf", (a, b, total))),)
 
@@ -41,18 +42,18 @@ def _operand(
     memory."""
     source = context.buffer(name)
     if source.space is Space.REGISTER:
-        return fragment_at(stage, name, register)
-    own, k = context.own(letter, register), context.problem.k
+        return addresses.fragment_at(stage, name, register)
+    own, k = addresses.own(context, letter, register), context.problem.k
     if source.space is Space.SHARED:
-        element = context.in_shared(source, stage, {letter: own, k: node.k})
+        element = addresses.in_shared(context, source, stage, {letter: own, k: node.k})
         return computable(element, source.dtype)
     step = node.k if node.origin is None else add(node.origin, node.k)
     index: dict[str, Expr] = {letter: Var(letter), k: step}
     if not context.leaves_early:
         index[letter] = add(names.tile_origin(letter), own)
-    in_tile = None if node.origin is None else context.inside(k, step)
-    guard = all_of(context.inside(letter, index[letter]), in_tile)
-    element = context.at(name, source.layout.order, index)
+    in_tile = None if node.origin is None else bounds.inside(context, k, step)
+    guard = all_of(bounds.inside(context, letter, index[letter]), in_tile)
+    element = addresses.in_global(context, name, index)
     return choose(guard, computable(element, source.dtype), Float(0.0))
 
 

@@ -12,8 +12,9 @@ from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var
 from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
+from gemmgen.lower import addresses, bounds
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
-from gemmgen.lower.context import Context, after
+from gemmgen.lower.context import Context, store_width
 from gemmgen.lower.types import computable, storable
 
 OUT, OLD = "out", "old"
@@ -36,7 +37,7 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
         at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
         if context.leaves_early:
             return _one(context, node, ALONE, at)
-        inside = all_of(*(context.inside(x, Var(x)) for x in context.letters))
+        inside = all_of(*(bounds.inside(context, x, Var(x)) for x in context.letters))
         body = _one(context, node, ALONE, at)
         return (*_indices(context, {}, context.letters), *_if(inside, body))
     return _micro_tile(context, node)
@@ -56,11 +57,11 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     def register(e: Expr) -> Expr:
         return add(registers[inner], e)
 
-    own = Own(lambda e: context.sum_at(registers | {inner: register(e)}), register)
-    width = context.store_width(node)
+    own = Own(lambda e: addresses.sum_at(context, registers | {inner: register(e)}), register)
+    width = store_width(context, node)
     along = _indices(context, registers, (inner,), width)
     columns = _loop(registers[inner], inner, width, (*along, *neighbours(context, node, own)))
-    rows = _if(context.inside(outer, Var(outer)), (columns,))
+    rows = _if(bounds.inside(context, outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
     return (*along_inner, _loop(registers[outer], outer, 1, body))
 
@@ -88,9 +89,9 @@ def _ahead_of_rows(
     for tensor in tensors:
         fragment, dtype = f"{tensor}_frag", context.problem.accumulate
         found.append(RegisterArray(fragment, dtype, (names.registers(inner),), (count,)))
-        source = context.at(tensor, (inner,), {inner: Var(inner)})
+        source = addresses.in_global(context, tensor, {inner: Var(inner)}, (inner,))
         value = computable(source, context.problem.dtype(tensor))
-        guarded = choose(context.inside(inner, Var(inner)), value, Float(0.0))
+        guarded = choose(bounds.inside(context, inner, Var(inner)), value, Float(0.0))
         read = Assign(Element(fragment, (register,)), guarded)
         found.append(
             _loop(register, inner, 1, (*_indices(context, {inner: register}, (inner,)), read))
@@ -111,12 +112,16 @@ def neighbours(
     a row of C; ``first`` is done where any of them exists."""
     inner = context.problem.c.contiguous
     at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
-    width = context.store_width(node)
+    width = store_width(context, node)
     if width == 1:
-        guard = context.inside(inner, Var(inner))
+        guard = bounds.inside(context, inner, Var(inner))
         return _if(guard, (*first, *_one(context, node, own, at)))
     # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
-    guard = context.inside(inner, Var(inner)) if context.multiple(inner, width) else None
+    guard = (
+        bounds.inside(context, inner, Var(inner))
+        if bounds.multiple(context, inner, width)
+        else None
+    )
     return _if(guard, (*first, *_run(context, node, own, at, inner)))
 
 
@@ -135,7 +140,7 @@ def _indices(
             letter,
             add(
                 names.tile_origin(letter),
-                context.own(letter, registers.get(letter, Int(0)), width),
+                addresses.own(context, letter, registers.get(letter, Int(0)), width),
             ),
         )
         for letter in letters
@@ -148,8 +153,7 @@ def _if(condition: Expr | None, body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def _one(context: Context, node: Map, own: Own, at: dict[str, Expr]) -> tuple[Node, ...]:
     """One element: read what the expression needs, compute, store."""
-    letters = context.buffer(node.dst).layout.order
-    target = context.at(node.dst, letters, at)
+    target = addresses.in_global(context, node.dst, at)
     body: list[Node] = []
     value = node.value
     if _skips_old(context, node):
@@ -170,11 +174,11 @@ def _run(
     inner: str,
 ) -> tuple[Node, ...]:
     """``width`` neighbours: computed into registers, stored at once where all of them exist."""
-    width, letters = context.store_width(node), context.buffer(node.dst).layout.order
+    width = store_width(context, node)
     dtype = context.buffer(node.dst).dtype
 
     def memory(e: Expr) -> Element:
-        return context.at(node.dst, letters, at | {inner: add(at[inner], e)})
+        return addresses.in_global(context, node.dst, at | {inner: add(at[inner], e)})
 
     body: list[Node] = [RegisterArray(OUT, dtype, (Int(width),), (width,), wide=True)]
     value = node.value
@@ -187,8 +191,8 @@ def _run(
     spelling = Spelling()
     here = at | {inner: add(at[inner], context.element)}
     guard = None
-    if not (context.is_whole(inner) or context.multiple(inner, width)):
-        guard = context.inside(inner, here[inner])
+    if not bounds.runs_are_whole(context, inner, width):
+        guard = bounds.inside(context, inner, here[inner])
     result = spelling.spell(_bound(context, value, own, context.element, here, guard))
     each = (*spelling.defines, Assign(Element(OUT, (context.element,)), storable(result, dtype)))
     body.append(For(context.element.name, Int(0), Int(width), Int(1), each, unroll=True))
@@ -207,16 +211,16 @@ def _guarded_run(
     into: bool,
 ) -> tuple[Node, ...]:
     """Move a run between memory and ``array``: at once where it is whole, else one by one."""
-    width, dtype = context.store_width(node), context.buffer(node.dst).dtype
+    width, dtype = store_width(context, node), context.buffer(node.dst).dtype
     first, there = Element(array, (Int(0),)), memory(Int(0))
     whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)
-    if context.is_whole(inner) or context.multiple(inner, width):
+    if bounds.runs_are_whole(context, inner, width):
         return (whole,)
     register, element = Element(array, (context.element,)), memory(context.element)
     one = Assign(register, element) if into else Assign(element, register)
-    inside = less(add(at[inner], context.element), context.extent(inner))
+    inside = less(add(at[inner], context.element), bounds.extent(context, inner))
     each = For(context.element.name, Int(0), Int(width), Int(1), (If(inside, (one,)),), unroll=True)
-    complete = less(after(at[inner], width - 1), context.extent(inner))
+    complete = less(addresses.after(at[inner], width - 1), bounds.extent(context, inner))
     return (If(complete, (whole,), (each,)),)
 
 
@@ -258,8 +262,9 @@ def _bound(
                 letters = tuple(i.name for i in indices if isinstance(i, Var))
                 inner = context.problem.c.contiguous
                 condition = guard if inner in letters else None
-                element = computable(context.at(tensor, letters, at), context.problem.dtype(tensor))
-                return choose(condition, element, Float(0.0))
+                element = addresses.in_global(context, tensor, at, letters)
+                value = computable(element, context.problem.dtype(tensor))
+                return choose(condition, value, Float(0.0))
             case Element(_, _):
                 return expr
             case _:

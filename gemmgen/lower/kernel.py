@@ -30,7 +30,17 @@ from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
 from gemmgen.ir.target import STATIC_SHARED
-from gemmgen.lower import asynchronous, contraction, copies, epilogue, lanes, split, tensor_core
+from gemmgen.lower import (
+    asynchronous,
+    bounds,
+    contraction,
+    copies,
+    epilogue,
+    lanes,
+    operands,
+    split,
+    tensor_core,
+)
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import Context
@@ -100,7 +110,7 @@ def _shared(context: Context, buffer: Buffer) -> SharedArray:
 
 def _extent(context: Context, buffer: Buffer, letter: str) -> Expr:
     """The whole tile's extent; of a slice, a piece for each warp."""
-    if buffer.extent(letter) == context.step(letter):
+    if buffer.extent(letter) == bounds.tile(context, letter):
         return names.block(letter)
     warps = div(names.block(letter), names.warp(letter))
     return mul(warps, names.instruction(letter))
@@ -179,7 +189,7 @@ def _one(context: Context, node: Timed) -> tuple[Node, ...]:
         case CopyTileAsync():
             return asynchronous.copy_async(context, node)
         case Fetch():
-            by = tensor_core if context.by_fragments else copies
+            by = tensor_core if context.by_fragments else operands
             return by.fetch(context, node)
         case Multiply():
             by = tensor_core if context.by_fragments else lanes if context.by_lanes else contraction

@@ -14,10 +14,10 @@ from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Buffer, Copy, Map
 from gemmgen.ir.simplify import add, all_of
 from gemmgen.ir.target import WARP
-from gemmgen.lower import epilogue
+from gemmgen.lower import addresses, bounds, epilogue
 from gemmgen.lower.context import LANE, Context
 from gemmgen.lower.contraction import ORDERS
-from gemmgen.lower.copies import guarded_read
+from gemmgen.lower.guarded import Run, read
 from gemmgen.lower.types import computable
 
 
@@ -46,14 +46,14 @@ def _step_inside(context: Context, origin: Expr) -> Expr | None:
     conditions: list[Expr] = []
     for letter in (*context.letters, context.problem.k):
         first = origin if letter == context.problem.k else names.tile_origin(letter)
-        if not context.is_whole(letter):
+        if not bounds.is_whole(context, letter):
             end = add(first, names.block(letter))
-            conditions.append(Binary("<=", end, context.stop(letter)))
+            conditions.append(Binary("<=", end, bounds.stop(context, letter)))
     return all_of(*conditions)
 
 
 def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) -> tuple[Node, ...]:
-    source, k = context.buffer(copy.src), context.problem.k
+    k = context.problem.k
     (letter,) = (x for x in context.buffer(copy.dst).letters if x != k)
     row, term = Var(f"reg_{letter}"), Var(f"reg_{k}")
     index: dict[str, Expr] = {letter: Var(letter), k: Var(k)}
@@ -61,15 +61,16 @@ def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) ->
     def target(e: Expr) -> Element:
         return Element(copy.dst, (row, add(term, e)))
 
-    read: tuple[Node, ...] = guarded_read(context, copy.src, index, copy.width, target)
-    if not guards:
-        element = context.at(copy.src, source.layout.order, index)
-        read = (Assign(target(Int(0)), element),)
-        if copy.width > 1:
-            read = (Move(target(Int(0)), element, copy.width, source.dtype),)
-    inner = (Define(k, add(origin, context.own(k, term, copy.width))), *read)
+    run = Run(context, copy.src, index, copy.width)
+    if guards:
+        elements = read(run, target)
+    elif copy.width == 1:
+        elements = (Assign(target(Int(0)), run.at(Int(0))),)
+    else:
+        elements = (Move(target(Int(0)), run.at(Int(0)), copy.width, run.matrix.dtype),)
+    inner = (Define(k, add(origin, addresses.own(context, k, term, copy.width))), *elements)
     terms = For(term.name, Int(0), names.registers(k), Int(copy.width), inner, unroll=True)
-    place = Define(letter, add(names.tile_origin(letter), context.own(letter, row)))
+    place = Define(letter, add(names.tile_origin(letter), addresses.own(context, letter, row)))
     return (For(row.name, Int(0), names.registers(letter), Int(1), (place, terms), unroll=True),)
 
 
@@ -83,7 +84,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
 
     def multiply_add(row: Expr, column: Expr) -> tuple[Node, ...]:
         a, b = operand(node.contract.a, row), operand(node.contract.b, column)
-        total = context.sum_at({m: row, n: column})
+        total = addresses.sum_at(context, {m: row, n: column})
         assert isinstance(total, Element)
         return (Assign(total, Call("fmaf", (a, b, total))),)
 
@@ -96,7 +97,7 @@ def reduce(context: Context) -> tuple[Node, ...]:
     additions in all lanes, so that all have the same bits."""
     m, n = context.letters
     row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
-    total = context.sum_at({m: row, n: column})
+    total = addresses.sum_at(context, {m: row, n: column})
     assert isinstance(total, Element)
     body: list[Node] = []
     distance = WARP // 2

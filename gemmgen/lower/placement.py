@@ -9,6 +9,7 @@ from gemmgen.ir.control import Block, Define
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.lowered import Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
+from gemmgen.lower import bounds
 from gemmgen.lower.batches import EACH, OWN, matrices, tiles_of_each
 from gemmgen.lower.context import LANE, TID, Context
 from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
@@ -50,7 +51,7 @@ def _blocks(context: Context) -> Iterator[Node]:
     both = work.raster > 1 or context.is_split or work.batch
     needed = (rows, columns) if both else (columns,)
     for letter in needed:
-        last = div(sub(context.extent(letter), Int(1)), names.block(letter))
+        last = div(sub(bounds.extent(context, letter), Int(1)), names.block(letter))
         yield Define(f"blocks_{letter}", add(last, Int(1)))
     if work.batch:
         yield tiles_of_each(context)
@@ -65,7 +66,7 @@ def _parts(context: Context) -> Iterator[Node]:
         if context.kernel.work.batch:
             tiles = EACH
         for letter in context.kernel.work.batch:
-            tiles = mul(tiles, context.extent(letter))
+            tiles = mul(tiles, bounds.extent(context, letter))
         yield Define(TILES.name, tiles)
         yield Define(PART.name, div(BLOCK, TILES))
         yield Define(TILE.name, mod(BLOCK, TILES))
@@ -118,7 +119,7 @@ def _single(context: Context) -> Iterator[Node]:
     for letter, number in zip(context.letters, _tile_numbers(context), strict=True):
         thread = X if letter == context.kernel.spread.x else Y
         yield Define(letter, add(mul(number, names.block(letter)), thread))
-        past = Binary(">=", Var(letter), context.extent(letter))
+        past = Binary(">=", Var(letter), bounds.extent(context, letter))
         outside = past if outside is None else Binary("||", outside, past)
     assert outside is not None
     yield Leave(outside)

@@ -28,8 +28,9 @@ from gemmgen.ir.interface import (
 )
 from gemmgen.ir.nodes import Map, Space
 from gemmgen.ir.problem import Tensor
+from gemmgen.lower import addresses, bounds
 from gemmgen.lower.arithmetic import uses_sums_unscaled
-from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
+from gemmgen.lower.context import ARRIVED, WORKSPACE, Context, store_width
 from gemmgen.lower.split import piece_width
 
 MARGIN = 16
@@ -40,7 +41,9 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
     """How the kernel is called."""
     params = tuple(_params(context))
     threads = _block(context)
-    tiles = tuple((context.extent(x).name, context.step(x)) for x in context.letters)
+    tiles = tuple(
+        (bounds.extent(context, x).name, bounds.tile(context, x)) for x in context.letters
+    )
     return Interface(
         context.kernel.name,
         params,
@@ -68,13 +71,13 @@ def _product(context: Context, params: tuple[Param, ...]) -> tuple[str, str] | N
     problem = context.problem
     if not any(p.name == "alpha" for p in params) or uses_sums_unscaled(_map(context).value):
         return None
-    terms = context.extent(problem.k).name
+    terms = bounds.extent(context, problem.k).name
     pitches = {
         pitch
         for name, pitch in _pitches(context, params)
         if name not in (problem.a.name, problem.b.name)
     }
-    used = {context.extent(letter).name for letter in context.named} | pitches
+    used = {bounds.extent(context, letter).name for letter in context.named} | pitches
     return None if terms in used else ("alpha", terms)
 
 
@@ -101,7 +104,7 @@ def _scalars(context: Context) -> list[str]:
 def _params(context: Context) -> Iterator[Param]:
     scalars = _scalars(context)
     for letter in _letters(context):
-        yield Param(context.extent(letter).name, "extent")
+        yield Param(bounds.extent(context, letter).name, "extent")
     final, numbers = _map(context), context.problem.accumulate
     for tensor in context.tensors:
         written = tensor.name == final.dst
@@ -148,8 +151,8 @@ def _letters(context: Context) -> list[str]:
     letters = [*_all_letters(context), *context.kernel.work.batch]
     seen: dict[str, str] = {}
     for letter in letters:
-        seen.setdefault(context.extent(letter).name, letter)
-    return [x for x in letters if seen[context.extent(x).name] == x]
+        seen.setdefault(bounds.extent(context, letter).name, letter)
+    return [x for x in letters if seen[bounds.extent(context, x).name] == x]
 
 
 def _all_letters(context: Context) -> list[str]:
@@ -169,7 +172,7 @@ def _renamed(context: Context) -> Iterator[tuple[str, str]]:
 def _equal_extents(context: Context) -> Iterator[tuple[str, str]]:
     """Extents that are no parameters, each with the one it is assumed equal to."""
     for letter in (*context.letters, context.problem.k):
-        name, own = context.extent(letter).name, context.problem.extent(letter)
+        name, own = bounds.extent(context, letter).name, context.problem.extent(letter)
         if name != own:
             yield own, name
 
@@ -187,14 +190,14 @@ def _is_read(value: Expr, tensor: str) -> bool:
 def _pitches(context: Context, params: tuple[Param, ...]) -> Iterator[tuple[str, str]]:
     for param in params:
         if param.kind == "tensor" and context.problem.pitch(context.tensor(param.name)):
-            yield param.name, context.pitch(param.name).name
+            yield param.name, addresses.pitch(context, param.name).name
 
 
 def _requirements(context: Context, params: tuple[Param, ...]) -> Iterator[Requirement]:
     yield from _ranges(context)
     for name, pitch in _pitches(context, params):
         letters = next(p.indices for p in params if p.name == name)
-        row = context.extent(letters[-1]).name
+        row = bounds.extent(context, letters[-1]).name
         if pitch != row:
             yield AtLeast(pitch, row)
     yield from _wide(context)
@@ -213,10 +216,10 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     stages = max(b.layout.stages for b in context.kernel.buffers)
     reaches: dict[str, int] = {}
     for letter in _all_letters(context):
-        reach = context.step(letter)
+        reach = bounds.tile(context, letter)
         if pipeline is not None and letter == pipeline.letter:
             reach *= max(stages, pipeline.unroll) + context.kernel.work.parts - 1
-        name = context.extent(letter).name
+        name = bounds.extent(context, letter).name
         reaches[name] = max(reach, reaches.get(name, 0))
     for name, reach in reaches.items():
         yield AtMost(name, INT_MAX - reach - MARGIN)
@@ -229,11 +232,11 @@ def _wide(context: Context) -> Iterator[Requirement]:
         if context.buffer(copy.src).space is Space.GLOBAL:
             widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
     final = _map(context)
-    widths[final.dst] = max(context.store_width(final), widths.get(final.dst, 1))
+    widths[final.dst] = max(store_width(context, final), widths.get(final.dst, 1))
     for buffer in context.kernel.buffers:
         width = widths.get(buffer.name, 1)
         if buffer.space is Space.GLOBAL and width > 1:
             yield Aligned(buffer.name, BYTES[buffer.dtype] * width)
-            yield MultipleOf(context.pitch(buffer.name).name, width)
+            yield MultipleOf(addresses.pitch(context, buffer.name).name, width)
             for _, stride in _strides(context, context.tensor(buffer.name)):
                 yield MultipleOf(stride, width)

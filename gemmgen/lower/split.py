@@ -18,15 +18,8 @@ from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartia
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
 from gemmgen.ir.lowered import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
-from gemmgen.lower.context import (
-    ARRIVED,
-    GROUPS,
-    PARTS,
-    THREADS,
-    TID,
-    WORKSPACE,
-    Context,
-)
+from gemmgen.lower import bounds
+from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
@@ -54,7 +47,7 @@ def range_of_part(context: Context) -> Iterator[Define]:
     if context.kernel.work.groups > 1:
         yield Define(OWN_GROUP.name, div(PART, PARTS_OF_GROUP))
     k = context.problem.k
-    size, step = context.extent(k), names.block(k)
+    size, step = bounds.extent(context, k), names.block(k)
     steps = Var(f"steps_{k}")
     yield Define(steps.name, div(sub(add(size, step), Int(1)), step))
     yield Define(chunk(k).name, mul(div(sub(add(steps, PARTS), Int(1)), PARTS), step))

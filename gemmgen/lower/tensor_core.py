@@ -23,8 +23,8 @@ from gemmgen.ir.lowered import (
 from gemmgen.ir.nodes import Buffer, Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
-from gemmgen.lower import epilogue
-from gemmgen.lower.context import Context, fragment_at
+from gemmgen.lower import addresses, bounds, epilogue
+from gemmgen.lower.context import Context, store_width
 
 LANE, PIECE, SPOT = Var("lane"), Var("piece"), Var("spot")
 SUMS = "sums"
@@ -54,8 +54,10 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
     side = "a" if letter == context.problem.m else "b"
 
     def load(number: Expr) -> tuple[Node, ...]:
-        target = fragment_at(node.slot, node.copy.dst, number)
-        source = context.in_shared(tile, node.stage, {letter: _first(letter, number), k: node.k})
+        target = addresses.fragment_at(node.slot, node.copy.dst, number)
+        source = addresses.in_shared(
+            context, tile, node.stage, {letter: _first(letter, number), k: node.k}
+        )
         line = _line(context, tile)
         return (LoadFragment(target, source, _pitch(tile), side, line, tile.dtype),)
 
@@ -72,8 +74,8 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
         return (
             MultiplyFragments(
                 Element("acc", (row, column)),
-                fragment_at(node.a_stage, a, row),
-                fragment_at(node.b_stage, b, column),
+                addresses.fragment_at(node.a_stage, a, row),
+                addresses.fragment_at(node.b_stage, b, column),
                 _line(context, sides[a]),
                 _line(context, sides[b]),
                 context.buffer(a).dtype,
@@ -110,7 +112,7 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
     place: dict[str, Expr] = {outer: Var(f"slice_{outer}"), inner: _first(inner, other)}
     return (
         StoreFragment(
-            context.in_shared(slice_, Stage(), place),
+            addresses.in_shared(context, slice_, Stage(), place),
             Element("acc", tuple(numbers[letter] for letter in context.letters)),
             _pitch(slice_),
             "row" if inner == context.problem.n else "col",
@@ -121,7 +123,7 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
 def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     """The warp's part of the slice, shared out among its lanes: ``width`` neighbours each."""
     outer, inner = slice_.layout.order
-    width = context.store_width(node)
+    width = store_width(context, node)
     across = div(names.warp(inner), Int(width))
     pieces = div(mul(names.instruction(outer), across), Int(WARP))
     row, column = names.place(outer), names.place(inner)
@@ -135,14 +137,14 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
             outer: add(Var(f"slice_{outer}"), row),
             inner: add(names.warp_place(inner), column, e),
         }
-        return context.in_shared(slice_, Stage(), place)
+        return addresses.in_shared(context, slice_, Stage(), place)
 
     taken, sum_of = _sums(width, sum_at)
     columns = (
         Define(inner, index[inner]),
         *epilogue.neighbours(context, node, epilogue.Own(sum_of), taken),
     )
-    inside = context.inside(outer, Var(outer))
+    inside = bounds.inside(context, outer, Var(outer))
     body = (
         Define(SPOT.name, add(mul(PIECE, Int(WARP)), LANE)),
         Define(row.name, div(SPOT, across)),

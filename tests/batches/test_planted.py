@@ -11,7 +11,7 @@ from gemmgen.base.source import Source
 from gemmgen.ir.control import Define
 from gemmgen.ir.expr import Binary, Expr, Int, Var, transform
 from gemmgen.ir.lowered import Advance, Node
-from gemmgen.lower import batches
+from gemmgen.lower import batches, bounds
 from gemmgen.lower.context import Context
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import cpu, meaning
@@ -52,7 +52,7 @@ def numbered_wrongly(context: Context, number: Expr) -> tuple[Define, ...]:
     """The second letter's extent where the first one's belongs."""
     first, second = context.kernel.work.batch
     each = Binary("/", number, batches.EACH)
-    size = context.extent(first)
+    size = bounds.extent(context, first)
     return Define(first, Binary("/", each, size)), Define(second, Binary("%", each, size))
 
 

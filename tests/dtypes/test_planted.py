@@ -9,7 +9,7 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Call, Expr
-from gemmgen.lower import contraction, copies, epilogue
+from gemmgen.lower import contraction, epilogue, operands
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import meaning
 from gemmgen.proof.calls import Caller, Case
@@ -134,9 +134,9 @@ def other_format(expr: Expr, dtype: DType) -> Expr:
 
 
 LOWERING: dict[str, tuple[object, str, Callable[[Expr, DType], Expr], str, str]] = {
-    "fragments are not converted": (copies, "computable", as_it_is, "wide", "f16"),
+    "fragments are not converted": (operands, "computable", as_it_is, "wide", "f16"),
     "operands are not converted": (contraction, "computable", as_it_is, "tiled", "bf16"),
-    "fragments are of the other format": (copies, "computable", other_format, "wide", "bf16"),
+    "fragments are of the other format": (operands, "computable", other_format, "wide", "bf16"),
     "results are not converted": (epilogue, "storable", as_it_is, "naive", "f16"),
     "the epilogue's tensors are not converted": (
         epilogue, "computable", as_it_is, "epilogue", "bf16",

@@ -19,7 +19,8 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
 from gemmgen.ir.nodes import Buffer, Swizzle
-from gemmgen.lower import context, copies, epilogue, tensor_core
+from gemmgen.lower import addresses, bounds, epilogue, operands, tensor_core
+from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context
 from gemmgen.lower.swizzle import Known
 from gemmgen.lower.types import storable
@@ -64,7 +65,7 @@ def pad_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 def swizzle_forgotten_by_reads(patch: pytest.MonkeyPatch) -> None:
     """Fragments are read where they would be in rows that are not permuted."""
-    swizzled = context.swizzled
+    swizzled = addresses.swizzled
 
     def forgetful(pattern: Swizzle, row: Expr, rows: int, column: Expr, known: Known) -> Expr:
         names = (e.name for side in (row, column) for e in walk(side) if isinstance(e, Var))
@@ -72,7 +73,7 @@ def swizzle_forgotten_by_reads(patch: pytest.MonkeyPatch) -> None:
             return column
         return swizzled(pattern, row, rows, column, known)
 
-    patch.setattr(context, "swizzled", forgetful)
+    patch.setattr(addresses, "swizzled", forgetful)
 
 
 def rounds_end_a_tile_early(patch: pytest.MonkeyPatch) -> None:
@@ -87,12 +88,12 @@ def rounds_end_a_tile_early(patch: pytest.MonkeyPatch) -> None:
 
 def guard_dropped(patch: pytest.MonkeyPatch) -> None:
     """Loads and stores along n do not look where the matrix ends."""
-    inside = Context.inside
+    inside = bounds.inside
 
-    def unguarded(self: Context, letter: str, index: object) -> object:
-        return None if letter == self.problem.n else inside(self, letter, index)
+    def unguarded(context: Context, letter: str, *rest: object) -> object:
+        return None if letter == context.problem.n else inside(context, letter, *rest)
 
-    patch.setattr(Context, "inside", unguarded)
+    patch.setattr(bounds, "inside", unguarded)
 
 
 def first_tile_taken_for_full(patch: pytest.MonkeyPatch) -> None:
@@ -103,14 +104,16 @@ def first_tile_taken_for_full(patch: pytest.MonkeyPatch) -> None:
 
 def last_tile_taken_for_any(patch: pytest.MonkeyPatch) -> None:
     """Where the first tile is ragged, the tiles behind the last one are read."""
-    inside = Context.inside
+    inside = bounds.inside
 
-    def unasked(context: Context, letter: str, index: Expr) -> Expr | None:
-        if context.edge == "tile" and letter == context.problem.k:
+    def unasked(
+        context: Context, letter: str, index: Expr, copied: TileCopy | None = None
+    ) -> Expr | None:
+        if copied is not None and copied.edge == "tile" and letter == context.problem.k:
             return None
-        return inside(context, letter, index)
+        return inside(context, letter, index, copied)
 
-    patch.setattr(Context, "inside", unasked)
+    patch.setattr(bounds, "inside", unasked)
 
 
 def old_c_always_read(patch: pytest.MonkeyPatch) -> None:
@@ -129,7 +132,7 @@ def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
 
 def fragments_not_converted(patch: pytest.MonkeyPatch) -> None:
     """Bits of f16 and bf16 are multiplied as the integers that they look like."""
-    patch.setattr(copies, "computable", lambda element, dtype: element)
+    patch.setattr(operands, "computable", lambda element, dtype: element)
 
 
 def result_rounded_to_the_other_half(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from gemmgen.expand import asynchronous
 from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.ring import Ring, rings
 from gemmgen.ir.control import Barrier, Block, Commit, Wait
-from gemmgen.ir.expanded import Timed
+from gemmgen.ir.expanded import CopyTileAsync, Timed
 from gemmgen.ir.expr import Expr, Int, Select
 from gemmgen.ir.nodes import Kernel, Pipeline
 from gemmgen.lower import asynchronous as lowering
@@ -117,8 +117,8 @@ def last_wait_missing(patch: Patch) -> None:
 def not_zero_filled(patch: Patch) -> None:
     """Every piece is copied whole, whether there is something or not."""
 
-    def whole(context: object, row: str, column: str, width: int) -> Expr:
-        return Int(width)
+    def whole(context: object, node: CopyTileAsync, row: str, column: str) -> Expr:
+        return Int(node.copy.width)
 
     patch.setattr(lowering, "_valid", whole)
 
@@ -127,10 +127,10 @@ def rounded_up(patch: Patch) -> None:
     """A piece of which something exists is copied whole."""
     valid = lowering._valid
 
-    def whole(context: Context, row: str, column: str, width: int) -> Expr:
-        inside = valid(context, row, column, 1)
+    def whole(context: Context, node: CopyTileAsync, row: str, column: str) -> Expr:
+        inside = valid(context, replace(node, copy=replace(node.copy, width=1)), row, column)
         assert isinstance(inside, Select)
-        return replace(inside, yes=Int(width))
+        return replace(inside, yes=Int(node.copy.width))
 
     patch.setattr(lowering, "_valid", whole)
 

@@ -1,0 +1,107 @@
+"""Where elements are: in a matrix, in a shared tile, and in a thread's registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmgen.ir import names
+from gemmgen.ir.expanded import Stage
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.facts import equal_to
+from gemmgen.ir.nodes import Buffer
+from gemmgen.ir.simplify import add, div, mod, mul, wide_product
+from gemmgen.lower import bounds
+from gemmgen.lower.context import THREADS, Context
+from gemmgen.lower.swizzle import Known, swizzled
+
+
+def pitch(context: Context, tensor: str) -> Var:
+    """A matrix's leading dimension: its parameter, or the extent it is assumed equal to."""
+    return Var(equal_to(context.program, names.ld_name(tensor)))
+
+
+def in_global(
+    context: Context, tensor: str, index: Mapping[str, Expr], letters: tuple[str, ...] | None = None
+) -> Element:
+    """An element of the block's matrix of a tensor in global memory, at its flat 64-bit offset.
+
+    ``letters`` are those that a tensor is read by which is no buffer, but the epilogue's own.
+    """
+    matrix = context.problem.matrix(letters or context.buffer(tensor).layout.order)
+    if len(matrix) < 2:
+        return Element(tensor, (index[matrix[0]] if matrix else Int(0),))
+    row = wide_product(index[matrix[0]], pitch(context, tensor))
+    return Element(tensor, (add(row, index[matrix[-1]]),))
+
+
+def in_shared(
+    context: Context,
+    tile: Buffer,
+    stage: Stage,
+    index: Mapping[str, Expr],
+    *,
+    steps: Mapping[str, int] | None = None,
+    below: Mapping[str, int] | None = None,
+) -> Element:
+    """An element of a shared tile, in its layout's order.
+
+    Variables of ``index`` are multiples of what ``steps`` says, and smaller than ``below``.
+    """
+    row, column = tile.layout.order
+    at, swizzle = index[column], tile.layout.swizzle
+    if swizzle is not None:
+        places = {names.place(x).name: context.axis(x).width for x in context.letters}
+        unrolled = frozenset((context.problem.k, *(f"reg_{x}" for x in context.letters)))
+        known = Known(_constants(context), places | dict(steps or {}), below or {}, unrolled)
+        at = swizzled(swizzle, index[row], tile.extent(row), at, known)
+    return Element(tile.name, (*_present(stage), index[row], at))
+
+
+def _constants(context: Context) -> dict[str, int]:
+    """The values of the constants that an index may name."""
+    found = {THREADS.name: context.kernel.spread.threads}
+    for letter in (*context.letters, context.problem.k):
+        found[names.block(letter).name] = bounds.tile(context, letter)
+    for letter in context.letters:
+        axis = context.axis(letter)
+        found[names.warp(letter).name] = axis.extent // axis.warps
+        found[names.registers(letter).name] = axis.registers
+        found[names.piece(letter).name] = axis.width
+        found[names.lanes(letter).name] = axis.lanes
+    return found
+
+
+def own(context: Context, letter: str, register: Expr, step: int = 1) -> Expr:
+    """The tile's element in the thread's register ``register`` (a multiple of ``step``)."""
+    axis = context.axis(letter)
+    first = names.place(letter)
+    if axis.registers == 1:
+        return first
+    if axis.pieces == 1:
+        return add(first, register)
+    lanes, piece = names.lanes(letter), names.piece(letter)
+    if axis.width == 1 or step == axis.width:
+        return add(first, mul(register, lanes))
+    jump = mul(div(register, piece), mul(piece, lanes))
+    return add(first, jump, mod(register, piece))
+
+
+def sum_at(context: Context, registers: Mapping[str, Expr]) -> Element | Var:
+    """The register that holds the sum at these register indices."""
+    if context.scalar_sums:
+        return Var("acc")
+    return Element("acc", tuple(registers[letter] for letter in context.letters))
+
+
+def fragment_at(slot: Stage, name: str, register: Expr) -> Element:
+    """A register of a fragment."""
+    return Element(name, (*_present(slot), register))
+
+
+def _present(stage: Stage) -> tuple[Expr, ...]:
+    return () if stage.index is None else (stage.index,)
+
+
+def after(first: Expr, by: int) -> Expr:
+    """The index ``by`` elements after ``first``."""
+    return Binary("+", first, Int(by)) if by else first

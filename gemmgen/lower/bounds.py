@@ -1,0 +1,69 @@
+"""Extents, whether tiles are full, and guards where they are not."""
+
+from __future__ import annotations
+
+from gemmgen.ir import names
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.expanded import CopyTileAsync, Load, Transfer
+from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.facts import divides, equal_to
+from gemmgen.ir.simplify import all_of, less
+from gemmgen.lower.context import Context
+
+TileCopy = Load | Transfer | CopyTileAsync
+"""What copies a tile from global memory, and says how that tile may be ragged along k."""
+
+
+def extent(context: Context, letter: str) -> Var:
+    """The problem's extent along ``letter``, under the name the kernel knows it by."""
+    return Var(equal_to(context.program, context.problem.extent(letter)))
+
+
+def stop(context: Context, letter: str) -> Var:
+    """The end of the block's range of ``letter``: its part's, or the extent."""
+    if context.is_split and letter == context.problem.k:
+        return names.stop(letter)
+    return extent(context, letter)
+
+
+def tile(context: Context, letter: str) -> int:
+    """The tile's extent along ``letter``."""
+    sizes = dict(context.kernel.work.tile)
+    if letter in sizes:
+        return sizes[letter]
+    pipeline = pipeline_of(context.kernel)
+    return pipeline.step if pipeline else 1
+
+
+def is_whole(context: Context, letter: str) -> bool:
+    """Whether every tile is full along ``letter``, so that no guard is needed."""
+    if letter in context.letters and context.leaves_early:
+        return True
+    return multiple(context, letter, tile(context, letter))
+
+
+def multiple(context: Context, letter: str, width: int) -> bool:
+    """Whether the extent along ``letter`` is assumed to be a multiple of ``width``."""
+    return divides(context.program, context.problem.extent(letter), width)
+
+
+def runs_are_whole(context: Context, letter: str, width: int) -> bool:
+    """Whether each aligned run of ``width`` neighbours is in range as a whole or not at all."""
+    return is_whole(context, letter) or multiple(context, letter, width)
+
+
+def inside(
+    context: Context, letter: str, index: Expr, copied: TileCopy | None = None
+) -> Expr | None:
+    """The condition under which ``index`` is in range; None where every tile is full.
+
+    Along k the tile that is ``copied`` says which bounds to check.
+    """
+    if is_whole(context, letter):
+        return None
+    end = stop(context, letter)
+    if letter != context.problem.k or copied is None or copied.edge == "stop":
+        return less(index, end)
+    if copied.edge == "tile":
+        return less(copied.origin, end)
+    return all_of(Binary(">=", index, Int(0)), less(index, end))
