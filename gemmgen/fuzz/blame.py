@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from gemmgen.calling.launches import Shape
 from gemmgen.fuzz.trial import Failure, compile_text
 from gemmgen.pipeline import rewrite
 from gemmgen.proof.meaning import difference
-from gemmgen.proof.outcome import Shape
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 
 _MOST = 1 << 15

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Case
 from gemmgen.fuzz.simpler import simpler
 from gemmgen.fuzz.trial import Failure, again
 from gemmgen.language import parse_schedule
-from gemmgen.proof.calls import Case
 from gemmgen.schedule.formatting import format_schedule
 
 SECONDS = 60.0

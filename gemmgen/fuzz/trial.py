@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from gemmgen.base.errors import GemmgenError, ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import LAYOUTS, Case, Data, Order, Shape, spelled
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import Plan, plan_of
 from gemmgen.gpu import compiler
@@ -18,12 +19,9 @@ from gemmgen.ir.nodes import Program
 from gemmgen.language import parse_schedule
 from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
-from gemmgen.proof.calls import Caller, Case, Data, Order, landings_of
-from gemmgen.proof.cases import reaching, work
+from gemmgen.proof.calls import Caller, landings_of
+from gemmgen.proof.cases import SPAN, reaching, work
 from gemmgen.proof.epilogue import is_exact
-from gemmgen.proof.far import SPAN
-from gemmgen.proof.layouts import LAYOUTS
-from gemmgen.proof.outcome import Shape, spelled
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule

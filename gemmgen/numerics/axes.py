@@ -8,18 +8,38 @@ tensor lacks has one element, so that tensors broadcast to the output.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-
-from gemmgen.ir.problem import Problem
 
 Kind = TypeVar("Kind", bound=np.generic)
 Letters = tuple[str, ...]
 
 
-def axes_of(problem: Problem, tensor: str) -> Letters:
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Roles(Protocol):
+    """A problem, or any product of two tensors: the letters in their roles."""
+
+    @property
+    def a(self) -> Named: ...
+    @property
+    def b(self) -> Named: ...
+    @property
+    def m(self) -> str: ...
+    @property
+    def n(self) -> str: ...
+    @property
+    def k(self) -> str: ...
+    @property
+    def batch(self) -> tuple[str, ...]: ...
+
+
+def axes_of(problem: Roles, tensor: str) -> Letters:
     """The letters of a tensor's axes in its roles."""
     matrix = {problem.a.name: (problem.m, problem.k), problem.b.name: (problem.k, problem.n)}
     return (*problem.batch, *matrix.get(tensor, (problem.m, problem.n)))

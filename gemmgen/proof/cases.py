@@ -12,13 +12,18 @@ from dataclasses import replace
 from itertools import cycle, islice, product
 from math import ceil, prod
 
-from gemmgen.interpreter.async_copies import Landing
+from gemmgen.calling.launches import LAYOUTS, Case, Data, Landing, Order, Shape
 from gemmgen.pipeline import Emitted
-from gemmgen.proof.calls import Case, Data, Order, landings_of
-from gemmgen.proof.far import far_shapes
-from gemmgen.proof.layouts import LAYOUTS
-from gemmgen.proof.outcome import Shape
-from gemmgen.proof.shapes import default_shapes, fit, ragged_terms, ring_of, tile_of, with_batches
+from gemmgen.proof.calls import landings_of
+from gemmgen.proof.shapes import (
+    default_shapes,
+    far_shapes,
+    fit,
+    ragged_terms,
+    ring_of,
+    tile_of,
+    with_batches,
+)
 
 FACTORS = (0.0, 1.0, -1.0, 0.7)
 """Values of alpha and of beta."""
@@ -32,6 +37,8 @@ _FEW = 4
 _LARGE = 1 << 14
 """Elements of C beyond which only the first ``_WATCHED`` calls of a shape are watched."""
 _WATCHED = 2
+SPAN = 2**43
+"""Bytes of address space that are enough for one far call; almost none of them are touched."""
 _BLOCKS = 40
 """A grid has at least as many in one call."""
 _TERMS = 520

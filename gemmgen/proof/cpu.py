@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from math import prod
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.calling.launches import Case, Shape
 from gemmgen.proof import launcher, verdicts
-from gemmgen.proof.calls import Caller, Case, landings_of
-from gemmgen.proof.cases import cases, cases_of
-from gemmgen.proof.far import SPAN
-from gemmgen.proof.outcome import Outcome, Shape, Subject, counted, failed, passed, skipped
+from gemmgen.proof.calls import Caller, landings_of
+from gemmgen.proof.cases import SPAN, cases, cases_of
+from gemmgen.proof.outcome import Outcome, Subject, counted, failed, passed, skipped
 from gemmgen.sim import programs
 from gemmgen.sim.failures import CompileFailure, KernelFailure
 from gemmgen.sim.memory import can_span

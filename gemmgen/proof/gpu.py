@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.calling.launches import Shape
 from gemmgen.gpu import device
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import Case, Reference, cases, verify
@@ -16,7 +17,7 @@ from gemmgen.numerics.formats import Real, computing
 from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.epilogue import is_continuous, is_exact, wanted
-from gemmgen.proof.outcome import Outcome, Shape, Subject, failed, passed, skipped
+from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.proof.shapes import default_shapes, fit
 from gemmgen.proof.sums import Summation
 from gemmgen.schedule.roles import batches, extents

@@ -13,6 +13,7 @@ from math import lcm
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
+from gemmgen.calling.sizes import solve
 from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,
@@ -24,7 +25,6 @@ from gemmgen.ir.interface import (
     Requirement,
 )
 from gemmgen.pipeline import Emitted
-from gemmgen.proof.shapes import solve
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Called, LauncherCall, bits_of
@@ -178,7 +178,7 @@ def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
     tiles = dict(interface.tiles)
     names = tuple(extents(emitted.schedule.gemm).values())
     asked = {name: tiles.get(name, 2) + 3 + 2 * i for i, name in enumerate(names)} | dict(sizes)
-    values: Values = dict(solve(emitted, asked, 3 if not sizes else 0))
+    values: Values = dict(solve(interface, asked, 3 if not sizes else 0))
     for i, param in enumerate(interface.params):
         if param.kind == "tensor" or param.is_scratch:
             values[param.name] = _FIRST + (i + 1) * _APART

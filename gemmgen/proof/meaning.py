@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from gemmgen.calling.launches import Shape, spelled
 from gemmgen.interpreter.equivalence import same_meaning
 from gemmgen.pipeline import Step, make_concrete, rewrite
 from gemmgen.proof import verdicts
-from gemmgen.proof.outcome import Outcome, Shape, Subject, counted, failed, passed, spelled
+from gemmgen.proof.outcome import Outcome, Subject, counted, failed, passed
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 
 LAYER = "C1"

@@ -7,12 +7,10 @@ from dataclasses import field
 from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.calling.launches import Shape
 from gemmgen.pipeline import Emitted
 
 Status = Literal["passed", "failed", "skipped"]
-Shape = tuple[int, ...]
-"""Rows, columns, terms; and the number of matrices along each batch letter, in the output's
-order."""
 
 
 @record
@@ -36,12 +34,6 @@ class Subject:
 
     emitted: Emitted
     shapes: tuple[Shape, ...] = ()
-
-
-def spelled(shape: Shape) -> str:
-    """``127x131x257``, ``127x131x257 in 2x3 batches``."""
-    matrix, batches = ("x".join(map(str, part)) for part in (shape[:3], shape[3:]))
-    return f"{matrix} in {batches} batches" if batches else matrix
 
 
 def counted(number: int, what: str) -> str:

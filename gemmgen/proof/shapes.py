@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from math import prod
 
 from gemmgen.base.errors import UsageError
-from gemmgen.ir.dtypes import BYTES
+from gemmgen.calling.launches import Shape, spelled
+from gemmgen.calling.sizes import can_be_far, constraints, solve
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
+from gemmgen.ir.interface import Requirement
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.problem import Tensor
-from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
-from gemmgen.proof.outcome import Shape, spelled
-from gemmgen.schedule.model import Assume
 from gemmgen.schedule.roles import batches, extents
 
-_ROUNDS = 64
+_MOST_ROWS = 4000
+"""Of all tensors of a far call: the CPU run sends each one by itself."""
 _MOST_TERMS = 1024
 """Beyond which the last parts of a split sum stay empty."""
 _K_STEP = 8
@@ -47,6 +46,27 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
         )
         wanted += ((2, 3, 5, *(0, 2, 2, 2)[:count]),)
     return tuple(dict.fromkeys(fit(emitted, shape) for shape in wanted))
+
+
+def far_shapes(emitted: Emitted) -> tuple[Shape, ...]:
+    """Whole tiles and ragged ones along the columns of C and along k, and less than one tile, of
+    more rows than columns; none where neither a leading dimension nor a stride can be chosen."""
+    if not can_be_far(emitted.interface):
+        return ()
+    m, n, k, _ = tile_of(emitted.program)
+    terms = ragged_terms(emitted.program, 2)
+    large = ((m, n + 3, terms), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5))
+    wanted = (*large, (9, 5, k // 2 + 1))
+    shapes = [fit(emitted, with_batches(emitted, each, 2)) for each in wanted]
+    light = [shape for shape in shapes if _rows(emitted, shape) <= _MOST_ROWS]
+    return tuple(dict.fromkeys((*light[:1], *light[-1:])))
+
+
+def _rows(emitted: Emitted, shape: Shape) -> int:
+    """Rows of all tensors together."""
+    sizes = dict(zip(extents(emitted.schedule.gemm), shape, strict=True))
+    tensors = (p for p in emitted.interface.params if p.kind == "tensor")
+    return sum(prod(sizes[letter] for letter in p.indices[:-1]) for p in tensors)
 
 
 def with_batches(emitted: Emitted, matrix: Shape, count: int) -> Shape:
@@ -86,85 +106,20 @@ def fit(emitted: Emitted, wanted: Shape) -> Shape:
     names = tuple(extents(emitted.schedule.gemm).values())
     left_out = max(len(names) - len(wanted), 0)
     shape = (*wanted[: len(names)], *((2,) if left_out == 1 else (3, 2) * left_out)[:left_out])
-    values = solve(emitted, dict(zip(names, shape, strict=True)), 0)
+    values = solve(emitted.interface, dict(zip(names, shape, strict=True)), 0)
     return tuple(values[name] for name in names)
 
 
 def exactly(emitted: Emitted, shape: Shape) -> Shape:
     """``shape``, or a ``UsageError`` that says which assumption excludes it."""
     wanted = dict(zip(extents(emitted.schedule.gemm).values(), shape, strict=True))
-    values = solve(emitted, wanted, 0)
+    values = solve(emitted.interface, wanted, 0)
     if any(values[name] != size for name, size in wanted.items()):
-        broken = ", ".join(r.text() for r in constraints(emitted) if _breaks(r, wanted))
+        broken = ", ".join(r.text() for r in constraints(emitted.interface) if _breaks(r, wanted))
         why = broken or "its assumptions taken together"
         told = f"{emitted.name} can't be called with {spelled(shape)}"
         raise UsageError(f"{told}: it requires {why}")
     return shape
-
-
-STEP = 8
-"""Elements by which the padding grows from tensor to tensor: wide accesses stay possible."""
-
-
-def solve(emitted: Emitted, sizes: Mapping[str, int], pad: int) -> dict[str, int]:
-    """Extents and leading dimensions that satisfy everything, none less than asked for.
-
-    Rows are ``pad`` elements longer than they need be, and a few more from tensor to tensor, where
-    nothing forbids it: leading dimensions that were mixed up then show.
-    """
-    values = dict(sizes)
-    for number, (name, row) in enumerate(_leading(emitted)):
-        values[name] = sizes[row] + (pad + STEP * number if pad else 0)
-    for assume in emitted.schedule.assumes:
-        if assume.equals is not None and assume.name not in sizes:
-            values[assume.name] = sizes[assume.equals]
-    rules = tuple(rule for rule in constraints(emitted) if rule.name in values)
-    broken = [rule for rule in rules if not rule.holds(values)]
-    for _ in range(_ROUNDS):
-        for rule in broken:
-            _mend(rule, values)
-        broken = [rule for rule in rules if not rule.holds(values)]
-        if not broken:
-            return values
-    told = ", ".join(rule.text() for rule in broken)
-    raise UsageError(f"no shape near {dict(sizes)} satisfies {told}")
-
-
-def constraints(emitted: Emitted) -> Iterator[Requirement]:
-    """The kernel's requirements of numbers, and the schedule's assumptions."""
-    required = [r for r in emitted.interface.requirements if not isinstance(r, Aligned)]
-    yield from required
-    for assume in emitted.schedule.assumes:
-        rule = _rule(assume)
-        if rule not in required:
-            yield rule
-
-
-def _rule(assume: Assume) -> Requirement:
-    if assume.divisor is not None:
-        return MultipleOf(assume.name, assume.divisor)
-    assert assume.equals is not None
-    return Equal(assume.name, assume.equals)
-
-
-def alignment(interface: Interface, tensor: str) -> int:
-    """Elements that a tensor's address must be a multiple of."""
-    aligned = (r for r in interface.requirements if isinstance(r, Aligned))
-    sizes = {p.name: BYTES[p.dtype] for p in interface.params}
-    return max((r.bytes // sizes[tensor] for r in aligned if r.name == tensor), default=1)
-
-
-def _leading(emitted: Emitted) -> Iterator[tuple[str, str]]:
-    """Each leading dimension, and the extent of the rows that it parts."""
-    problem = problem_of(emitted.schedule)
-    tensors = {t.name: t for t in (problem.a, problem.b, problem.c)}
-    for param in emitted.interface.params:
-        if param.kind == "tensor" and param.name not in tensors:
-            tensors[param.name] = Tensor(param.name, param.indices)
-    for tensor in tensors.values():
-        pitch = problem.pitch(tensor)
-        if pitch is not None:
-            yield pitch[1], problem.extent(tensor.contiguous)
 
 
 def _breaks(rule: Requirement, sizes: Mapping[str, int]) -> bool:
@@ -173,17 +128,3 @@ def _breaks(rule: Requirement, sizes: Mapping[str, int]) -> bool:
         return not rule.holds(sizes)
     except KeyError:
         return False
-
-
-def _mend(rule: Requirement, values: dict[str, int]) -> None:
-    """The least that makes ``rule`` hold; what is too large already, stays."""
-    value = values[rule.name]
-    match rule:
-        case AtLeast(name, bound):
-            values[name] = max(value, values[bound])
-        case MultipleOf(name, divisor):
-            values[name] = -(-value // divisor) * divisor
-        case Equal(name, other):
-            values[name] = values[other] = max(value, values[other])
-        case AtMost() | Aligned():
-            pass

@@ -11,12 +11,12 @@ import pytest
 from gemmgen.api.builder import Schedule
 from gemmgen.base.errors import CallError
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import LAYOUTS
 from gemmgen.gpu import compiler
 from gemmgen.ir.text import parse_program, print_program
 from gemmgen.language import fmt_source, parse_schedule
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen.proof import compiled, cpu, meaning, round_trip
-from gemmgen.proof.layouts import LAYOUTS
 from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.proof.shapes import default_shapes
 from gemmgen.schedule.formatting import format_schedule

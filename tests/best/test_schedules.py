@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Case, Shape
 from gemmgen.gpu import compiler
 from gemmgen.language import fmt_source
 from gemmgen.pipeline import Emitted, Step, compile_source
 from gemmgen.proof import meaning, round_trip
-from gemmgen.proof.calls import Caller, Case, landings_of
-from gemmgen.proof.outcome import Shape, Subject
+from gemmgen.proof.calls import Caller, landings_of
+from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.sim.run import CompiledKernel
 

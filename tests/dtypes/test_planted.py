@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Case
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Call, Expr
 from gemmgen.lower import contraction, epilogue, operands
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import meaning
-from gemmgen.proof.calls import Caller, Case
+from gemmgen.proof.calls import Caller
 from gemmgen.proof.outcome import Subject
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.run import CompiledKernel

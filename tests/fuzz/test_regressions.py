@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.calling.launches import Case
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.trial import check_runs, compile_text, judge
-from gemmgen.proof.calls import Case
 from gemmgen.proof.shapes import default_shapes
 
 FILES = sorted((Path(__file__).parent / "regressions").glob("*.sched"))

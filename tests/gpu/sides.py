@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gemmgen.calling.launches import Case
 from gemmgen.fuzz.trial import as_called, exact
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.launch import Kernel
@@ -14,7 +15,7 @@ from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import STORAGE, bits, is_nan
 from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.pipeline import Emitted
-from gemmgen.proof.calls import Caller, Case
+from gemmgen.proof.calls import Caller
 from gemmgen.proof.sums import Summation
 from gemmgen.sim.memory import ALIGNMENT
 from gemmgen.sim.packing import Argument

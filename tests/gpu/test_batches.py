@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling import launches
+from gemmgen.calling.launches import LAYOUTS
 from gemmgen.gpu.launch import Kernel
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.proof import calls
 from gemmgen.proof import gpu as layer
-from gemmgen.proof.layouts import LAYOUTS
 from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit
 
@@ -55,7 +55,7 @@ def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
     sides = Sides(kernel)
     for at, layout in enumerate(LAYOUTS):
         shape = fit(kernel, (37, 70, 41, 3, 2))
-        sides.check(calls.Case(shape, "normal", 0.7, -1.0, pad=5 * at, layout=layout), name)
+        sides.check(launches.Case(shape, "normal", 0.7, -1.0, pad=5 * at, layout=layout), name)
     sides.close()
 
 

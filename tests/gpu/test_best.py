@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling import launches
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.proof import calls
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit
@@ -44,5 +44,5 @@ def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
     sides = Sides(kernel)
     for shape in SHAPES:
         for alpha, beta in ((0.7, -1.0), (1.0, 0.0)):
-            sides.check(calls.Case(fit(kernel, shape), "normal", alpha, beta, pad=4), name)
+            sides.check(launches.Case(fit(kernel, shape), "normal", alpha, beta, pad=4), name)
     sides.close()

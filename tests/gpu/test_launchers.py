@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from mutants.subjects import SCHEDULES, emitted
 
+from gemmgen.calling.sizes import solve
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import Stored, bits, stored
 from gemmgen.proof import launcher
-from gemmgen.proof.shapes import solve
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.scratch import scratch_of
 
@@ -91,7 +91,7 @@ def test_it_launches_what_runs_rightly(name: str, size: int, entries: dict[str, 
     sizes = {n: size + 3 * i for i, n in enumerate(("M", "N", "K"))} | {"size_b": 3}
     asked = {n: s for n, s in sizes.items() if n != "size_b" or interface.batches}
     rng = np.random.default_rng(size)
-    numbers: dict[str, int | float] = dict(solve(subject, asked, 0))
+    numbers: dict[str, int | float] = dict(solve(subject.interface, asked, 0))
     arrays: dict[str, Stored] = {}
     for param in interface.params:
         if param.kind == "tensor":

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Case
 from gemmgen.explore.tune.legal import Legal, judge
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.pipeline import compile_source
-from gemmgen.proof.calls import Caller, Case, landings_of
+from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.shapes import ring_of, tile_of
 from gemmgen.sim.run import CompiledKernel
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Shape
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
-from gemmgen.proof.outcome import Shape, Subject
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.toolchain import BEGIN
 
 NAIVE = "gemm C[m, n] = A[m, k] * B[k, n]\n"

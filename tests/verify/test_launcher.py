@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Case
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import compiled, cpu, launcher
-from gemmgen.proof.calls import Caller, Case
+from gemmgen.proof.calls import Caller
 from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source

@@ -7,10 +7,10 @@ from math import ceil
 
 import pytest
 
+from gemmgen.calling.sizes import ROW, spread
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.cases import cases_of, work
-from gemmgen.proof.far import ROW, spread
 from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import default_shapes, fit, tile_of
 from gemmgen.schedule import examples
@@ -115,7 +115,7 @@ def test_the_third_row_of_a_far_call_is_beyond_an_int(name: str) -> None:
     far = [case for case in cases_of(emitted) if case.far]
     assert len(far) == 2
     for shape in (case.shape for case in far):
-        values = spread(emitted, dict(zip(("M", "N", "K"), shape, strict=True)))
+        values = spread(emitted.interface, dict(zip(("M", "N", "K"), shape, strict=True)))
         leading = [values[p.name] for p in emitted.interface.params if p.kind == "ld"]
         assert min(leading) >= ROW and 2 * ROW > 2**31 and len(set(leading)) == len(leading)
         assert shape == fit(emitted, shape)

@@ -13,6 +13,7 @@ from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import scalars
+from gemmgen.calling.launches import spelled
 from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Here, Reading, Rejection, Screen
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import as_stored, wanted_of
@@ -27,7 +28,7 @@ from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.gpu import cases_of, reference_of
-from gemmgen.proof.outcome import Subject, spelled
+from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit
 from gemmgen.schedule.roles import extents
 

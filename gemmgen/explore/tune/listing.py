@@ -7,11 +7,11 @@ from math import prod
 
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.analyze.tables import Section
+from gemmgen.calling.launches import spelled
 from gemmgen.explore.tune.estimate import estimate, ffma_share, intensity, residents, waves
 from gemmgen.explore.tune.legal import Census, Legal, Shape
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.tuner import rank
-from gemmgen.proof.outcome import spelled
 
 REASONS = 20
 """Reasons for refusals that are listed, the commonest first."""

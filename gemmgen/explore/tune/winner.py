@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from gemmgen.analyze.tables import Section
+from gemmgen.calling.launches import spelled
 from gemmgen.explore.tune.measuring import Reading
 from gemmgen.explore.tune.trials import Trial
 from gemmgen.explore.tune.tuner import Tuned
-from gemmgen.proof.outcome import spelled
 
 WIDTH = 100
 

@@ -1,0 +1,46 @@
+"""The product that a kernel computes, read off its interface."""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+from gemmgen.calling.arguments import tensors
+from gemmgen.ir.dtypes import Types
+from gemmgen.ir.interface import Interface, Param
+
+
+@record
+class Contraction:
+    """A times B summed over ``k``, and C: the letters of rows, columns, terms, and of the batches
+    in C's order."""
+
+    a: Param
+    b: Param
+    c: Param
+    m: str
+    n: str
+    k: str
+    batch: tuple[str, ...]
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The order in which a shape gives their extents."""
+        return (self.m, self.n, self.k, *self.batch)
+
+    @property
+    def types(self) -> Types:
+        """Sums are f64 where results are, else f32."""
+        c = self.c.dtype
+        return Types(self.a.dtype, self.b.dtype, c, "f64" if c == "f64" else "f32")
+
+
+def contraction(interface: Interface) -> Contraction:
+    """The first two inputs are multiplied; of C's letters, those that number matrices are known."""
+    found = tensors(interface)
+    a, b = [param for param in found if not param.written][:2]
+    (c,) = [param for param in found if param.written]
+    batch = tuple(letter for letter, _ in interface.batches)
+    m, n = (
+        next(x for x in c.indices if x in factor.indices and x not in batch) for factor in (a, b)
+    )
+    k = next(x for x in a.indices if x in b.indices and x not in c.indices)
+    return Contraction(a, b, c, m, n, k, batch)

@@ -1,0 +1,81 @@
+"""The numbers of a call's tensors, drawn for a ``Case``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.calling.arguments import tensors
+from gemmgen.calling.contraction import contraction
+from gemmgen.calling.launches import Case, Data
+from gemmgen.calling.sizes import shared_letters
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.numerics.axes import axes_of, in_storage, sizes_of
+from gemmgen.numerics.drawing import NUMPY, Kind, Library, draw, largest_count
+from gemmgen.numerics.formats import Real, computing
+
+Element = TypeVar("Element", bound=np.generic)
+
+_KINDS: Mapping[Data, tuple[Kind, Kind, Kind, Kind]] = {
+    "integers": ("odd", "even", "odd", "small"),
+    "normal": ("normal", "normal", "normal", "normal"),
+    "positive": ("positive", "positive", "positive", "normal"),
+    "permutation": ("normal", "selection", "normal", "normal"),
+    "NaN in A": ("odd", "even", "odd", "small"),
+    "infinity in B": ("odd", "even", "odd", "small"),
+    "infinities in A": ("positive", "positive", "positive", "normal"),
+    "infinities in B": ("positive", "positive", "positive", "normal"),
+}
+"""Of A, of B, of C, and of the epilogue's own tensors."""
+
+
+def drawn(interface: Interface, case: Case, on: Library = NUMPY) -> dict[str, Real]:
+    """Every tensor as numbers that its type holds, C's old ones included, in its roles
+    (``numerics.axes``); along letters whose matrices are one it has one element."""
+    product = contraction(interface)
+    number = computing(product.types.acc)
+    sizes = dict(zip(product.letters, case.shape, strict=True))
+    *of_product, others = _KINDS[case.data]
+    names = (product.a.name, product.b.name, product.c.name)
+    kinds = dict(zip(names, of_product, strict=True))
+    count = largest_count(sizes[product.k], product.types)
+    found: dict[str, Real] = {}
+    for at, param in enumerate(tensors(interface)):
+        there = sizes | dict.fromkeys(shared_letters(interface, param, case.layout), 1)
+        shape = sizes_of(axes_of(product, param.name), param.indices, there)
+        kind, seed = kinds.get(param.name, others), 7919 * at + sum(case.shape)
+        values = on.held(draw(kind, shape, seed, number, count, on), param.dtype)
+        found[param.name] = values.astype(number)
+    _mark(case.data, found[product.a.name], found[product.b.name])
+    return found
+
+
+def _mark(data: Data, a: Real, b: Real) -> None:
+    """Writes the NaNs and infinities that ``data`` asks for."""
+    match data:
+        case "NaN in A":
+            _mark_middle(a, np.nan)
+        case "infinity in B":
+            _mark_middle(b, np.inf)
+        case "infinities in A":
+            a.fill(np.inf)
+        case "infinities in B":
+            b.fill(np.inf)
+        case _:
+            pass
+
+
+def _mark_middle(values: Real, mark: float) -> None:
+    """Puts ``mark`` in the middle, if there is one: in one matrix of several."""
+    if 0 not in values.shape:
+        values[tuple(size // 2 for size in values.shape)] = mark
+
+
+def as_stored(
+    interface: Interface, param: Param, values: npt.NDArray[Element]
+) -> npt.NDArray[Element]:
+    """A view of a tensor in its roles in the order of its letters."""
+    return in_storage(values, param.indices, axes_of(contraction(interface), param.name))

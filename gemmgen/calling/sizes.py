@@ -1,0 +1,200 @@
+"""The numbers of a call: its extents, leading dimensions and strides, by the interface's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import lcm, prod
+
+from gemmgen.base.errors import UsageError
+from gemmgen.calling.arguments import tensors
+from gemmgen.calling.contraction import contraction
+from gemmgen.calling.launches import Case, Layout
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.interface import (
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    Interface,
+    MultipleOf,
+    Param,
+    Requirement,
+)
+
+ROW = 2**30 + 8
+"""Elements from row to row of a far call, at least: the third one begins beyond 2^31."""
+APART = 2**31 + 8
+"""Elements between two matrices of a batch, at least."""
+STEP = 8
+"""Elements by which the padding grows from tensor to tensor: wide accesses stay possible."""
+_ROUNDS = 64
+
+
+def values_of(interface: Interface, case: Case) -> dict[str, int]:
+    """Extents, leading dimensions and strides of a call."""
+    letters = contraction(interface).letters
+    sizes = {interface.extent(x): size for x, size in zip(letters, case.shape, strict=True)}
+    values = solve(interface, sizes, case.pad)
+    if case.far:
+        return spread(interface, values)
+    return lay_out(interface, values, case.pad, case.layout)
+
+
+def laid_out(
+    interface: Interface, param: Param, values: Mapping[str, int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape and the strides, in elements, of a tensor."""
+    shape = tuple(values[interface.extent(letter)] for letter in param.indices)
+    return shape, tuple(1 if step is None else values[step] for step in interface.steps(param))
+
+
+# Extents and leading dimensions.
+
+
+def solve(interface: Interface, sizes: Mapping[str, int], pad: int) -> dict[str, int]:
+    """Extents and leading dimensions that satisfy everything, none less than asked for.
+
+    Rows are ``pad`` elements longer than they need be, and a few more from tensor to tensor, where
+    nothing forbids it: leading dimensions that were mixed up then show.
+    """
+    values = dict(sizes)
+    for number, (name, row) in enumerate(_leading(interface)):
+        values[name] = sizes[row] + (pad + STEP * number if pad else 0)
+    rules = tuple(rule for rule in constraints(interface) if rule.name in values)
+    broken = [rule for rule in rules if not _holds(rule, values)]
+    for _ in range(_ROUNDS):
+        for rule in broken:
+            _mend(rule, values)
+        broken = [rule for rule in rules if not _holds(rule, values)]
+        if not broken:
+            return values
+    listed = ", ".join(rule.text() for rule in broken)
+    raise UsageError(f"no shape near {dict(sizes)} satisfies {listed}")
+
+
+def constraints(interface: Interface) -> Iterator[Requirement]:
+    """What is required of numbers; an extent that is no parameter equals another."""
+    yield from (r for r in interface.requirements if not isinstance(r, Aligned))
+    yield from (Equal(name, other) for name, other in interface.equal)
+
+
+def alignment(interface: Interface, tensor: str) -> int:
+    """Elements that a tensor's address must be a multiple of."""
+    aligned = (r for r in interface.requirements if isinstance(r, Aligned))
+    sizes = {p.name: BYTES[p.dtype] for p in interface.params}
+    return max((r.bytes // sizes[tensor] for r in aligned if r.name == tensor), default=1)
+
+
+def _leading(interface: Interface) -> Iterator[tuple[str, str]]:
+    """Each leading dimension that is a parameter, and the extent of the rows that it parts."""
+    pitch, extents = dict(interface.pitch), interface.extent_names()
+    for param in tensors(interface):
+        name = pitch.get(param.name)
+        if name is not None and name not in extents:
+            yield name, interface.extent(param.indices[-1])
+
+
+def _holds(rule: Requirement, values: Mapping[str, int]) -> bool:
+    """Does ``rule`` hold, as far as its names have values?"""
+    if isinstance(rule, Equal) and rule.other not in values:
+        return True
+    return rule.holds(values)
+
+
+def _mend(rule: Requirement, values: dict[str, int]) -> None:
+    """The least that makes ``rule`` hold; what is too large already, stays."""
+    value = values[rule.name]
+    match rule:
+        case AtLeast(name, bound):
+            values[name] = max(value, values[bound])
+        case MultipleOf(name, divisor):
+            values[name] = -(-value // divisor) * divisor
+        case Equal(name, other):
+            values[name] = values[other] = max(value, values[other])
+        case AtMost() | Aligned():
+            pass
+
+
+# Strides of batches.
+
+
+def lay_out(
+    interface: Interface, values: Mapping[str, int], pad: int, layout: Layout
+) -> dict[str, int]:
+    """``values`` (extents, leading dimensions) with a stride for each batch letter of each tensor.
+
+    Between two matrices are ``pad`` elements, and a few more from tensor to tensor.  ``within``
+    lengthens leading dimensions; where one is assumed, the matrices lie behind one another.
+    """
+    found = dict(values)
+    for number, param in enumerate(tensors(interface)):
+        _place(interface, param, found, pad + 3 * number if pad else 0, layout)
+    return found
+
+
+def shared_letters(interface: Interface, param: Param, layout: Layout) -> tuple[str, ...]:
+    """The letters along which a tensor's matrices are one."""
+    if layout != "shared" or param.written:
+        return ()
+    return tuple(letter for letter, _ in _strides(interface, param))
+
+
+def _strides(interface: Interface, param: Param) -> list[tuple[str, str]]:
+    """The batch letters of a tensor that have a stride, and their parameters, outermost first."""
+    known = dict(interface.batches)
+    steps = zip(param.indices, interface.steps(param), strict=True)
+    return [(letter, step) for letter, step in steps if letter in known and step is not None]
+
+
+def _place(
+    interface: Interface, param: Param, values: dict[str, int], pad: int, layout: Layout
+) -> None:
+    strides = _strides(interface, param)
+    ld = dict(interface.pitch).get(param.name)
+    batches = [letter for letter, _ in strides]
+    sizes = {x: values[interface.extent(x)] for x in param.indices}
+    matrix = [x for x in param.indices[:-1] if x not in dict(interface.batches)]
+    span = values[ld] * sizes[matrix[0]] if ld and matrix else sizes[param.indices[-1]]
+    if layout == "within" and ld is not None and ld in _free(interface):
+        by = lcm(*(divisor(interface, name) for name in (ld, *(name for _, name in strides))))
+        row = -(-(values[ld] + pad) // by) * by
+        values[ld], span, pad = row * max(prod(sizes[x] for x in batches), 1), row, 0
+    if layout == "shared" and not param.written:
+        values |= {name: 0 for _, name in strides}
+        return
+    for letter, name in strides if layout == "shared" else reversed(strides):
+        by = divisor(interface, name)
+        values[name] = -(-(span + pad) // by) * by
+        span = values[name] * sizes[letter]
+
+
+def divisor(interface: Interface, name: str) -> int:
+    """What a leading dimension or a stride must be a multiple of."""
+    rules = interface.requirements
+    return lcm(*(r.divisor for r in rules if isinstance(r, MultipleOf) and r.name == name))
+
+
+# Far apart.
+
+
+def spread(interface: Interface, values: Mapping[str, int]) -> dict[str, int]:
+    """``values`` (extents, leading dimensions) with each leading dimension that is free at least
+    ``ROW``, and with strides of batches that are at least ``APART``."""
+    found = dict(values)
+    for number, name in enumerate(_free(interface)):
+        by = lcm(8, divisor(interface, name))
+        wider = found | {name: -(-(ROW + STEP * number) // by) * by}
+        if all(_holds(rule, wider) for rule in constraints(interface) if rule.name in wider):
+            found = wider
+    return lay_out(interface, found, APART, "behind")
+
+
+def can_be_far(interface: Interface) -> bool:
+    """Can a leading dimension or a stride be chosen?"""
+    return bool(_free(interface) or interface.strides)
+
+
+def _free(interface: Interface) -> tuple[str, ...]:
+    """The leading dimensions that nothing ties to another number."""
+    tied = {r.name for r in interface.requirements if isinstance(r, Equal)}
+    return tuple(p.name for p in interface.params if p.kind == "ld" and p.name not in tied)

@@ -1,0 +1,84 @@
+"""Test matrices: values of each kind, drawn by NumPy or by a library like it, CuPy say.
+
+Values are numbers to compute with: f64 where sums are, else f32, which holds f16 and bf16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.base.record import record
+from gemmgen.ir.dtypes import DType, Types
+from gemmgen.numerics.formats import Real, held
+
+Kind = Literal["odd", "even", "small", "normal", "positive", "selection"]
+"""``odd``, ``even``: small non-zero integers, whose sums are exact in every order, and of which no
+odd one is an even one.  ``small``: small integers, zeros among them.  ``normal``: zero-mean, of
+unit variance.  ``positive``: uniform in (0.5, 1.5).  ``selection``: a single 1 in each column (a
+permutation of the rows where there are as many columns)."""
+Number = type[np.float32] | type[np.float64]
+
+
+@record
+class Library:
+    """A library of arrays, typed as NumPy's: random numbers of a seed, NumPy's arrays as its own,
+    and numbers rounded to what an element type holds."""
+
+    generator: Callable[[int], np.random.Generator]
+    asarray: Callable[[npt.NDArray[np.generic]], Real]
+    held: Callable[[Real, DType], Real]
+
+
+def _asarray(values: npt.NDArray[np.generic]) -> Real:
+    return values  # type: ignore[return-value]
+
+
+NUMPY = Library(np.random.default_rng, _asarray, held)
+
+
+def largest_count(k: int, types: Types) -> int:
+    """How many magnitudes integers have, so that sums of ``k`` products are exact.
+
+    What f16 and bf16 results could not hold exactly, up to 2048 and 256, is made rare by smaller
+    ones.
+    """
+    most = {"f16": 2, "bf16": 1}.get(types.c, 4)
+    count = most if k * (2 * most - 1) * 2 * most <= 2**24 else 1
+    assert k * (2 * count - 1) * (2 * count) <= 2**24
+    return count
+
+
+def draw(
+    kind: Kind, shape: tuple[int, ...], seed: int, number: Number, count: int, on: Library = NUMPY
+) -> Real:
+    """Values of one kind; ``number`` is what is computed with, ``count`` that of ``largest_count``.
+
+    The last two axes are a matrix's rows and columns.
+    """
+    rng = on.generator(seed)
+    if 0 in shape:
+        return on.asarray(np.zeros(shape).astype(number))
+    if kind == "selection":
+        return on.asarray(_selection(shape, seed, number))
+    if kind == "normal":
+        return rng.standard_normal(shape, number)
+    if kind == "positive":
+        return rng.random(shape, number) + number(0.5)
+    if kind == "small":
+        return rng.integers(-5, 6, shape).astype(number)
+    drawn = rng.integers(-count, count, shape)
+    return (2 * drawn + (1 if kind == "odd" else 2 * (drawn >= 0))).astype(number)
+
+
+def _selection(shape: tuple[int, ...], seed: int, number: Number) -> Real:
+    *batches, rows, columns = shape
+    matrices = math.prod(batches)
+    found = np.zeros((matrices, rows, columns))
+    chosen = np.resize(np.random.default_rng(seed).permutation(rows), (matrices, columns))
+    found[np.arange(matrices)[:, None], chosen, np.arange(columns)] = 1
+    return found.reshape(shape).astype(number)
