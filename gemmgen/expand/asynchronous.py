@@ -26,7 +26,7 @@ from gemmgen.expand.ring import (
 from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
-from gemmgen.ir.expanded import CopyTileAsync, Edge, Stage, Timed
+from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
@@ -96,7 +96,7 @@ class AsyncPipeline:
     def _body(self) -> tuple[Timed, ...]:
         (loop,) = self.pipeline.consume
         ring = self._ring()
-        steps = steps_in_tile(self.kernel, loop, lambda _: Stage(ring.stage))
+        steps = steps_in_tile(self.kernel, loop, lambda _: ring.stage)
         multiply = Block("multiply the tile", steps_origins(self.kernel, self.pipeline), steps)
         return (*self._landed(), *self._issue_ahead(ring), multiply, *self._advance(ring))
 
@@ -140,4 +140,4 @@ class AsyncPipeline:
 
 
 def _issues(ring: Ring, origin: Expr, stage: Expr, edge: Edge) -> tuple[Timed, ...]:
-    return tuple(CopyTileAsync(c, origin, Stage(stage), edge) for c in ring.copies)
+    return tuple(CopyTileAsync(c, origin, stage, edge) for c in ring.copies)

@@ -17,8 +17,6 @@ from gemmgen.ir.simplify import div
 StageOf = Callable[[str], Stage]
 """The stage that a shared tile is read from, by the tile's name."""
 
-NO_STAGE = Stage()
-
 SINGLE_UNROLL = 8
 """Steps unrolled where a thread owns one element.  Were the loop unrolled wholly, compilers would
 mix its arithmetic with the loads of the next tile and put some of them behind it."""
@@ -42,9 +40,9 @@ def slot(kernel: Kernel, loop: Loop, fragment: str, k: Expr) -> Stage:
     buffer = kernel.buffer(fragment)
     if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
         if isinstance(k, Int):
-            return Stage(Int(k.value // loop.step % 2))
-        return Stage(Binary("%", _number(loop, k), Int(2)))
-    return NO_STAGE
+            return Int(k.value // loop.step % 2)
+        return Binary("%", _number(loop, k), Int(2))
+    return None
 
 
 def _number(loop: Loop, k: Expr) -> Expr:
@@ -109,9 +107,9 @@ def steps_between(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, 
 def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> For[Timed]:
     k = Var(loop.letter)
     body: list[Timed] = [
-        fetch(kernel, loop, copy, k, None, lambda _: NO_STAGE) for copy in fetches(kernel, loop)
+        fetch(kernel, loop, copy, k, None, lambda _: None) for copy in fetches(kernel, loop)
     ]
-    body.append(multiply(kernel, loop, k, None, lambda _: NO_STAGE))
+    body.append(multiply(kernel, loop, k, None, lambda _: None))
     return For(loop.letter, start, stop, Int(1), tuple(body), unroll=loop.unroll)
 
 

@@ -7,8 +7,7 @@ from gemmgen.expand.fragments import steps_over_problem
 from gemmgen.expand.lanes import LanePipeline
 from gemmgen.expand.registers import RegisterPipeline
 from gemmgen.expand.split import reduction
-from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Stage, Timed, Transfer
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed, Transfer
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import (
     Contract,
@@ -27,20 +26,15 @@ MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline}
 
 def expand(program: Program) -> ExpandedProgram:
     """The program with every operation placed in time."""
-    return ExpandedProgram(program, tuple(_kernel(program, kernel) for kernel in program.kernels))
+    kernels = tuple(_kernel(program, kernel) for kernel in program.kernels)
+    return ExpandedProgram(program.problem, program.target, kernels, program.facts)
 
 
 def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
     body: list[Timed] = []
     for statement in kernel.body:
         body.extend(_statement(program, kernel, statement))
-    pipeline = pipeline_of(kernel)
-    staged = tuple(
-        copy
-        for copy in (pipeline.produce if pipeline else ())
-        if kernel.buffer(copy.dst).layout.stages > 1 and copy.mode == "registers"
-    )
-    return ExpandedKernel(kernel, tuple(body), staged)
+    return ExpandedKernel(kernel, tuple(body))
 
 
 def _mode(pipeline: Pipeline) -> CopyMode:
@@ -60,7 +54,7 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
         case Loop():
             return steps_over_problem(program, kernel, statement)
         case Copy():
-            return (Transfer(statement, Int(0), Stage()),)
+            return (Transfer(statement, Int(0)),)
         case Contract():
             raise AssertionError("a contraction stands in a loop over its letter")
         case _:

@@ -12,7 +12,7 @@ from gemmgen.expand.ring import over_tiles
 from gemmgen.ir import names
 from gemmgen.ir.control import Block
 from gemmgen.ir.edit import contraction
-from gemmgen.ir.expanded import LoadLaneSlice, Multiply, Stage, Timed, WarpReduce
+from gemmgen.ir.expanded import LoadLaneSlice, Multiply, Timed, WarpReduce
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
 
@@ -34,7 +34,7 @@ class LanePipeline:
             Block(
                 "multiply them",
                 contract.origins,
-                (Multiply(contract, Int(0), origin, Stage(), Stage()),),
+                (Multiply(contract, Int(0), origin),),
             ),
         )
         spread = self.kernel.buffer("acc").origins

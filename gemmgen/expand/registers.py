@@ -10,7 +10,7 @@ reads its first fragments, so that no tile begins with a wait.
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.expand.fragments import NO_STAGE, steps_between, steps_in_tile
+from gemmgen.expand.fragments import steps_between, steps_in_tile
 from gemmgen.expand.ring import (
     Ring,
     ahead,
@@ -63,8 +63,8 @@ class RegisterPipeline:
     def _stage_of(self, tile: str) -> Stage:
         for ring in self._rings():
             if any(c.dst == tile for c in ring.copies):
-                return Stage(ring.stage)
-        return NO_STAGE
+                return ring.stage
+        return None
 
     def _prologue(self) -> tuple[Timed, ...]:
         body: list[Timed] = [self._fill_first(ring) for ring in self._rings()]
@@ -82,8 +82,7 @@ class RegisterPipeline:
             start = terms_of(self.program, self.kernel, self.pipeline.letter).start
             edge = edge_of_first(self.kernel)
             transfers = tuple(
-                Transfer(c, start, Stage(Int(0)), edge, self._staged_at_first())
-                for c in ring.copies
+                Transfer(c, start, Int(0), edge, self._staged_at_first()) for c in ring.copies
             )
             body = if_in_range(self.program, self.pipeline, start, transfers)
             return Block("the first tile", origins, body)
@@ -92,8 +91,7 @@ class RegisterPipeline:
         def transfer(origin: Expr) -> tuple[Timed, ...]:
             edge = edge_of_first(self.kernel)
             return tuple(
-                Transfer(c, origin, Stage(number), edge, self._staged_at_first())
-                for c in ring.copies
+                Transfer(c, origin, number, edge, self._staged_at_first()) for c in ring.copies
             )
 
         if crosses_tiles(self.kernel, self.pipeline):
@@ -119,7 +117,7 @@ class RegisterPipeline:
         body: list[Timed] = []
         if present:
             origin = names.tile_origin(self.pipeline.letter)
-            transfers = tuple(Transfer(c, origin, NO_STAGE) for c in present)
+            transfers = tuple(Transfer(c, origin) for c in present)
             origins = cited(self.kernel, present, "cache_shared")
             body.append(Block("this step's tiles", origins, transfers))
         for ring in self._rings():
@@ -156,4 +154,4 @@ class RegisterPipeline:
 
 
 def _stores(ring: Ring) -> tuple[Store, ...]:
-    return tuple(Store(c, Stage(ring.fill)) for c in ring.copies)
+    return tuple(Store(c, ring.fill) for c in ring.copies)

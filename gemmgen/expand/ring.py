@@ -210,7 +210,7 @@ def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Tim
     """The fragments of the very first step, read before the loop."""
     (loop,) = pipeline.consume
     copies = fetches(kernel, loop)
-    first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Stage(Int(0))) for c in copies)
+    first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Int(0)) for c in copies)
     start = terms_of(program, program.main, pipeline.letter).start
     body = if_in_range(program, pipeline, start, first)
     return Block("the first fragments", cited(kernel, copies, "double_buffer"), body)
@@ -229,12 +229,12 @@ def steps_reading_ahead(
         slots = (fetch(kernel, loop, c, following, None, lambda _: stage) for c in copies)
         return tuple(replace(f, k=step) for f in slots)
 
-    within = read(following, Stage(ring.stage))
-    crossing = (*publish, *read(Int(0), Stage(ring.after())))
+    within = read(following, ring.stage)
+    crossing = (*publish, *read(Int(0), ring.after()))
     last = Block(note, cited(kernel, copies, "double_buffer"), crossing)
     step = (
         If(below(following, size), within, (last,)),
-        multiply(kernel, loop, k, None, lambda _: Stage(ring.stage)),
+        multiply(kernel, loop, k, None, lambda _: ring.stage),
     )
     unroll = unroll_of(kernel, loop, True)
     return For(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)

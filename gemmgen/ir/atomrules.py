@@ -27,7 +27,7 @@ def fragments_lie_in_aligned_lines(program: Program, kernel: Kernel) -> Iterator
             atom = ATOMS[contract.atom]
             for copy in (o for o in loop.body if isinstance(o, Copy) and atom.lanes > 1):
                 tile = kernel.buffer(copy.src)
-                inner = tile.layout.order[-1]
+                inner = tile.letters[-1]
                 line = BYTES[tile.dtype] * ((dict(tile.shape)[inner] or 0) + tile.layout.pad)
                 if tile.space is not Space.SHARED or line % atom.line:
                     yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
@@ -43,7 +43,7 @@ def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterat
             yield f"{statement.dst}: through={statement.through} of sums for {kernel.spread.atom}"
         elif statement.through is not None:
             slice_ = kernel.buffer(statement.through)
-            outer, inner = slice_.layout.order
+            outer, inner = slice_.letters
             wanted = {
                 outer: kernel.spread.axis(outer).warps * kernel.spread.axis(outer).width,
                 inner: kernel.work.size(inner),

@@ -60,7 +60,7 @@ def wide_access(kernel: Kernel, tile: Buffer) -> int:
     letter; tensor cores load lines of a width of their own."""
     widths = [max(1, ATOMS[contraction(kernel).atom].line // BYTES[tile.dtype])]
     for copy in copies(kernel):
-        same = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
+        same = kernel.buffer(copy.src).letters[-1] == tile.letters[-1]
         if copy.src == tile.name or (copy.dst == tile.name and same):
             widths.append(copy.width)
     return max(widths)
@@ -69,6 +69,17 @@ def wide_access(kernel: Kernel, tile: Buffer) -> int:
 def pipeline_of(kernel: Kernel) -> Pipeline | None:
     """The kernel's pipeline, if k is tiled."""
     return next((s for s in kernel.body if isinstance(s, Pipeline)), None)
+
+
+def staged_copies(kernel: Kernel) -> tuple[Copy, ...]:
+    """The copies whose tiles wait in registers between their loads and their stores: those made
+    ahead of their use, and not asynchronous."""
+    pipeline = pipeline_of(kernel)
+    return tuple(
+        copy
+        for copy in (pipeline.produce if pipeline else ())
+        if kernel.buffer(copy.dst).layout.stages > 1 and copy.mode == "registers"
+    )
 
 
 def contraction(kernel: Kernel) -> Contract:

@@ -12,14 +12,11 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Map, Program
+from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program
+from gemmgen.ir.problem import Problem
 
-
-@record
-class Stage:
-    """Which of a buffer's stages an operation uses; None where there is only one."""
-
-    index: Expr | None = None
+Stage = Expr | None
+"""Which of a buffer's stages an operation uses; None where there is only one."""
 
 
 Edge = Literal["stop", "both", "tile"]
@@ -41,7 +38,7 @@ class Store:
     """Store the staging registers of ``copy`` to a stage of its shared tile."""
 
     copy: Copy
-    stage: Stage
+    stage: Stage = None
 
 
 @record
@@ -53,7 +50,7 @@ class Transfer:
 
     copy: Copy
     origin: Expr
-    stage: Stage
+    stage: Stage = None
     edge: Edge = "stop"
     staged: bool = False
 
@@ -64,7 +61,7 @@ class CopyTileAsync:
 
     copy: Copy
     origin: Expr
-    stage: Stage
+    stage: Stage = None
     edge: Edge = "stop"
 
 
@@ -78,9 +75,9 @@ class Fetch:
 
     copy: Copy
     k: Expr
-    origin: Expr | None
-    stage: Stage
-    slot: Stage
+    origin: Expr | None = None
+    stage: Stage = None
+    slot: Stage = None
 
 
 @record
@@ -89,9 +86,9 @@ class Multiply:
 
     contract: Contract
     k: Expr
-    origin: Expr | None
-    a_stage: Stage
-    b_stage: Stage
+    origin: Expr | None = None
+    a_stage: Stage = None
+    b_stage: Stage = None
 
 
 ReduceScope = Literal["parts", "group", "groups"]
@@ -172,11 +169,19 @@ class ExpandedKernel:
 
     kernel: Kernel
     body: tuple[Timed, ...]
-    staged: tuple[Copy, ...]
-    """The copies that travel through staging registers."""
 
 
 @record
 class ExpandedProgram:
-    program: Program
+    """The kernels of a program; ``problem``, ``target`` and ``facts`` are the program's."""
+
+    problem: Problem
+    target: str
     kernels: tuple[ExpandedKernel, ...]
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def program(self) -> Program:
+        """The declared program."""
+        kernels = tuple(kernel.kernel for kernel in self.kernels)
+        return Program(self.problem, self.target, kernels, self.facts)

@@ -146,10 +146,8 @@ class Swizzle:
 
 @record
 class Layout:
-    """Where an element of a tile lies: letters in storage order, elements of padding per row,
-    stages, and how rows are permuted."""
+    """How a tile lies in memory: elements of padding per row, stages, and how rows are permuted."""
 
-    order: tuple[str, ...]
     pad: int = 0
     stages: int = 1
     swizzle: Swizzle | None = None
@@ -161,7 +159,8 @@ class Buffer:
 
     Of a tensor with batches it is the block's own matrix: batch letters are the work's alone.
 
-    ``shape`` gives letters and tile extents; a global buffer's extents are None (the problem's).
+    ``shape`` gives letters in storage order, the last one contiguous, and tile extents; a global
+    buffer's extents are None (the problem's).
     ``spread`` belongs to register buffers.
     """
 
@@ -169,7 +168,7 @@ class Buffer:
     space: Space
     dtype: DType
     shape: tuple[tuple[str, int | None], ...]
-    layout: Layout
+    layout: Layout = Layout()
     spread: Spread | None = None
     origins: Origins = ()
 

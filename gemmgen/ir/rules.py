@@ -59,12 +59,6 @@ def declared_buffers_are_used(program: Program, kernel: Kernel) -> Iterator[str]
             yield f"buffer {buffer.name} is never {'written' if buffer.name in read else 'read'}"
 
 
-def layouts_order_the_shape(program: Program, kernel: Kernel) -> Iterator[str]:
-    for buffer in kernel.buffers:
-        if sorted(buffer.layout.order) != sorted(buffer.letters):
-            yield f"buffer {buffer.name}: layout order {buffer.layout.order} is not its letters"
-
-
 def extents_are_those_of_the_space(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
         for letter, size in buffer.shape:
@@ -134,7 +128,7 @@ def _first_residue_is_legal(program: Program, kernel: Kernel, pipeline: Pipeline
     for copy in pipeline.produce:
         if kernel.buffer(copy.dst).layout.stages == 1:
             yield f"pipeline {letter}: residue=first of {copy.dst}, which has one stage"
-        if kernel.buffer(copy.src).layout.order[-1] == letter and not divides(
+        if kernel.buffer(copy.src).letters[-1] == letter and not divides(
             program, program.problem.extent(letter), copy.width
         ):
             yield f"pipeline {letter}: residue=first of {copy.src}, {copy.width} wide along it"
@@ -146,9 +140,9 @@ def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterato
     tensors = {t.name: problem.matrix(t.letters) for t in matrices}
     for buffer in kernel.buffers:
         if buffer.space is Space.GLOBAL:
-            letters = tensors.get(buffer.name, buffer.layout.order)
-            if buffer.layout.order != letters or len(letters) != 2:
-                yield f"buffer {buffer.name}{buffer.layout.order} is not {buffer.name}{letters}"
+            letters = tensors.get(buffer.name, buffer.letters)
+            if buffer.letters != letters or len(letters) != 2:
+                yield f"buffer {buffer.name}{buffer.letters} is not {buffer.name}{letters}"
 
 
 def pads_and_stages_have_a_place(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -172,7 +166,7 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
             yield f"buffer {buffer.name}: a swizzle of {buffer.space.value} memory or padded rows"
             continue
         sizes = (swizzle.by, swizzle.every, swizzle.chunk)
-        row = buffer.extent(buffer.layout.order[-1])
+        row = buffer.extent(buffer.letters[-1])
         if swizzle.by < 2 or any(size < 1 or size & (size - 1) for size in sizes):
             yield f"buffer {buffer.name}: a swizzle of {sizes}"
         elif row % swizzle.period:
@@ -283,7 +277,7 @@ def widths_divide_what_they_move(program: Program, kernel: Kernel) -> Iterator[s
 
 def _runs(label: str, tile: Buffer, memory: Buffer, width: int) -> Iterator[str]:
     """Neighbours in ``memory`` are neighbours in ``tile``, in runs of a multiple of ``width``."""
-    letter = memory.layout.order[-1]
+    letter = memory.letters[-1]
     if letter not in tile.letters:
         yield f"{label}: width={width} along {letter}, which {tile.name} does not have"
         return
@@ -297,9 +291,9 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
         if not isinstance(operation, Copy):
             continue
         src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
-        same = src.layout.order[-1] == dst.layout.order[-1]
+        same = src.letters[-1] == dst.letters[-1]
         for tile in (src, *((dst,) if same else ())):
-            row = tile.layout.pad + (dict(tile.shape)[tile.layout.order[-1]] or 0)
+            row = tile.layout.pad + (dict(tile.shape)[tile.letters[-1]] or 0)
             if tile.space is Space.SHARED and row % operation.width:
                 yield f"{_label(operation)}: width={operation.width}, rows of {tile.name} of {row}"
 

@@ -4,7 +4,7 @@ One fact a line, so that the difference of two programs is small.  Defaults are 
 stands after ``#`` are the origins of the line's node, the directives that shaped it, and part of
 the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width; ``atom=wmma`` has a
 warp in place of each thread, and with ``by=warp`` each warp owns a sub-tile.  A buffer's letters
-are in storage order, the last one contiguous; ``of [m, k]`` is its shape's order where another.
+are in storage order, the last one contiguous.
 With batches, ``work b m=8 n=32`` names the letters that number the blocks' matrices.
 
     program C[m, n] = A[m, k] * B[k, n]
@@ -117,11 +117,9 @@ def _work(work: Work) -> str:
 
 def _buffer(buffer: Buffer) -> str:
     sizes = dict(buffer.shape)
-    letters = [x if sizes[x] is None else f"{x}={sizes[x]}" for x in buffer.layout.order]
+    letters = [x if sizes[x] is None else f"{x}={sizes[x]}" for x in buffer.letters]
     text = f"{buffer.space.value} {buffer.name}[{', '.join(letters)}] {buffer.dtype}"
     layout = buffer.layout
-    if buffer.letters != layout.order:
-        text += f" of [{', '.join(buffer.letters)}]"
     text += _options(pad=(layout.pad, 0), stages=(layout.stages, 1)) + _swizzle(layout.swizzle)
     if buffer.spread:
         text += f" spread {_spread(buffer.spread)}"

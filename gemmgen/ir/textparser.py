@@ -152,26 +152,24 @@ def _buffer(tree: Node) -> Buffer:
         for part in (tree.children[:behind], tree.children[behind:])
     )
     sizes: dict[str, int | None] = dict.fromkeys(letters, None) | extents
-    order = tuple(sizes)
-    shapes = [tuple(_words(of)) for of in _trees(tree, "of")]
-    shape = shapes[0] if shapes else order
+    shape = tuple(sizes)
     spreads = [_spread(spread, shape) for spread in _trees(tree, "spread")]
     return Buffer(
         name,
         Space(space),
         cast(DType, dtype),
         tuple((letter, sizes[letter]) for letter in shape),
-        _layout(order, options),
+        _layout(options),
         spreads[0] if spreads else None,
         _origins(tree),
     )
 
 
-def _layout(order: tuple[str, ...], options: dict[str, int]) -> Layout:
+def _layout(options: dict[str, int]) -> Layout:
     swizzle = None
     if "swizzle" in options:
         swizzle = Swizzle(options["swizzle"], options["every"], options["chunk"])
-    return Layout(order, options.get("pad", 0), options.get("stages", 1), swizzle)
+    return Layout(options.get("pad", 0), options.get("stages", 1), swizzle)
 
 
 def _spread(tree: Node, letters: tuple[str, ...]) -> Spread:

@@ -16,7 +16,6 @@ Rule = Callable[[Program, Kernel], Iterator[str]]
 FORM: tuple[Rule, ...] = (
     rules.names_are_unique,
     rules.used_buffers_are_declared,
-    rules.layouts_order_the_shape,
     rules.extents_are_those_of_the_space,
     rules.spreads_cover_register_tiles,
 )

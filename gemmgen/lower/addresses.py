@@ -27,7 +27,7 @@ def in_global(
 
     ``letters`` are those that a tensor is read by which is no buffer, but the epilogue's own.
     """
-    matrix = context.problem.matrix(letters or context.buffer(tensor).layout.order)
+    matrix = context.problem.matrix(letters or context.buffer(tensor).letters)
     if len(matrix) < 2:
         return Element(tensor, (index[matrix[0]] if matrix else Int(0),))
     row = wide_product(index[matrix[0]], pitch(context, tensor))
@@ -47,7 +47,7 @@ def in_shared(
 
     Variables of ``index`` are multiples of what ``steps`` says, and smaller than ``below``.
     """
-    row, column = tile.layout.order
+    row, column = tile.letters
     at, swizzle = index[column], tile.layout.swizzle
     if swizzle is not None:
         places = {names.place(x).name: context.axis(x).width for x in context.letters}
@@ -99,7 +99,7 @@ def fragment_at(slot: Stage, name: str, register: Expr) -> Element:
 
 
 def _present(stage: Stage) -> tuple[Expr, ...]:
-    return () if stage.index is None else (stage.index,)
+    return () if stage is None else (stage,)
 
 
 def after(first: Expr, by: int) -> Expr:

@@ -103,7 +103,7 @@ class Context:
         for buffer in self.kernel.buffers:
             if buffer.space is Space.GLOBAL:
                 # A matrix between two kernels has the letters of the output.
-                own = Tensor(buffer.name, (*problem.batch, *buffer.layout.order), buffer.dtype)
+                own = Tensor(buffer.name, (*problem.batch, *buffer.letters), buffer.dtype)
                 found[buffer.name] = known.get(buffer.name, own)
         for e in walk(_map_of(self.kernel).value):
             if isinstance(e, Element) and e.buffer not in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import Move, Node, RegisterArray
@@ -71,7 +72,7 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
     if tile.space is Space.REGISTER:
         return _fill_sums(context, node.copy)
     thread_map = thread_map_of(context, node.copy)
-    in_row = tile.layout.order[-1] == thread_map.column
+    in_row = tile.letters[-1] == thread_map.column
     if node.copy.width == 1 or (in_row and not node.staged):
         place = thread_map.place()
 
@@ -94,7 +95,7 @@ def _between(
     context: Context, thread_map: ThreadMap, copy: Copy
 ) -> tuple[tuple[RegisterArray, ...], Target]:
     """Registers between a wide load and its scattered store: the staging registers, if any."""
-    if copy in context.expanded.staged:
+    if copy in staged_copies(context.kernel):
         return (), _staged(thread_map, copy)
     name, width, dtype = next_name(copy), copy.width, _stored(context, copy)
     array = RegisterArray(name, dtype, (Int(width),), (width,), wide=True)
@@ -161,7 +162,7 @@ def _write_piece(
 
     if copy.width == 1:
         return (Assign(target(Int(0)), source(Int(0))),)
-    if tile.layout.order[-1] == thread_map.column:
+    if tile.letters[-1] == thread_map.column:
         return (Move(target(Int(0)), source(Int(0)), copy.width, tile.dtype),)
     return (each(context, copy.width, Assign(target(context.element), source(context.element))),)
 
@@ -169,6 +170,6 @@ def _write_piece(
 def _fill_sums(context: Context, copy: Copy) -> tuple[Node, ...]:
     """The thread's own element of a matrix, into the sum (the kernel of an unfused epilogue)."""
     assert context.leaves_early and context.scalar_sums
-    letters = context.buffer(copy.src).layout.order
+    letters = context.buffer(copy.src).letters
     element = addresses.in_global(context, copy.src, {x: Var(x) for x in letters})
     return (Assign("acc", element),)

@@ -37,12 +37,12 @@ class Run:
 
     @property
     def row(self) -> str:
-        return self.matrix.layout.order[0]
+        return self.matrix.letters[0]
 
     @property
     def column(self) -> str:
         """The letter along which they are neighbours."""
-        return self.matrix.layout.order[-1]
+        return self.matrix.letters[-1]
 
     def at(self, e: Expr) -> Element:
         """Number ``e`` of them."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import ACCESS
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import pipeline_of, staged_copies
 from gemmgen.ir.expanded import (
     Arrive,
     CopyTileAsync,
@@ -95,8 +95,8 @@ def _kernel(context: Context) -> LoweredKernel:
 
 def _shared(context: Context, buffer: Buffer) -> SharedArray:
     layout = buffer.layout
-    sizes = [buffer.extent(letter) for letter in layout.order]
-    shape = [_extent(context, buffer, letter) for letter in layout.order]
+    sizes = [buffer.extent(letter) for letter in buffer.letters]
+    shape = [_extent(context, buffer, letter) for letter in buffer.letters]
     sizes[-1] += layout.pad
     shape[-1] = add(shape[-1], Int(layout.pad))
     if layout.stages > 1:
@@ -134,7 +134,7 @@ def _arrays(context: Context) -> tuple[Node, ...]:
     for buffer in context.kernel.buffers:
         if buffer.space is Space.REGISTER:
             found.append(_registers(context, buffer))
-    for copy in context.expanded.staged:
+    for copy in staged_copies(context.kernel):
         found.append(copies.staging_array(context, copy))
     return (Block("what it keeps in registers", (), tuple(found)),)
 

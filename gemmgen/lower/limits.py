@@ -184,12 +184,12 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
 
 def _total(tile: Buffer, changed: Mapping[str, int]) -> int:
     """Bytes of a tile in shared memory, with other extents along some letters."""
-    rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.layout.order)
+    rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.letters)
     return tile.layout.stages * rows * (columns + tile.layout.pad) * BYTES[tile.dtype]
 
 
 def _bytes(tile: Buffer) -> str:
-    sizes = [tile.extent(letter) for letter in tile.layout.order]
+    sizes = [tile.extent(letter) for letter in tile.letters]
     row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
     stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
     size = BYTES[tile.dtype]

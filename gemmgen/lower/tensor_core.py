@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.edit import copies
-from gemmgen.ir.expanded import Fetch, Multiply, Stage
+from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
     FragmentArray,
@@ -90,7 +90,7 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
     where the lanes take up neighbouring sums for the epilogue."""
     assert node.through is not None
     slice_ = context.buffer(node.through)
-    outer, inner = slice_.layout.order
+    outer, inner = slice_.letters
     first = Var(f"slice_{outer}")
     number = mul(div(names.warp_place(outer), names.warp(outer)), names.instruction(outer))
 
@@ -107,12 +107,12 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
 
 def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Node, ...]:
     """One fragment of sums into the slice."""
-    outer, inner = slice_.layout.order
+    outer, inner = slice_.letters
     numbers = {outer: at, inner: other}
     place: dict[str, Expr] = {outer: Var(f"slice_{outer}"), inner: _first(inner, other)}
     return (
         StoreFragment(
-            addresses.in_shared(context, slice_, Stage(), place),
+            addresses.in_shared(context, slice_, None, place),
             Element("acc", tuple(numbers[letter] for letter in context.letters)),
             _pitch(slice_),
             "row" if inner == context.problem.n else "col",
@@ -122,7 +122,7 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
 
 def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     """The warp's part of the slice, shared out among its lanes: ``width`` neighbours each."""
-    outer, inner = slice_.layout.order
+    outer, inner = slice_.letters
     width = store_width(context, node)
     across = div(names.warp(inner), Int(width))
     pieces = div(mul(names.instruction(outer), across), Int(WARP))
@@ -137,7 +137,7 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
             outer: add(Var(f"slice_{outer}"), row),
             inner: add(names.warp_place(inner), column, e),
         }
-        return addresses.in_shared(context, slice_, Stage(), place)
+        return addresses.in_shared(context, slice_, None, place)
 
     taken, sum_of = _sums(width, sum_at)
     columns = (
@@ -176,13 +176,13 @@ def _first(letter: str, number: Expr) -> Expr:
 
 def _pitch(tile: Buffer) -> Expr:
     """Elements between the lines of a tile."""
-    return add(names.block(tile.layout.order[-1]), Int(tile.layout.pad))
+    return add(names.block(tile.letters[-1]), Int(tile.layout.pad))
 
 
 def _line(context: Context, tile: Buffer) -> Line:
     """Is an operand's tile contiguous along the columns of its matrix, so that rows are lines?"""
     columns = context.problem.k if context.problem.m in tile.letters else context.problem.n
-    return "row" if tile.layout.order[-1] == columns else "col"
+    return "row" if tile.letters[-1] == columns else "col"
 
 
 def _each(

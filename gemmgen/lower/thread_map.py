@@ -119,14 +119,14 @@ class ThreadMap:
 def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
     """How the threads share out the tile of a copy from global to shared memory."""
     src: Buffer = context.buffer(copy.src)
-    row, column = src.layout.order[0], src.layout.order[-1]
+    row, column = src.letters[0], src.letters[-1]
     tile, threads = context.buffer(copy.dst), context.kernel.spread.threads
     rows, columns = tile.extent(row), tile.extent(column)
     along = threads_along(
         rows,
         columns // copy.width,
         threads,
-        straight=tile.layout.order[-1] == column,
+        straight=tile.letters[-1] == column,
         narrow=copy.mode == "cp_async" and is_narrow(copy.width, tile.dtype),
     )
     return ThreadMap(copy.src, row, column, rows, columns, copy.width, threads, along)

@@ -103,14 +103,14 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
             ),
             hint=_wider(kernel, tensor, tile),
         )
-    straight = kernel.buffer(copy.src).layout.order[-1] == tile.layout.order[-1]
+    straight = kernel.buffer(copy.src).letters[-1] == tile.letters[-1]
     if copy.width > 1 and not straight:
-        order = ", ".join(kernel.buffer(copy.src).layout.order)
+        order = ", ".join(kernel.buffer(copy.src).letters)
         raise Refusal(
             f"async_copy can't scatter the {copy.width} elements of a wide access of {tensor}",
             at=fact.operand.span,
             notes=(
-                f"{tensor}[{order}] is laid out as {name}[{', '.join(tile.layout.order)}]: "
+                f"{tensor}[{order}] is laid out as {name}[{', '.join(tile.letters)}]: "
                 "what is contiguous in one is not in the other",
             ),
             hint=f"cache_shared {tensor}[{order}], or vectorize {tensor}.shared alone",
@@ -127,8 +127,8 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
 
 def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
     """How a tile of small elements can be copied asynchronously."""
-    order = kernel.buffer(tensor).layout.order
-    if order[-1] == tile.layout.order[-1]:
+    order = kernel.buffer(tensor).letters
+    if order[-1] == tile.letters[-1]:
         return f"vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
     laid = f"cache_shared {tensor}[{', '.join(order)}]"
     return f"{laid} and vectorize {tensor}.global width={widths(tile.dtype)[-1]}"

@@ -58,10 +58,10 @@ def _stores(
 ) -> Iterator[Phase]:
     """Neighbouring threads have neighbouring pieces, in the order of global memory."""
     size = BYTES[tile.dtype]
-    outer, inner = kernel.buffer(copy.src).layout.order
+    outer, inner = kernel.buffer(copy.src).letters
     per_row = tile.extent(inner) // copy.width
     rows, step = tile.extent(outer), kernel.spread.threads
-    straight = tile.layout.order[-1] == inner
+    straight = tile.letters[-1] == inner
     narrow = asynchronous and is_narrow(copy.width, tile.dtype)
     along = threads_along(rows, per_row, step, straight=straight, narrow=narrow)
     for first, turn in product(range(0, rows * along, step), range(per_row // along)):
@@ -90,7 +90,7 @@ def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
         for thread in threads:
             warp, lane = _position(spread, letter, thread)
             at = ((warp * axis.pieces + piece) * axis.lanes + lane) * axis.width + e
-            starts.append((0, at) if tile.layout.order[-1] == letter else (at, 0))
+            starts.append((0, at) if tile.letters[-1] == letter else (at, 0))
         yield from _phases(starts, width, BYTES[tile.dtype], tile.extent(k))
 
 
@@ -129,7 +129,7 @@ def _wavefronts(phase: Phase, row: int, swizzle: Swizzle | None) -> int:
 def candidates(kernel: Kernel, tile: Buffer) -> tuple[Swizzle, ...]:
     """Every swizzle that keeps wide accesses whole and permutes no more than the banks; those of
     small patterns first."""
-    outer, inner = tile.layout.order
+    outer, inner = tile.letters
     row, rows, widest = tile.extent(inner), tile.extent(outer), wide_access(kernel, tile)
     most = BANKS * BANK_BYTES // BYTES[tile.dtype]
     found = [

@@ -129,15 +129,13 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
 
 def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
     """The block's tile of sums, in registers."""
-    letters = tuple(letter for letter, _ in work.tile)
-    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, Layout(letters), spread)
+    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, Layout(), spread)
 
 
 def _global(problem: Problem, tensor: Tensor) -> Buffer:
     """The matrix of a tensor that a block sees."""
-    letters = problem.matrix(tensor.letters)
-    shape = tuple((letter, None) for letter in letters)
-    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape, Layout(letters))
+    shape = tuple((letter, None) for letter in problem.matrix(tensor.letters))
+    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape)
 
 
 def _tensor(access: Access, stored: Mapping[str, DType]) -> Tensor:

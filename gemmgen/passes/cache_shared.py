@@ -23,7 +23,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
-from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Layout, Pipeline, Program, Space
+from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Pipeline, Program, Space
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
@@ -86,7 +86,7 @@ def _stage(kernel: Kernel, fact: OperandArgument) -> Kernel:
     sizes = dict(kernel.work.tile) | {pipeline.letter: pipeline.step}
     shape = tuple((letter, sizes[letter]) for letter in order)
     origins, dtype = (fact.origin,), kernel.buffer(tensor).dtype
-    tile = Buffer(name, Space.SHARED, dtype, shape, Layout(order), origins=origins)
+    tile = Buffer(name, Space.SHARED, dtype, shape, origins=origins)
     copy = Copy(name, tensor, origins=origins)
 
     def read_the_tile(operation: Copy | Contract) -> Copy | Contract:

@@ -70,7 +70,7 @@ def _pad(kernel: Kernel, fact: OperandArgument) -> Kernel:
             hint=f"cache_shared {tensor}, or leave the pad out",
         )
     tile = kernel.buffer(name)
-    letter, width = tile.layout.order[-1], wide_access(kernel, tile)
+    letter, width = tile.letters[-1], wide_access(kernel, tile)
     row = tile.extent(letter)
     if (row + fact.value) % width:
         aligned = [by for by in range(1, fact.value + width + 1) if (row + by) % width == 0]

@@ -140,10 +140,9 @@ class RegisterBlock:
     def _fragment(self, problem: Problem, name: str, axis: AxisSpread, x: str) -> Buffer:
         """An operand's registers for one k, converted to what the sums are kept in."""
         shape = ((axis.letter, axis.extent),)
-        layout = Layout((axis.letter,))
         spread = Spread((axis,), x)
         dtype = problem.accumulate
-        return Buffer(name, Space.REGISTER, dtype, shape, layout, spread, self._origins)
+        return Buffer(name, Space.REGISTER, dtype, shape, Layout(), spread, self._origins)
 
     def _axis(self, axis: AxisSpread) -> AxisSpread:
         letter = axis.letter

@@ -109,7 +109,7 @@ class Residue:
     def _check_wide(self, program: Program, pipeline: Pipeline) -> None:
         """A wide access along k begins where K does modulo its width."""
         for copy in pipeline.produce:
-            order = program.main.buffer(copy.src).layout.order
+            order = program.main.buffer(copy.src).letters
             along = order[-1] == self.letter
             if along and not divides(program, program.problem.extent(self.letter), copy.width):
                 name = program.problem.extent(self.letter)

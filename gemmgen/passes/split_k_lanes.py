@@ -105,10 +105,9 @@ class Lanes:
     def _fragment(self, kernel: Kernel, tensor: Tensor, letter: str, terms: AxisSpread) -> Buffer:
         spread = Spread((kernel.spread.axis(letter), terms), kernel.spread.x)
         shape = tuple((axis.letter, axis.extent) for axis in spread.axes)
-        layout = Layout((letter, terms.letter))
         origins = (self.origin,)
         name = f"{tensor.name}_frag"
-        return Buffer(name, Space.REGISTER, tensor.dtype, shape, layout, spread, origins)
+        return Buffer(name, Space.REGISTER, tensor.dtype, shape, Layout(), spread, origins)
 
     def _terms(self, program: Program, step: int) -> AxisSpread:
         """How the terms of a step are dealt: pieces as wide as the widest read."""

@@ -126,7 +126,7 @@ def _wish(statement: Directive, operand: Operand) -> Wish:
 def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
     """What is said must be powers of two that keep wide accesses whole and fit into a row."""
     tensor, widest = wish.operand.tensor, wide_access(kernel, tile)
-    letter = tile.layout.order[-1]
+    letter = tile.letters[-1]
     row = tile.extent(letter)
     for name in ARGUMENTS:
         value = wish.given.get(name, 1)
@@ -138,13 +138,13 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
                 notes=("places are told from bits of a row's number",),
                 hint=f"{name}={below}, or {name}={2 * below}",
             )
-    every, rows = wish.given.get("every", 1), tile.extent(tile.layout.order[0])
+    every, rows = wish.given.get("every", 1), tile.extent(tile.letters[0])
     if every > 1 and every >= rows:
         below = 1 << (rows - 1).bit_length() - 1
         raise Refusal(
             f"swizzle {tensor} every={every} leaves all rows of {tile.name} alike",
             at=wish.place("every"),
-            notes=(f"the tile has {rows} rows along {tile.layout.order[0]}",),
+            notes=(f"the tile has {rows} rows along {tile.letters[0]}",),
             hint=f"every={below}, or leave every out" if rows > 2 else "leave every out",
         )
     chunk = wish.given.get("chunk", widest)
@@ -179,7 +179,7 @@ def _chosen(kernel: Kernel, tile: Buffer, wish: Wish, asynchronous: bool) -> Pat
     are as given."""
     if all(name in wish.given for name in ARGUMENTS):
         return Pattern(*(wish.given[name] for name in ARGUMENTS))
-    row = tile.extent(tile.layout.order[-1])
+    row = tile.extent(tile.letters[-1])
     found = phases(kernel, tile, asynchronous=asynchronous)
     fitting = [
         pattern

@@ -161,7 +161,7 @@ def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -
 def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) -> None:
     """Neighbours in the memory that is read must be neighbours in the tile that is written."""
     src, dst = kernel.buffer(copy.src), kernel.buffer(copy.dst)
-    letter = src.layout.order[-1]
+    letter = src.letters[-1]
     if dst.space is Space.REGISTER:
         _check_fragment(dst, letter, problem, fact, src)
         return
@@ -247,7 +247,7 @@ def _longer_run(axis: AxisSpread, width: int) -> str:
 
 
 def _bracket(buffer: Buffer) -> str:
-    return f"{buffer.name}[{', '.join(buffer.layout.order)}]"
+    return f"{buffer.name}[{', '.join(buffer.letters)}]"
 
 
 def _width_hint(extent: int, dtype: DType, otherwise: str) -> str:

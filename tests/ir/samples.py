@@ -72,8 +72,8 @@ kernel gemm
   global x[step, row] f32
   global weight[col, step] f32
   global out[col, row] f32
-  shared x_shared[row=16, step=4] f32 of [step, row] pad=1
-  register acc[col=16, row=16] f32 of [row, col] spread row=1x1x16x1 col=1x1x16x1 x=row
+  shared x_shared[row=16, step=4] f32 pad=1
+  register acc[col=16, row=16] f32 spread row=1x1x16x1 col=1x1x16x1 x=row
   init acc
   pipeline step by 4
     produce x_shared = x

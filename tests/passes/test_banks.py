@@ -39,7 +39,7 @@ def test_a_pattern_without_conflicts_has_none_in_the_lowered_code(name: str) -> 
     kernel = rewrite(parse_schedule(Source(text)))[-1].program.main
     for tensor in ("A", "B"):
         tile = kernel.buffer(f"{tensor}_shared")
-        found, row = phases(kernel, tile), tile.extent(tile.layout.order[-1])
+        found, row = phases(kernel, tile), tile.extent(tile.letters[-1])
         tried = (None, *candidates(kernel, tile)[::5])
         free = {s: conflicts(found, row, s) == 0 for s in tried}
         assert free == {s: counted(text, tensor, s) == 0 for s in tried}

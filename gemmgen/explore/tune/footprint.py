@@ -121,7 +121,7 @@ def _operand(program: Program, tensor: str, letter: str) -> OperandTraffic:
 
 
 def _last(kernel: Kernel, name: str) -> str:
-    return kernel.buffer(name).layout.order[-1]
+    return kernel.buffer(name).letters[-1]
 
 
 def _ways(kernel: Kernel, fill: Copy) -> int:
@@ -134,7 +134,7 @@ def _ways(kernel: Kernel, fill: Copy) -> int:
     if tile.layout.swizzle is not None:
         return 1
     run = tile.extent(_last(kernel, fill.src))
-    row = (tile.extent(tile.layout.order[-1]) + tile.layout.pad) * BYTES[tile.dtype] // BANK
+    row = (tile.extent(tile.letters[-1]) + tile.layout.pad) * BYTES[tile.dtype] // BANK
     down = min(WARP, max(1, run // fill.width))
     banks = WARP // gcd(fill.width * row, WARP)
     return max(1, down // banks)
