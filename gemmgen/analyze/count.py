@@ -30,12 +30,12 @@ import numpy as np
 from gemmgen.analyze import measure
 from gemmgen.analyze.joined import Joiner, as_written, widest_of
 from gemmgen.analyze.origins import origins_of
+from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.sites import Site
 from gemmgen.analyze.trips import every_trip
-from gemmgen.analyze.walk import Walk
 from gemmgen.base.record import record
-from gemmgen.interpreter.evaluate import Ints
-from gemmgen.interpreter.memory import Index, Lanes, Mask
+from gemmgen.interpreter.operators import Ints
+from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.lowered import LoweredKernel
 
@@ -169,7 +169,7 @@ def _total(
         lanes = Lanes(0, len(blocks), x, y)
         tally = Tally(lanes, period_of(kernel), widest_of(kernel))
         trips = tally.trips if abridged else every_trip
-        Walk(kernel, blocks, values, tally.see, trips, tally.barrier).run()
+        record_accesses(kernel, blocks, values, tally.see, trips, tally.barrier)
         for site, counts in tally.weighted(weights):
             launch[site] = launch.get(site, Counts()) + counts
     return launch
@@ -298,7 +298,7 @@ class Tally:
 
 def first_elements(lanes: Lanes, index: Index, mask: Mask) -> Ints:
     """The first element that each thread touches, -1 for none, by (warps, 32)."""
-    every = np.broadcast_to(np.asarray(index, np.int64), lanes.count)
+    every = index if isinstance(index, np.ndarray) else np.full(lanes.count, index)
     active = every if mask is None else np.where(mask, every, -1)
     return active.reshape(-1, measure.WARP)
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from gemmgen.analyze.sites import Site
-from gemmgen.interpreter.evaluate import Ints
+from gemmgen.interpreter.operators import Ints
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel
 

@@ -10,12 +10,12 @@ from gemmgen.analyze import measure
 from gemmgen.analyze.count import first_elements
 from gemmgen.analyze.explain import AnalyzedKernel, Shape, Values
 from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.sites import Site
-from gemmgen.analyze.walk import Walk
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.interpreter.evaluate import Ints
-from gemmgen.interpreter.memory import Index, Lanes, Mask
+from gemmgen.interpreter.operators import Ints
+from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.edit import pipeline_of
 
 NOBODY = -1
@@ -93,7 +93,7 @@ def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Requ
     name = kernel.lowered.interface.extent(problem.k)
     short = STEPS * (pipeline.step if pipeline else 1)
     few = dict(values) | {name: min(int(values[name]), short)}
-    Walk(kernel.lowered, np.zeros(1, np.int64), few, see).run()
+    record_accesses(kernel.lowered, np.zeros(1, np.int64), few, see)
     return found
 
 

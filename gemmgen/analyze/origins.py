@@ -3,12 +3,17 @@ lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from gemmgen.interpreter.evaluate import Ints, Value
-from gemmgen.interpreter.expressions import Scope, compile_expression, known
+from gemmgen.analyze.recorder import Recorder
+from gemmgen.analyze.sites import Site
+from gemmgen.interpreter.mechanisms import code_for
+from gemmgen.interpreter.operators import Ints
+from gemmgen.interpreter.scope import Slot
+from gemmgen.interpreter.simt import Index, Mask
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.lowered import Advance, LoweredKernel, Node
 from gemmgen.ir.names import tile_origin
@@ -32,36 +37,45 @@ def origins_of(
 def _origins(
     kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints
 ) -> tuple[tuple[Ints, ...], tuple[Ints, ...], tuple[Ints, ...]]:
-    scope = Scope()
-    for name, value in {"blockIdx.x": blocks, "threadIdx.x": 0, "threadIdx.y": 0}.items():
-        scope.bind(name, known(value, "int"))
-    for param in kernel.interface.params:
-        if param.kind in ("extent", "ld", "stride"):
-            scope.bind(param.name, known(int(values[param.name]), "int"))
-    for constant in kernel.constants:
-        scope.bind(constant.name, known(constant.value, "int"))
+    names, lines = _until_known(kernel)
+    code = code_for(Recorder(kernel, blocks, values, _nothing, block=(1, 1)))
+    run = code.kernel(replace(kernel, body=lines))
+    assert run is not None
+    run(None)
 
-    def of_each(value: Value) -> Ints:
-        return np.broadcast_to(np.asarray(value, np.int64), blocks.size)
+    def of_each(slot: Slot | None) -> Ints:
+        assert slot is not None
+        value = np.asarray(code.scope.frame[slot.place], np.int64)
+        return np.broadcast_to(value, blocks.size)
 
-    found: dict[str, Value] = {}
-    moved: list[Ints] = []
-    letters = _tiled(kernel)
+    origins, ranges = (tuple(of_each(code.scope.slot(name)) for name in some) for some in names)
+    moved = dict.fromkeys(line.tensor for line in lines if isinstance(line, Advance))
+    return origins, tuple(of_each(code.scope.array(name).first) for name in moved), ranges
+
+
+def _nothing(site: Site, index: Index, mask: Mask) -> None:
+    """A kernel's first lines access no memory that counts."""
+
+
+def _until_known(
+    kernel: LoweredKernel,
+) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], tuple[Node, ...]]:
+    """The names of the tile's origins and of the bounds of its part, and the lines that end with
+    the last of them."""
+    letters, found = _tiled(kernel), list[str]()
+    lines: list[Node] = []
     for line in _first_lines(kernel.body):
-        if isinstance(line, Advance):
-            moved.append(of_each(compile_expression(line.by, scope).run(None)))
-            continue
-        found[line.name] = compile_expression(line.value, scope).run(None)
-        scope.bind(line.name, known(found[line.name], "int"))
-        names = tuple(_origin_name(letter, found) for letter in letters)
+        lines.append(line)
+        if isinstance(line, Define):
+            found.append(line.name)
+        origins = tuple(_origin_name(letter, found) for letter in letters)
         ranges = _range_names(kernel, found)
-        if all(name in found for name in (*names, *ranges)):
-            bounds = tuple(of_each(found[n]) for n in ranges)
-            return tuple(of_each(found[n]) for n in names), tuple(moved), bounds
+        if {*origins, *ranges}.issubset(found):
+            return (origins, ranges), tuple(lines)
     raise AssertionError(f"{kernel.interface.name} does not say which tile a block computes")
 
 
-def _range_names(kernel: LoweredKernel, found: Mapping[str, Value]) -> tuple[str, ...]:
+def _range_names(kernel: LoweredKernel, found: Collection[str]) -> tuple[str, ...]:
     """``start_k`` and ``stop_k``; () where a block has a tile for itself."""
     if kernel.interface.parts == 1:
         return ()
@@ -88,7 +102,7 @@ def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance]:
             yield node
 
 
-def _origin_name(letter: str, found: Mapping[str, Value]) -> str:
+def _origin_name(letter: str, found: Collection[str]) -> str:
     """``tile_m``; in a kernel with an element a thread ``m``, here of thread (0, 0)."""
     tile = tile_origin(letter).name
     return tile if tile in found else letter

@@ -13,11 +13,11 @@ import numpy as np
 
 from gemmgen.analyze import measure
 from gemmgen.analyze.count import first_elements
+from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.sites import Site
-from gemmgen.analyze.walk import Walk
 from gemmgen.base.record import record
-from gemmgen.interpreter.evaluate import Ints
-from gemmgen.interpreter.memory import Index, Lanes, Mask
+from gemmgen.interpreter.operators import Ints
+from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
@@ -95,7 +95,7 @@ def _accesses(
             first = first_elements(lanes, index, mask)
             found.setdefault(site.buffer, []).append((site.width, first))
 
-    Walk(kernel, np.zeros(1, np.int64), values, see).run()
+    record_accesses(kernel, np.zeros(1, np.int64), values, see)
     return found
 
 

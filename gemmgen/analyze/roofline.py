@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from gemmgen.analyze.count import Counts
-from gemmgen.analyze.fragments import MULTIPLY_ADDS
+from gemmgen.analyze.fragment_accesses import MULTIPLY_ADDS
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
 from gemmgen.analyze.measure import WARP
 from gemmgen.base.record import record

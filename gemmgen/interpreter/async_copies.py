@@ -9,19 +9,49 @@ writes what it copies from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.interpreter.memory import POISON, Elements, FlatMemory, Index, Mask, Registers, Trap
+from gemmgen.interpreter.checked_memory import POISON, Checked, Elements
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.operators import Value
+from gemmgen.interpreter.simt import Index, Mask, Trap
+from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.lowered import CopyAsync, LoweredProgram, contains
 
 Landing = Literal["late", "early"]
 LANDINGS: tuple[Landing, ...] = ("late", "early")
-Target = FlatMemory | Registers
+
+
+def _copy_async(node: CopyAsync, code: Code) -> Step:
+    target, to = code.element(node.target)
+    source, at = code.element(node.source)
+    valid, width, copies = code.expression(node.valid).run, node.width, code.machine.copies
+
+    def step(mask: Mask) -> None:
+        values = source.read(at(mask), width, mask, valid(mask))
+        copies.issue(target, to(mask), values, width, mask)
+
+    return step
+
+
+def _commit(node: Commit, code: Code) -> Step:
+    return code.machine.copies.commit
+
+
+def _wait(node: Wait, code: Code) -> Step:
+    return partial(code.machine.copies.wait, node.pending)
+
+
+NODES: Statements = {CopyAsync: _copy_async, Commit: _commit, Wait: _wait}
 
 
 def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
@@ -34,9 +64,9 @@ def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
 class _Copy:
     """Of each thread one element: ``value`` to ``index`` of ``target``."""
 
-    target: Target
+    target: Checked
     index: Index
-    value: Elements
+    value: Value
     mask: Mask
 
     def land(self) -> None:
@@ -48,7 +78,7 @@ class _Copy:
         return self.target.trap(lane, place, "a copy that is not waited for")
 
 
-class Copies:
+class CheckedCopies:
     """The copies that all threads have under way, by groups: threads commit and wait together."""
 
     def __init__(self, landing: Landing):
@@ -56,12 +86,17 @@ class Copies:
         self.issued: list[_Copy] = []
         self.groups: list[list[_Copy]] = []
 
-    def issue(self, target: Target, index: Index, value: Elements, mask: Mask) -> None:
-        """Begins the copy of ``value`` to an element of each thread."""
-        copy = _Copy(target, index, value, mask)
-        nothing = np.full_like(value, POISON[value.dtype.type])
-        (replace(copy, value=nothing) if self.late else copy).land()
-        self.issued.append(copy)
+    def issue(
+        self, target: Memory, index: Index, values: Sequence[Value], width: int, mask: Mask
+    ) -> None:
+        """Begins the copies of ``values`` to ``width`` neighbours of each thread."""
+        assert isinstance(target, Checked)
+        target.check_aligned(index, width, mask)
+        for e, value in enumerate(values):
+            copy = _Copy(target, index + e, value, mask)
+            nothing = np.full_like(value, POISON[cast(Elements, value).dtype.type])
+            (replace(copy, value=nothing) if self.late else copy).land()
+            self.issued.append(copy)
 
     @property
     def late(self) -> bool:

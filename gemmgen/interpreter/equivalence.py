@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from gemmgen.base.record import record
 from gemmgen.interpreter.async_copies import Landing, landings_of
-from gemmgen.interpreter.evaluate import Bools, Floats, evaluate, rounds
+from gemmgen.interpreter.checked_memory import Elements, elements
+from gemmgen.interpreter.epilogue import evaluate, rounds
 from gemmgen.interpreter.interpret import Argument, Order, interpret, with_temporaries
-from gemmgen.interpreter.memory import Elements, Trap, elements
+from gemmgen.interpreter.operators import Bools, Floats
+from gemmgen.interpreter.simt import Trap
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.interface import MultipleOf

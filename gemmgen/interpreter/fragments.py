@@ -7,23 +7,33 @@ rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.interpreter.evaluate import Ints
-from gemmgen.interpreter.expressions import Array, Run, Scope, compile_element, compile_expression
-from gemmgen.interpreter.memory import F32, FlatMemory, Index, Lanes, Mask, Registers, Trap
+from gemmgen.interpreter.checked_memory import F32, FlatMemory, Registers
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.operators import Ints, Value
+from gemmgen.interpreter.scope import UNKNOWN, Array
+from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.lowered import FragmentArray, Line, LoadFragment, MultiplyFragments, StoreFragment
+from gemmgen.ir.expr import Element, Int
+from gemmgen.ir.lowered import (
+    FragmentArray,
+    Line,
+    LoadFragment,
+    MultiplyFragments,
+    StoreFragment,
+    WarpBarrier,
+)
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.formats import STORAGE, numbers
-
-Step = Callable[[Mask], None]
 
 SIDE = WMMA.m
 HALF = SIDE * SIDE // WARP
@@ -32,66 +42,121 @@ ALIGNED = 32
 """Bytes that divide the address of a fragment (CUDA C++ Programming Guide, load_matrix_sync)."""
 
 
-class Warps:
+def _fragment_array(node: FragmentArray, code: Code) -> Step | None:
+    memory, declare = code.machine.registers(node, HALF * prod(node.sizes))
+    code.scope.bind(node.name, Array(memory, (*node.sizes, HALF)))
+    return declare
+
+
+def _load(node: LoadFragment, code: Code) -> Step:
+    fragment, number = _fragment(node.target, code)
+    tile, first = code.element(node.source)
+    pitch, warps = code.expression(node.pitch).run, code.machine.warps
+
+    def step(mask: Mask) -> None:
+        values = warps.read(tile, node, first(mask), pitch(mask), mask)
+        for e, value in enumerate(values):
+            fragment.store(number(mask) + e, value, mask)
+
+    return step
+
+
+def _store(node: StoreFragment, code: Code) -> Step:
+    sums, number = _fragment(node.source, code)
+    tile, first = code.element(node.target)
+    pitch, warps = code.expression(node.pitch).run, code.machine.warps
+
+    def step(mask: Mask) -> None:
+        values = [sums.load(number(mask) + e, mask) for e in range(HALF)]
+        warps.write(tile, node, first(mask), pitch(mask), values, mask)
+
+    return step
+
+
+def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
+    sums, at_sums = _fragment(node.sum, code)
+    left, at_left = _fragment(node.a, code)
+    right, at_right = _fragment(node.b, code)
+    warps = code.machine.warps
+    if sums.known is UNKNOWN:
+        return None
+
+    def step(mask: Mask) -> None:
+        warps.meet(mask)
+        with np.errstate(all="ignore"):
+            a = _matrices(left, at_left(mask), node.a_line)
+            b = _matrices(right, at_right(mask), node.b_line)
+            first = at_sums(mask)
+            total = _matrices(sums, first, "row") + a @ b
+        halves = total.astype(np.float32).reshape(-1, SIDE, 2, HALF).transpose(3, 0, 1, 2)
+        for e, value in enumerate(halves.reshape(HALF, -1)):
+            sums.store(first + e, value, mask)
+
+    return step
+
+
+def _warp_barrier(node: WarpBarrier, code: Code) -> Step:
+    return code.machine.warps.meet
+
+
+NODES: Statements = {
+    FragmentArray: _fragment_array,
+    LoadFragment: _load,
+    MultiplyFragments: _multiply,
+    StoreFragment: _store,
+    WarpBarrier: _warp_barrier,
+}
+
+
+def _fragment(element: Element, code: Code) -> tuple[Memory, Callable[[Mask], int]]:
+    """The registers of a fragment, and the number of the first."""
+    memory, index = code.element(Element(element.buffer, (*element.indices, Int(0))))
+
+    def first(mask: Mask) -> int:
+        number = index(mask)
+        assert isinstance(number, int), f"{element.buffer} is indexed by what a thread computes"
+        return number
+
+    return memory, first
+
+
+def _matrices(held: Memory, first: int, line: Line) -> npt.NDArray[np.float64]:
+    """The fragments of all warps, by rows and columns."""
+    assert isinstance(held, Registers)
+    halves = held.data[first : first + HALF].reshape(HALF, -1, SIDE, 2)
+    lines = halves.transpose(1, 2, 3, 0).reshape(-1, SIDE, SIDE).astype(np.float64)
+    return lines if line == "row" else lines.transpose(0, 2, 1)
+
+
+class CheckedWarps:
     """The warps of some blocks, whose lanes must come to each of these steps together."""
 
-    def __init__(self, lanes: Lanes, scope: Scope):
-        self.lanes, self.scope = lanes, scope
+    def __init__(self, lanes: Lanes):
+        self.lanes = lanes
         lane = np.arange(lanes.count) % WARP
         self.line, self.first = lane // 2, lane % 2 * HALF
 
-    def array(self, node: FragmentArray) -> Step:
-        count = HALF * int(np.prod(node.sizes))
-        memory = Registers(node.name, count, self.lanes, zero=node.zero, wide=node.wide)
-        self.scope.bind(node.name, Array(memory, (*node.sizes, HALF)))
-        return lambda _: memory.declare()
+    def read(
+        self, tile: Memory, node: LoadFragment, index: Index, pitch: Value, mask: Mask
+    ) -> Sequence[Value]:
+        first, apart = self._lines(tile, node.dtype, index, pitch, mask)
+        places = first + self.line * apart + self.first
+        return [_as_numbers(tile.load(places + e, mask), node.dtype) for e in range(HALF)]
 
-    def load(self, node: LoadFragment) -> Step:
-        fragment, number = self.fragment(node.target)
-        tile, place = self.lines(node.source, node.pitch, node.dtype)
-
-        def step(mask: Mask) -> None:
-            first, pitch = place(mask)
-            for e in range(HALF):
-                found = tile.load(first + self.line * pitch + self.first + e, mask)
-                fragment.store(number(mask) + e, as_numbers(found, node.dtype), mask)
-
-        return step
-
-    def multiply(self, node: MultiplyFragments) -> Step:
-        sums, at_sums = self.fragment(node.sum)
-        sides = [self.fragment(element) for element in (node.a, node.b)]
-        lines = (node.a_line, node.b_line)
-
-        def step(mask: Mask) -> None:
-            self.meet(mask)
-            with np.errstate(all="ignore"):
-                a, b = (
-                    self.matrices(held, at(mask), line)
-                    for (held, at), line in zip(sides, lines, strict=True)
-                )
-                first = at_sums(mask)
-                total = self.matrices(sums, first, "row") + a @ b
-            halves = total.astype(np.float32).reshape(-1, SIDE, 2, HALF).transpose(3, 0, 1, 2)
-            for e, value in enumerate(halves.reshape(HALF, -1)):
-                sums.store(first + e, value, mask)
-
-        return step
-
-    def store(self, node: StoreFragment) -> Step:
-        sums, number = self.fragment(node.source)
-        target, place = self.lines(node.target, node.pitch, "f32")
-
-        def step(mask: Mask) -> None:
-            first, pitch = place(mask)
-            for e in range(HALF):
-                column = self.first + e
-                at = (
-                    self.line * pitch + column if node.line == "row" else column * pitch + self.line
-                )
-                target.store(first + at, sums.load(number(mask) + e, mask), mask)
-
-        return step
+    def write(
+        self,
+        tile: Memory,
+        node: StoreFragment,
+        index: Index,
+        pitch: Value,
+        values: Sequence[Value],
+        mask: Mask,
+    ) -> None:
+        first, apart = self._lines(tile, "f32", index, pitch, mask)
+        for e, value in enumerate(values):
+            column = self.first + e
+            at = self.line * apart + column if node.line == "row" else column * apart + self.line
+            tile.store(first + at, value, mask)
 
     def meet(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""
@@ -104,43 +169,22 @@ class Warps:
             lane = int(np.argmin(arrived[warp])) + warp * WARP
             raise Trap("warp", self.lanes.name(lane), 0, "not all of its lanes come to it")
 
-    def fragment(self, element: Element) -> tuple[Registers, Callable[[Mask], int]]:
-        """The registers of a fragment, and the number of the first."""
-        indices = (*element.indices, Int(0))
-        memory, index = compile_element(element.buffer, indices, self.scope)
-        assert isinstance(memory, Registers)
-
-        def first(mask: Mask) -> int:
-            number = index(mask)
-            assert isinstance(number, int), f"{element.buffer} is indexed by what a thread computes"
-            return number
-
-        return memory, first
-
-    def lines(
-        self, element: Element, pitch: Expr, dtype: DType
-    ) -> tuple[FlatMemory, Callable[[Mask], tuple[Ints, int]]]:
-        """The shared memory of a fragment; where it begins, and how far its lines are apart."""
-        memory, index = compile_element(element.buffer, element.indices, self.scope)
+    def _lines(
+        self, memory: Memory, dtype: DType, index: Index, pitch: Value, mask: Mask
+    ) -> tuple[Ints, int]:
+        """Where a fragment begins in shared memory, and how far its lines are apart."""
+        self.meet(mask)
         assert isinstance(memory, FlatMemory)
-        apart: Run = compile_expression(pitch, self.scope).run
-        size = BYTES[dtype]
+        assert isinstance(pitch, int)
+        first, size = np.broadcast_to(np.asarray(index), self.lanes.count), BYTES[dtype]
+        self._check(memory, first, first * size % ALIGNED != 0, mask, "no fragment begins there")
+        same = first.reshape(-1, WARP)[:, :1] == first.reshape(-1, WARP)
+        self._check(memory, first, ~same.reshape(-1), mask, "another place than its warp's")
+        wrong = np.full(self.lanes.count, pitch * size % WMMA.line != 0)
+        self._check(memory, first, wrong, mask, f"lines {pitch} elements apart")
+        return first, pitch
 
-        def place(mask: Mask) -> tuple[Ints, int]:
-            self.meet(mask)
-            first = np.broadcast_to(np.asarray(cast(Index, index(mask))), self.lanes.count)
-            distance = apart(mask)
-            assert isinstance(distance, int)
-            self.check(memory, first, first * size % ALIGNED != 0, mask, "no fragment begins there")
-            same = first.reshape(-1, WARP)[:, :1] == first.reshape(-1, WARP)
-            self.check(memory, first, ~same.reshape(-1), mask, "another place than its warp's")
-            wrong = np.full(self.lanes.count, distance * size % WMMA.line != 0)
-            self.check(memory, first, wrong, mask, f"lines {distance} elements apart")
-            return first, distance
-
-        return memory, place
-
-    def check(
+    def _check(
         self,
         memory: FlatMemory,
         first: Ints,
@@ -153,14 +197,8 @@ class Warps:
             lane = int(np.argmax(wrong))
             raise memory.trap(lane, int(first[lane]), what)
 
-    def matrices(self, held: Registers, first: int, line: Line) -> npt.NDArray[np.float64]:
-        """The fragments of all warps, by rows and columns."""
-        halves = held.data[first : first + HALF].reshape(HALF, -1, SIDE, 2)
-        lines = halves.transpose(1, 2, 3, 0).reshape(-1, SIDE, SIDE).astype(np.float64)
-        return lines if line == "row" else lines.transpose(0, 2, 1)
 
-
-def as_numbers(found: npt.NDArray[np.generic] | np.generic, dtype: DType) -> F32:
+def _as_numbers(found: Value, dtype: DType) -> F32:
     """What was read, as numbers."""
     values = np.asarray(found)
     return cast(F32, numbers(values.view(STORAGE[dtype]), dtype))

@@ -15,9 +15,11 @@ from typing import cast
 import numpy as np
 
 from gemmgen.interpreter.async_copies import Landing
-from gemmgen.interpreter.evaluate import Ints
-from gemmgen.interpreter.memory import Elements, Lanes, Trap, poisoned
-from gemmgen.interpreter.statements import Argument, Machine
+from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
+from gemmgen.interpreter.checked_memory import Elements, poisoned
+from gemmgen.interpreter.mechanisms import code_for
+from gemmgen.interpreter.operators import Ints
+from gemmgen.interpreter.simt import Lanes, Trap
 from gemmgen.interpreter.workspace import Order, Sharing, in_order
 from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains
 
@@ -86,7 +88,11 @@ def run_kernel(
         batches = dict(_batches(kernel, extents))
         for first in in_order(batches, order):
             lanes = Lanes(first, batches[first], x, y)
-            Machine(kernel, lanes, arguments, written, sharing, landing).run()
+            machine = CheckedMachine(lanes, arguments, written, sharing, landing)
+            run = code_for(machine).kernel(kernel)
+            if run is not None:
+                run(None)
+            machine.copies.end()
     sharing.check_left(interface)
     return written
 

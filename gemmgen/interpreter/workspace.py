@@ -13,12 +13,41 @@ from typing import Literal, cast
 
 import numpy as np
 
-from gemmgen.interpreter.evaluate import Bools, Ints
-from gemmgen.interpreter.memory import Elements, FlatMemory, Index, Lanes, Mask, Trap, poisoned
+from gemmgen.interpreter.checked_memory import Elements, FlatMemory, poisoned
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.expressions import converted
+from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.operators import Bools, Ints, Value
+from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.lowered import AtomicAdd, CountArrival
 
 Order = Literal["ascending", "descending", "shuffled"]
 """The order in which blocks come."""
+
+
+def _count_arrival(node: CountArrival, code: Code) -> Step:
+    chosen, last = code.expression(node.chosen).run, code.expression(node.last).run
+    counters, index = code.element(node.counter)
+    frame, place = code.scope.frame, code.scope.variable(node.name, "bool").place
+    machine = code.machine
+
+    def step(mask: Mask) -> None:
+        machine.barrier(mask)
+        every = np.broadcast_to(np.asarray(chosen(mask), np.bool_), machine.lanes.count)
+        ones = every if mask is None else every & mask
+        frame[place] = counters.count(index(mask), cast(int, last(mask)), ones)
+
+    return step
+
+
+def _atomic_add(node: AtomicAdd, code: Code) -> Step:
+    memory, index = code.element(node.target)
+    run = converted(code.expression(node.value), memory.kind).run
+    return lambda mask: memory.add(index(mask), run(mask), mask)
+
+
+NODES: Statements = {CountArrival: _count_arrival, AtomicAdd: _atomic_add}
 
 
 def in_order(numbers: Iterable[int], order: Order) -> list[int]:
@@ -97,7 +126,7 @@ class Counters(FlatMemory):
     """Counters, one a tile; only ``Sharing.count`` touches them."""
 
     def __init__(self, name: str, sharing: Sharing, lanes: Lanes):
-        super().__init__(name, poisoned(sharing.counters[name].size, "f32"), lanes)
+        super().__init__(name, "f32", poisoned(sharing.counters[name].size, "f32"), lanes)
         self.sharing = sharing
 
     def count(self, index: Index, last: int, mask: Bools) -> Bools:
@@ -118,25 +147,25 @@ class Workspace(FlatMemory):
     """Memory that blocks write and read one after another."""
 
     def __init__(self, param: Param, sharing: Sharing, lanes: Lanes):
-        super().__init__(param.name, sharing.spaces[param.name], lanes)
+        super().__init__(param.name, param.dtype, sharing.spaces[param.name], lanes)
         self.sharing, self.zeroed = sharing, param.zeroed
         self.writers, self.ages = sharing.writers[param.name], sharing.ages[param.name]
         self.blocks = np.repeat(np.arange(lanes.first, lanes.first + lanes.blocks), lanes.threads)
 
-    def load(self, index: Index, mask: Mask) -> np.generic | Elements:
+    def load(self, index: Index, mask: Mask) -> Value:
         found = super().load(index, mask)
         places, blocks = self._active(index, mask)
         self._check_order(places, blocks, mask, "read")
         return found
 
-    def store(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
+    def store(self, index: Index, value: Value, mask: Mask) -> None:
         places, blocks = self._active(index, mask)
         self.check(places, mask)
         self._check_order(places, blocks, mask, "written")
         super().store(index, value, mask)
         self._sign(places, blocks)
 
-    def add(self, index: Index, value: np.generic | Elements, mask: Mask) -> None:
+    def add(self, index: Index, value: Value, mask: Mask) -> None:
         """An undivided addition: blocks may come in any order."""
         places, blocks = self._active(index, mask)
         self.check(places, mask)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.base.record import record
-from gemmgen.interpreter.evaluate import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
+from gemmgen.interpreter.operators import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
 from gemmgen.ir.expr import (
     Binary,
     Call,

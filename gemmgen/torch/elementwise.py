@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmgen.interpreter.evaluate import ARITHMETIC, COMPARE, FUNCTIONS
+from gemmgen.interpreter.operators import ARITHMETIC, COMPARE, FUNCTIONS
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.torch.pytorch import TorchTensor, pytorch
 

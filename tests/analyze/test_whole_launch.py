@@ -11,7 +11,7 @@ from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.sites import Site
 from gemmgen.base.source import Source
-from gemmgen.interpreter.memory import Lanes
+from gemmgen.interpreter.simt import Lanes
 from gemmgen.language import parse_schedule
 
 TILE = "tile m=32 n=64 k={k}\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=8\n"

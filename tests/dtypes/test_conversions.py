@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from functions import with_functions
 
-from gemmgen.interpreter.evaluate import FROM_BITS, TO_BITS
+from gemmgen.interpreter.operators import FROM_BITS, TO_BITS
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics import formats

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.interpreter.evaluate import evaluate
+from gemmgen.interpreter.epilogue import evaluate
 from gemmgen.ir.expr import FUNCTIONS, Call, Expr, Float, Var
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.language import parse_schedule

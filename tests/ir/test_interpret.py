@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gemmgen.interpreter.evaluate import FUNCTIONS
 from gemmgen.interpreter.interpret import Trap, interpret
+from gemmgen.interpreter.operators import FUNCTIONS
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.interface import Interface, Param

@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from gemmgen.emit.ctext import c_text
-from gemmgen.interpreter.expressions import Scope, compile_expression, known
+from gemmgen.interpreter.expressions import compile_expression
+from gemmgen.interpreter.scope import Scope, known
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.nodes import Swizzle
 from gemmgen.ir.simplify import add, div, mod, mul

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmgen.interpreter.evaluate import Ints
+from gemmgen.interpreter.operators import Ints
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.lowered import LoadFragment, StoreFragment
 from gemmgen.ir.target import WARP
@@ -17,8 +17,6 @@ Places = tuple[tuple[Ints, Ints], ...]
 """Accesses: of each lane its line, and where it begins in it."""
 
 HALF = WMMA.m // 2
-REGISTERS = WMMA.m * WMMA.n // WARP
-"""A lane's sums of one fragment."""
 MULTIPLY_ADDS = 64
 """Of a lane, in one instruction of the machine: m16n8k16, of which a wmma takes two."""
 

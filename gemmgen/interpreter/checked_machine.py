@@ -1,0 +1,104 @@
+"""A machine that computes everything, and raises ``Trap`` where a thread does what it may not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from gemmgen.interpreter.async_copies import CheckedCopies, Landing
+from gemmgen.interpreter.checked_memory import (
+    Elements,
+    FlatMemory,
+    OutputMemory,
+    Registers,
+    poisoned,
+)
+from gemmgen.interpreter.expressions import NUMBERS
+from gemmgen.interpreter.fragments import CheckedWarps
+from gemmgen.interpreter.machine import Step, Trip, Trips
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.operators import Ints, Value
+from gemmgen.interpreter.scope import Compiled, Scope, known
+from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
+from gemmgen.interpreter.workspace import Sharing
+from gemmgen.ir.control import Block, For
+from gemmgen.ir.interface import Param
+from gemmgen.ir.lowered import FragmentArray, Node, RegisterArray, SharedArray
+
+Argument = Elements | int | float
+
+
+class CheckedMachine:
+    """Some blocks of a launch; ``written`` is by whom the elements of tensors were written."""
+
+    computes = True
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        arguments: Mapping[str, Argument],
+        written: Mapping[str, Ints],
+        sharing: Sharing,
+        landing: Landing,
+    ):
+        self.lanes, self.copies, self.warps = lanes, CheckedCopies(landing), CheckedWarps(lanes)
+        self._arguments, self._written, self._sharing = arguments, written, sharing
+
+    def builtins(self) -> Mapping[str, Index]:
+        return self.lanes.builtins()
+
+    def parameter(self, param: Param) -> Compiled | Memory:
+        if param.is_scratch:
+            return self._sharing.memory(param, self.lanes)
+        value = self._arguments[param.name]
+        if not isinstance(value, np.ndarray):
+            return argument(param, value)
+        if param.written:
+            written = self._written[param.name]
+            return OutputMemory(param.name, param.dtype, value, self.lanes, written)
+        return FlatMemory(param.name, param.dtype, value, self.lanes)
+
+    def shared(self, array: SharedArray) -> Memory:
+        data = poisoned(self.lanes.blocks * prod(array.sizes), array.dtype)
+        return FlatMemory(array.name, array.dtype, data, self.lanes, per_block=True)
+
+    def registers(
+        self, array: RegisterArray | FragmentArray, size: int
+    ) -> tuple[Memory, Step | None]:
+        dtype = array.dtype if isinstance(array, RegisterArray) else "f32"
+        memory = Registers(array.name, dtype, size, self.lanes, zero=array.zero, wide=array.wide)
+        return memory, memory.declare
+
+    def barrier(self, mask: Mask) -> None:
+        if mask is None:
+            return
+        arrived = mask.reshape(self.lanes.blocks, self.lanes.threads)
+        apart = arrived.any(axis=1) & ~arrived.all(axis=1)
+        if apart.any():
+            block = int(np.argmax(apart))
+            missing = int(np.argmin(arrived[block])) + block * self.lanes.threads
+            name = self.lanes.name(missing)
+            raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
+
+    def trips(self, loop: For[Node], scope: Scope) -> Trips:
+        return every_trip
+
+    def within(self, block: Block[Node], body: Step) -> Step:
+        return body
+
+
+def every_trip(trip: Trip, start: Value, stop: Value, step: Value, mask: Mask) -> None:
+    """All trips of a loop, one after another."""
+    i = 0
+    while trip(i):
+        i += 1
+
+
+def argument(param: Param, value: float) -> Compiled:
+    """A number that a kernel is called with."""
+    if param.kind != "scalar":
+        return known(int(value), "int")
+    kind = "double" if param.dtype == "f64" else "float"
+    return known(NUMBERS[kind](value), kind)

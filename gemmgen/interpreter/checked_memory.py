@@ -1,0 +1,224 @@
+"""Memories that hold elements: flat, poisoned, and every access checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.operators import COMPARE, Ints, Value
+from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, where
+from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.numerics.formats import STORAGE
+
+F32 = npt.NDArray[np.float32]
+Elements = npt.NDArray[np.float32 | np.float64 | np.uint16]
+"""What memories hold: numbers, or the raw bits of f16 and bf16."""
+POISON: dict[type[np.generic], np.generic] = {
+    np.float32: np.float32(np.nan),
+    np.float64: np.float64(np.nan),
+    np.uint16: np.uint16(0x7FFF),
+}
+"""A NaN as an element of each type; the bits are one of f16 and of bf16."""
+
+less = COMPARE["<"]
+
+
+def elements(dtype: DType) -> np.dtype[np.generic]:
+    """What a memory of ``dtype`` is made of."""
+    return np.dtype(np.uint16) if dtype in HALVES else STORAGE[dtype]
+
+
+def poisoned(count: int | tuple[int, ...], dtype: DType) -> Elements:
+    """Elements that were never written."""
+    kind = elements(dtype)
+    return cast(Elements, np.full(count, POISON[kind.type], kind))
+
+
+class Checked(Memory):
+    """Elements of which each lane sees ``size``."""
+
+    def __init__(self, name: str, dtype: DType, size: int, lanes: Lanes):
+        super().__init__(name, dtype)
+        self.size, self.lanes = size, lanes
+
+    def read(
+        self, index: Index, width: int, mask: Mask, valid: Value | None = None
+    ) -> Sequence[Value]:
+        self.check_aligned(index, width, mask)
+        if valid is None:
+            return [self.load(index + e, mask) for e in range(width)]
+        return [self._first_of(valid, index, e, mask) for e in range(width)]
+
+    def _first_of(self, valid: Value, index: Index, e: int, mask: Mask) -> Value:
+        """The ``e``-th element from ``index`` on, zero in lanes that have fewer."""
+        value = np.zeros(self.lanes.count, elements(self.dtype))
+        some, there = where(less(e, valid), mask)
+        if some:
+            value = np.where(True if there is None else there, self.load(index + e, there), value)
+        return cast(Value, value)
+
+    def write(self, index: Index, values: Sequence[Value], width: int, mask: Mask) -> None:
+        self.check_aligned(index, width, mask)
+        for e, value in enumerate(values):
+            self.store(index + e, value, mask)
+
+    def check_aligned(self, index: Index, width: int, mask: Mask) -> None:
+        """A wide access starts at a multiple of its width."""
+        wrong = np.asarray(index) % width != 0
+        if mask is not None:
+            wrong = wrong & mask
+        if wrong.any():
+            lane = int(np.argmax(wrong))
+            place = index if isinstance(index, int) else int(index[lane])
+            raise self.trap(lane, place, f"misaligned access of width {width}")
+
+    def check(self, index: Index, mask: Mask) -> None:
+        """``index`` (of the lanes in ``mask`` alone) lies inside."""
+        if isinstance(index, int):
+            if not 0 <= index < self.size:
+                raise self.trap(_lane(0, mask), index, f"out of bounds of {self.size} elements")
+            return
+        # Negative numbers are great ones when read as unsigned.
+        wrong = index.view(np.uint64) >= self.size
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            place = int(index[at])
+            raise self.trap(_lane(at, mask), place, f"out of bounds of {self.size} elements")
+
+    def trap(self, lane: int, index: int, description: str) -> Trap:
+        return Trap(self.name, self.lanes.name(lane), index, description)
+
+
+def _lane(at: int, mask: Mask) -> int:
+    """The number of the ``at``-th lane in ``mask``."""
+    return at if mask is None else int(np.flatnonzero(mask)[at])
+
+
+class FlatMemory(Checked):
+    """Global memory, or the shared arrays of blocks side by side (``per_block``)."""
+
+    def __init__(
+        self, name: str, dtype: DType, data: Elements, lanes: Lanes, *, per_block: bool = False
+    ):
+        super().__init__(name, dtype, data.size // lanes.blocks if per_block else data.size, lanes)
+        self.data = data
+        numbers = np.repeat(np.arange(lanes.blocks), lanes.threads)
+        self.base = numbers * self.size if per_block and lanes.blocks > 1 else None
+
+    def load(self, index: Index, mask: Mask) -> Value:
+        return cast(Value, self._load(index, mask))
+
+    def _load(self, index: Index, mask: Mask) -> np.generic | Elements:
+        if isinstance(index, int):
+            self.check(index, mask)
+            if self.base is None:
+                return self.data[index]
+            return self.data.take(self.base + index)
+        if mask is None:
+            self.check(index, None)
+            return self.data.take(index if self.base is None else self.base + index)
+        found = np.full(self.lanes.count, POISON[self.data.dtype.type], self.data.dtype)
+        found[mask] = self.data.take(self._places(index, mask))
+        return found
+
+    def store(self, index: Index, value: Value, mask: Mask) -> None:
+        """Where several lanes write one element, the last one's value stays."""
+        if isinstance(index, int):
+            index = np.full(self.lanes.count, index)
+        places = self._places(index, mask)
+        if mask is not None and isinstance(value, np.ndarray) and value.ndim:
+            value = value[mask]
+        self.data[places] = value
+
+    def _places(self, index: Ints, mask: Mask) -> Ints:
+        """The places in ``data`` of the lanes that take part."""
+        if mask is None:
+            self.check(index, None)
+            return index if self.base is None else self.base + index
+        active = index[mask]
+        self.check(active, mask)
+        return active if self.base is None else self.base[mask] + active
+
+
+class OutputMemory(FlatMemory):
+    """Global memory that a kernel writes: no two threads may meet in one element.
+
+    ``writers`` has for each element the number of the thread that wrote it, from 1; 0 for none.
+    """
+
+    def __init__(self, name: str, dtype: DType, data: Elements, lanes: Lanes, writers: Ints):
+        super().__init__(name, dtype, data, lanes)
+        self.writers = writers
+        self.numbers = np.arange(lanes.count) + lanes.first * lanes.threads + 1
+
+    def load(self, index: Index, mask: Mask) -> Value:
+        found = super().load(index, mask)
+        self._check_writers(index, mask, "read what another thread wrote")
+        return found
+
+    def store(self, index: Index, value: Value, mask: Mask) -> None:
+        super().store(index, value, mask)
+        self._check_writers(index, mask, "written by two threads")
+        places, numbers = self._active(index, mask)
+        self.writers[places] = numbers
+        self._check_writers(index, mask, "written by two threads")
+
+    def _active(self, index: Index, mask: Mask) -> tuple[Ints, Ints]:
+        places = np.full(self.lanes.count, index) if isinstance(index, int) else index
+        return (places, self.numbers) if mask is None else (places[mask], self.numbers[mask])
+
+    def _check_writers(self, index: Index, mask: Mask, description: str) -> None:
+        places, numbers = self._active(index, mask)
+        writers = self.writers[places]
+        wrong = (writers != 0) & (writers != numbers)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            lane = int(numbers[at]) - 1 - self.lanes.first * self.lanes.threads
+            raise self.trap(lane, int(places[at]), description)
+
+
+class Registers(Checked):
+    """An array that each thread has to itself: a row of ``data`` for each element."""
+
+    def __init__(self, name: str, dtype: DType, size: int, lanes: Lanes, *, zero: bool, wide: bool):
+        super().__init__(name, dtype, size, lanes)
+        self.wide = wide
+        self.data = poisoned((size, lanes.count), dtype)
+        kind = self.data.dtype.type
+        self.fresh = kind(0) if zero else POISON[kind]
+        self.data.fill(self.fresh)
+        self.every = np.arange(lanes.count)
+
+    def declare(self, mask: Mask) -> None:
+        """What the array holds where its declaration is reached."""
+        self.data.fill(self.fresh)
+
+    def load(self, index: Index, mask: Mask) -> Value:
+        """A view where all lanes ask for the same element."""
+        if isinstance(index, int):
+            self.check(index, mask)
+            return cast(Value, self.data[index])
+        places = index if mask is None else np.where(mask, index, 0)
+        self.check(places, None)
+        return cast(Value, self.data[places, self.every])
+
+    def store(self, index: Index, value: Value, mask: Mask) -> None:
+        if isinstance(index, int):
+            self.check(index, mask)
+            np.copyto(self.data[index], value, where=True if mask is None else mask)
+            return
+        places, every = index, self.every
+        if mask is not None:
+            places, every = index[mask], self.every[mask]
+            value = value[mask] if isinstance(value, np.ndarray) and value.ndim else value
+        self.check(places, mask)
+        self.data[places, every] = value
+
+    def check_aligned(self, index: Index, width: int, mask: Mask) -> None:
+        """Only arrays that are declared aligned are moved wide."""
+        if self.wide:
+            super().check_aligned(index, width, mask)

@@ -1,0 +1,115 @@
+"""What a kernel's statements are run on.
+
+``checked`` computes values and refuses what a thread may not do; a machine that only counts
+accesses is in ``gemmgen.analyze``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.operators import Value
+from gemmgen.interpreter.scope import Compiled, Scope
+from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.ir.control import Block, For
+from gemmgen.ir.interface import Param
+from gemmgen.ir.lowered import (
+    FragmentArray,
+    LoadFragment,
+    Node,
+    RegisterArray,
+    SharedArray,
+    StoreFragment,
+)
+
+Step = Callable[[Mask], object]
+"""A statement, compiled."""
+Trip = Callable[[int], bool]
+"""Makes a loop's trip of a number, if a lane takes part in it; whether one does."""
+Trips = Callable[[Trip, Value, Value, Value, Mask], None]
+"""Makes the trips of a loop, given its start, stop and step."""
+
+
+class Copies(Protocol):
+    """Asynchronous copies, by groups."""
+
+    def issue(
+        self, target: Memory, index: Index, values: Sequence[Value], width: int, mask: Mask
+    ) -> None:
+        """Begins the copy of ``width`` neighbours to ``index`` on."""
+        ...
+
+    def commit(self, mask: Mask) -> None: ...
+
+    def wait(self, pending: int, mask: Mask) -> None: ...
+
+
+class Warps(Protocol):
+    """What the lanes of a warp do together."""
+
+    def read(
+        self, tile: Memory, node: LoadFragment, index: Index, pitch: Value, mask: Mask
+    ) -> Sequence[Value]:
+        """Each lane's elements of a fragment that begins at ``index``."""
+        ...
+
+    def write(
+        self,
+        tile: Memory,
+        node: StoreFragment,
+        index: Index,
+        pitch: Value,
+        values: Sequence[Value],
+        mask: Mask,
+    ) -> None: ...
+
+    def meet(self, mask: Mask) -> None:
+        """All lanes of a warp come to a step, or none."""
+        ...
+
+
+class Machine(Protocol):
+    """What a kernel runs on: its lanes, memories and barriers."""
+
+    @property
+    def lanes(self) -> Lanes: ...
+
+    @property
+    def computes(self) -> bool:
+        """Whether floats are computed; else each that changes is ``UNKNOWN``."""
+        ...
+
+    @property
+    def copies(self) -> Copies: ...
+
+    @property
+    def warps(self) -> Warps: ...
+
+    def builtins(self) -> Mapping[str, Index]:
+        """``threadIdx`` and ``blockIdx``."""
+        ...
+
+    def parameter(self, param: Param) -> Compiled | Memory: ...
+
+    def shared(self, array: SharedArray) -> Memory: ...
+
+    def registers(
+        self, array: RegisterArray | FragmentArray, size: int
+    ) -> tuple[Memory, Step | None]:
+        """A memory of ``size`` elements a lane, and what is done where its declaration is
+        reached."""
+        ...
+
+    def barrier(self, mask: Mask) -> None:
+        """All threads of a block come to it, or none."""
+        ...
+
+    def trips(self, loop: For[Node], scope: Scope) -> Trips:
+        """How the trips of ``loop`` are made; ``scope`` is the one that it is written in."""
+        ...
+
+    def within(self, block: Block[Node], body: Step) -> Step:
+        """``body`` as the statements of ``block``."""
+        ...

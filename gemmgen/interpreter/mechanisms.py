@@ -1,0 +1,21 @@
+"""What each node of the lowered IR does: one function a kind, put together from the files that know
+a mechanism."""
+
+from __future__ import annotations
+
+from gemmgen.interpreter import async_copies, control_flow, fragments, threads, workspace
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.machine import Machine
+
+NODES: Statements = {
+    **control_flow.NODES,
+    **threads.NODES,
+    **async_copies.NODES,
+    **fragments.NODES,
+    **workspace.NODES,
+}
+
+
+def code_for(machine: Machine) -> Code:
+    """Compiles any kernel for ``machine``."""
+    return Code(machine, NODES)

@@ -1,0 +1,135 @@
+"""What names and expressions mean while a kernel is compiled to closures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from gemmgen.base.record import record
+from gemmgen.interpreter.memory import Kind, Memory
+from gemmgen.interpreter.operators import Value
+from gemmgen.interpreter.simt import Mask
+
+Run = Callable[[Mask], Value]
+
+
+class _Unknown:
+    """No operator takes it: what depends on it is not computed."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = cast(Value, _Unknown())
+"""The value of what a machine does not compute; a constant that absorbs all others."""
+
+
+@record
+class Compiled:
+    """A closure, its type in C, and its value where that is known before anything runs.
+
+    If it is ``UNKNOWN``, the closure is run for its accesses alone; ``reads`` says if it has any.
+    """
+
+    run: Run
+    kind: Kind
+    known: Value | None = None
+    reads: bool = False
+
+    @property
+    def constant(self) -> Value | None:
+        """The value, if it is known and not ``UNKNOWN``."""
+        return None if self.known is UNKNOWN else self.known
+
+    @property
+    def accesses(self) -> Run | None:
+        """What is left of it if the value is not used; only of one that is ``UNKNOWN``."""
+        assert self.known is UNKNOWN
+        return self.run if self.reads else None
+
+
+def known(value: Value, kind: Kind) -> Compiled:
+    """A value that is known before anything runs."""
+    return Compiled(lambda _: value, kind, value)
+
+
+def unknown(kind: Kind, *parts: Compiled) -> Compiled:
+    """What depends on a part that is ``UNKNOWN``: the accesses of all parts."""
+    runs = [part.run for part in parts if part.reads]
+
+    def run(mask: Mask) -> Value:
+        for each in runs:
+            each(mask)
+        return UNKNOWN
+
+    return Compiled(run, kind, UNKNOWN, bool(runs))
+
+
+@record
+class Slot:
+    """A variable: its place in the frame and its type."""
+
+    place: int
+    kind: Kind
+
+
+@record
+class Array:
+    """A memory and the extents by which its indices are flattened, as C does it.
+
+    An index beyond its own extent lands in a neighbouring row; only the whole array is guarded.
+    ``first`` is where a pointer that was moved points.
+    """
+
+    memory: Memory
+    sizes: tuple[int, ...] | None
+    """None: one index, flat already."""
+    first: Slot | None = None
+
+
+Meaning = Compiled | Slot | Array
+
+
+class Scope:
+    """Names in nested braces, and the frame in which variables live."""
+
+    def __init__(self) -> None:
+        self.frame: list[Value] = []
+        self.names: list[dict[str, Meaning]] = [{}]
+
+    def enter(self) -> None:
+        self.names.append({})
+
+    def leave(self) -> None:
+        self.names.pop()
+
+    def bind(self, name: str, meaning: Meaning) -> None:
+        self.names[-1][name] = meaning
+
+    def slot_of(self, kind: Kind) -> Slot:
+        """A place in the frame for a new variable."""
+        slot = Slot(len(self.frame), kind)
+        self.frame.append(0)
+        return slot
+
+    def variable(self, name: str, kind: Kind) -> Slot:
+        """A new variable of the innermost braces."""
+        slot = self.slot_of(kind)
+        self.bind(name, slot)
+        return slot
+
+    def find(self, name: str) -> Meaning:
+        for names in reversed(self.names):
+            if name in names:
+                return names[name]
+        raise KeyError(f"{name} is not declared here")
+
+    def slot(self, name: str) -> Slot:
+        found = self.find(name)
+        assert isinstance(found, Slot), f"{name} is no variable"
+        return found
+
+    def array(self, name: str) -> Array:
+        found = self.find(name)
+        assert isinstance(found, Array), f"{name} is no array"
+        return found

@@ -1,0 +1,85 @@
+"""The threads that run side by side, and which of them take part.
+
+Each thread is a *lane* of NumPy's arrays.  A mask says which lanes take part in a step; None: all.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.interpreter.operators import Bools, Ints, Value
+
+Mask = Bools | None
+Index = int | Ints
+"""An element's number; an int if it is the same in all lanes."""
+
+
+class Trap(Exception):
+    """A thread did what it may not: an access out of bounds, misaligned or in conflict."""
+
+    def __init__(self, buffer: str, thread: str, index: int, description: str):
+        super().__init__(f"{buffer}[{index}]: {description}, by {thread}")
+        self.buffer = buffer
+        self.thread = thread
+        self.index = index
+        self.description = description
+
+
+@record
+class Lanes:
+    """The threads of ``blocks`` blocks, the first of which has the number ``first``.
+
+    ``x`` and ``y`` are a block's threads along threadIdx.x and threadIdx.y.
+    """
+
+    first: int
+    blocks: int
+    x: int
+    y: int
+
+    @property
+    def threads(self) -> int:
+        return self.x * self.y
+
+    @property
+    def count(self) -> int:
+        return self.blocks * self.threads
+
+    def name(self, lane: int) -> str:
+        block, thread = divmod(lane, self.threads)
+        return f"block {self.first + block}, thread ({thread % self.x}, {thread // self.x})"
+
+    def builtins(self) -> dict[str, Index]:
+        """``threadIdx`` and ``blockIdx``; an int where all lanes have the same."""
+        thread = np.tile(np.arange(self.threads), self.blocks)
+        block = np.repeat(np.arange(self.first, self.first + self.blocks), self.threads)
+        return {
+            "threadIdx.x": thread % self.x if self.x > 1 else 0,
+            "threadIdx.y": thread // self.x if self.y > 1 else 0,
+            "blockIdx.x": block if self.blocks > 1 else self.first,
+        }
+
+    def every(self, value: Value) -> Ints:
+        """``value`` of each lane."""
+        return np.broadcast_to(np.asarray(value), self.count)
+
+
+def narrowed(mask: Mask, condition: Bools) -> Mask:
+    """The lanes of ``mask`` in which ``condition`` holds; None where that is every lane."""
+    both = condition if mask is None else condition & mask
+    return None if both.all() else both
+
+
+def is_empty(mask: Mask) -> bool:
+    return mask is not None and not mask.any()
+
+
+def where(condition: Value, mask: Mask) -> tuple[bool, Mask]:
+    """The lanes of ``mask`` in which ``condition`` holds, and whether there are any."""
+    if not isinstance(condition, np.ndarray):
+        return bool(condition), mask
+    both = narrowed(mask, cast(Bools, condition))
+    return not is_empty(both), both

@@ -1,0 +1,121 @@
+"""What a thread does for itself: variables, pointers, and elements that it moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.expressions import NUMBERS, converted, from_place
+from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.operators import Value
+from gemmgen.interpreter.scope import UNKNOWN, Array, Compiled, Run, Slot, unknown
+from gemmgen.interpreter.simt import Mask
+from gemmgen.ir.control import Assign, Define
+from gemmgen.ir.lowered import Advance, Move, Point, RegisterArray
+
+
+def _register_array(node: RegisterArray, code: Code) -> Step | None:
+    memory, declare = code.machine.registers(node, prod(node.sizes))
+    code.scope.bind(node.name, Array(memory, node.sizes))
+    return declare
+
+
+def _define(node: Define, code: Code) -> Step | None:
+    value = converted(code.expression(node.value), node.kind)
+    changes = node.mutable and node.kind in NUMBERS
+    if value.known is UNKNOWN or (changes and not code.machine.computes):
+        code.scope.bind(node.name, unknown(node.kind))
+        return value.accesses if value.known is UNKNOWN else None
+    return _settled(code.scope.variable(node.name, node.kind), value.run, code)
+
+
+def _settled(slot: Slot, run: Run, code: Code) -> Step:
+    """The value of ``slot``, computed where the statement is reached."""
+    frame, place = code.scope.frame, slot.place
+
+    def step(mask: Mask) -> None:
+        frame[place] = _own(run(mask))
+
+    return step
+
+
+def _own(value: Value) -> Value:
+    """A variable's own copy: registers are read as views, which later stores would change."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _assign(node: Assign, code: Code) -> Step | None:
+    value = code.expression(node.value)
+    if isinstance(node.target, str):
+        return _assign_variable(node.target, value, code)
+    memory, index = code.element(node.target)
+    run = converted(value, memory.kind).run
+    if not memory.recorded:
+        return value.accesses if value.known is UNKNOWN else None
+
+    def step(mask: Mask) -> None:
+        memory.store(index(mask), run(mask), mask)
+
+    return step
+
+
+def _assign_variable(name: str, value: Compiled, code: Code) -> Step | None:
+    slot = code.scope.find(name)
+    if isinstance(slot, Compiled) and slot.known is UNKNOWN:
+        return value.accesses if value.known is UNKNOWN else None
+    assert isinstance(slot, Slot), f"{name} is no variable"
+    run = converted(value, slot.kind).run
+    frame, place = code.scope.frame, slot.place
+
+    def step(mask: Mask) -> None:
+        new = run(mask)
+        frame[place] = _own(new) if mask is None else np.where(mask, new, frame[place])
+
+    return step
+
+
+def _move(node: Move, code: Code) -> Step | None:
+    target, to = code.element(node.target)
+    source, at = code.element(node.source)
+    width = node.width
+    if not (target.recorded or source.recorded):
+        return None
+
+    def step(mask: Mask) -> None:
+        target.write(to(mask), source.read(at(mask), width, mask), width, mask)
+
+    return step
+
+
+def _advance(node: Advance, code: Code) -> Step:
+    """From here on the tensor's name means the elements after the place that it is moved to."""
+    array = code.scope.array(node.tensor)
+    added = code.expression(node.by).run
+    run = added if array.first is None else from_place(array.first, added, code.scope)
+    return _settled(_pointer(node.tensor, array, code), run, code)
+
+
+def _point(node: Point, code: Code) -> Step:
+    """The tensor's memory under a name of its own."""
+    array = code.scope.array(node.source.buffer)
+    _, run = code.element(node.source)
+    return _settled(_pointer(node.name, array, code), run, code)
+
+
+def _pointer(name: str, array: Array, code: Code) -> Slot:
+    slot = code.scope.slot_of("int")
+    code.scope.bind(name, replace(array, first=slot))
+    return slot
+
+
+NODES: Statements = {
+    RegisterArray: _register_array,
+    Define: _define,
+    Assign: _assign,
+    Move: _move,
+    Advance: _advance,
+    Point: _point,
+}
