@@ -19,8 +19,8 @@ void check_shared(const Touch &touch, size_t offset) {
   if (index == MAX_SHARED_ARRAYS) {
     report_last(found(BOUNDS, touch, {SHARED, index, static_cast<int64_t>(offset)}));
   }
-  const auto within = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
-  const Where where = {SHARED, index, within};
+  const auto into = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
+  const Where where = {SHARED, index, into};
   touch_shared(touch, where, offset);
 }
 
@@ -38,7 +38,7 @@ uint64_t span_of(const Tensor &tensor, unsigned first) {
 }
 
 // The element as `find_element` counts, in the dimensions from `first` on.  The greatest index is
-// right where a stride spans all that the shorter ones reach; the loop is for interleaved tensors.
+// right if a stride spans all that the shorter ones reach; the loop is for interleaved tensors.
 int64_t find_from(const Tensor &tensor, unsigned first, uint64_t offset, size_t bytes) {
   const unsigned last = tensor.rank - 1;
   if (first == last) {
@@ -59,8 +59,8 @@ int64_t find_from(const Tensor &tensor, unsigned first, uint64_t offset, size_t 
   }
 }
 
-// Which element of the tensor the access begins with, counted by its dimensions; -1 where it is not
-// wholly within one row of it.
+// The row-major index of the element at which the access begins; -1 unless the access is wholly
+// within one row of the tensor.
 int64_t find_element(const Tensor &tensor, uint64_t offset, size_t bytes) {
   for (unsigned i = 0; i < tensor.rank; ++i) {
     if (tensor.shape[i] == 0) return -1;
@@ -87,7 +87,7 @@ bool check_tensor(unsigned index, const Touch &touch) {
   return true;
 }
 
-// The tensor whose memory is nearest to the address: the one that was meant.
+// Reports the tensor whose memory is nearest to the address as the one that was meant.
 [[noreturn]] void report_outside(const Touch &touch) {
   unsigned nearest = 0;
   uint64_t least = UINT64_MAX;
@@ -107,7 +107,7 @@ bool check_tensor(unsigned index, const Touch &touch) {
   report_last(found(BOUNDS, touch, {target, nearest, touch.address - base}));
 }
 
-// The kernel's arguments, threadIdx and the like, and constants.
+// Whether the address is in the program's own data: arguments, threadIdx, constants.
 bool in_program(const unsigned char *address) {
   extern const unsigned char begin __asm__("__executable_start"), end __asm__("_end");
   return address >= &begin && address < &end;
@@ -125,8 +125,8 @@ void report_misaligned(const Touch &touch) {
   const auto offset = static_cast<size_t>(touch.address - state.shared);
   const unsigned index = offset < state.shared_bytes ? find_array(offset, 1) : MAX_SHARED_ARRAYS;
   if (index != MAX_SHARED_ARRAYS) {
-    const auto within = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
-    report_last(found(MISALIGNED, touch, {SHARED, index, within}));
+    const auto into = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
+    report_last(found(MISALIGNED, touch, {SHARED, index, into}));
   }
   for (unsigned i = 0; i < state.header.tensors; ++i) {
     const Tensor &tensor = state.tensors[i];
@@ -143,8 +143,8 @@ inline void check(const Touch &touch, bool aligned) {
   if (!state.running) return;
   const auto stack_offset = static_cast<size_t>(touch.address - state.stack);
   if (stack_offset < STACK_BYTES) return;
-  const auto place = reinterpret_cast<uintptr_t>(touch.address);
-  if (aligned && place % touch.bytes != 0) report_misaligned(touch);
+  const auto address_bits = reinterpret_cast<uintptr_t>(touch.address);
+  if (aligned && address_bits % touch.bytes != 0) report_misaligned(touch);
   const auto offset = static_cast<size_t>(touch.address - state.shared);
   if (offset < state.shared_bytes) {
     check_shared(touch, offset);
@@ -163,7 +163,7 @@ void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) {
   check({static_cast<const unsigned char *>(word), bytes, true, pc, true}, true);
 }
 
-// Both addresses are multiples of the size, also where nothing is read.
+// Both addresses must be multiples of the size, even if nothing is read.
 void check_issue(const Issue &issue) {
   const auto *source = reinterpret_cast<const unsigned char *>(issue.source);
   const auto *target = reinterpret_cast<const unsigned char *>(issue.target);
@@ -180,9 +180,9 @@ void check_landing(const Issue &issue) { end_copy(shared_offset(issue), issue.by
 void check_end(const Issue &first) {
   const size_t offset = shared_offset(first);
   const unsigned index = find_array(offset, first.bytes);
-  const auto within = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
+  const auto into = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
   const auto *target = reinterpret_cast<const unsigned char *>(first.target);
-  report(found(NOT_AWAITED, {target, first.bytes, true, first.pc}, {SHARED, index, within}));
+  report(found(NOT_AWAITED, {target, first.bytes, true, first.pc}, {SHARED, index, into}));
 }
 
 }  // namespace gg

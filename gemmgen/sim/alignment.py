@@ -1,6 +1,6 @@
-"""Arrays that a kernel reads or writes several elements at a time say so where they are declared.
+"""Declarations of arrays that a kernel accesses several elements at a time have ``alignas``.
 
-A run cannot show that an ``alignas`` is missing: compilers place most arrays well by themselves.
+A run cannot detect a missing ``alignas``: compilers align most arrays by themselves.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ _LAID = re.compile(rf"\b(?:{TYPE})\(\*const (\w+)\)[^;=]*=\s*reinterpret_cast<[^
 
 
 def check_alignment(text: str, file: str) -> None:
-    """Raises CompileFailure for an array that a wide access goes to and whose declaration does not
-    align it so."""
+    """Raises CompileFailure for an array with wide accesses whose declaration does not align it."""
     declared = {
         name: int(alignment or ELEMENTS[stored])
         for alignment, stored, name in _DECLARED.findall(text)

@@ -1,5 +1,5 @@
-// The callbacks of -fsanitize=bounds and of the sanitizers of integer arithmetic, called where an
-// index is outside its array's type, or an int overflows; without their runtime.
+// The callbacks of -fsanitize=bounds and of the sanitizers of integer arithmetic, without their
+// runtime: called when an index is outside its array's type, or an int overflows.
 
 #include "runner.h"
 
@@ -9,7 +9,7 @@ namespace gg {
 namespace {
 
 // What g++ passes; the layouts are those of its libsanitizer/ubsan.
-struct Place {
+struct SourceLocation {
   const char *file;
   uint32_t line, column;
 };
@@ -21,17 +21,17 @@ struct Type {
 };
 
 struct Operation {
-  Place place;
+  SourceLocation location;
   const Type *type;
 };
 
 struct Indexing {
-  Place place;
+  SourceLocation location;
   const Type *array, *index;
 };
 
 struct Shift {
-  Place place;
+  SourceLocation location;
   const Type *left, *right;
 };
 
@@ -40,10 +40,10 @@ long long value_of(const Type *type, uintptr_t value) {
   return type->info & 1 ? static_cast<int32_t>(value) : static_cast<uint32_t>(value);
 }
 
-[[noreturn]] void stop(Kind kind, const Place &place, const char *detail) {
+[[noreturn]] void stop(Kind kind, const SourceLocation &location, const char *detail) {
   Finding finding = {};
   finding.kind = kind;
-  finding.access = {0, place.line, blockIdx.x, state.thread, 0};
+  finding.access = {0, location.line, blockIdx.x, state.thread, 0};
   snprintf(finding.detail, sizeof finding.detail, "%s", detail);
   report_last(finding);
 }
@@ -54,7 +54,7 @@ long long value_of(const Type *type, uintptr_t value) {
   snprintf(detail, sizeof detail, "%lld %s %lld does not fit %s",
            value_of(operation.type, left), sign, value_of(operation.type, right),
            operation.type->name);
-  stop(ARITHMETIC, operation.place, detail);
+  stop(ARITHMETIC, operation.location, detail);
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ void __ubsan_handle_out_of_bounds(const gg::Indexing *data, uintptr_t index) {
   char detail[96];
   snprintf(detail, sizeof detail, "index %lld of %s", gg::value_of(data->index, index),
            data->array->name);
-  gg::stop(gg::BOUNDS, data->place, detail);
+  gg::stop(gg::BOUNDS, data->location, detail);
 }
 
 void __ubsan_handle_add_overflow(const gg::Operation *data, uintptr_t left, uintptr_t right) {
@@ -89,6 +89,6 @@ void __ubsan_handle_divrem_overflow(const gg::Operation *data, uintptr_t left, u
 }
 
 void __ubsan_handle_shift_out_of_bounds(const gg::Shift *data, uintptr_t left, uintptr_t right) {
-  gg::stop_operation({data->place, data->left}, left, "shifted by", right);
+  gg::stop_operation({data->location, data->left}, left, "shifted by", right);
 }
 }

@@ -1,4 +1,4 @@
-// What several blocks count and add to.  Blocks run one after another, so nothing can come between.
+// Atomics of global memory.  Blocks run one after another, so each operation is atomic as it is.
 
 #include "runner.h"
 
@@ -26,8 +26,8 @@ unsigned gg_increment(unsigned *counter, unsigned last) {
   return increment(counter, last, GG_CALLER);
 }
 
-// What a block wrote before a barrier before it is seen by those that count on the same counter
-// later, behind a barrier.
+// Acquire-release: what a block wrote before the barrier that precedes its count is visible to the
+// blocks that count on the same counter later, after their next barrier.
 unsigned gg_increment_ordered(unsigned *counter, unsigned last) {
   if (gg::note_count) gg::note_count(counter);
   return increment(counter, last, GG_CALLER);

@@ -1,4 +1,4 @@
-"""From a line of emitted text back to the directive that it comes from."""
+"""The directive that a line of emitted text comes from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _CONTRACTION = re.compile(r"for \(int (?:tile_)?k\b")
 def blame(text: str, line: int) -> str:
     """The directives that the comment over ``line`` (from 1) cites, such as ``double_buffer A B``.
 
-    A comment speaks for what follows it at its own depth, up to an empty line or the loops over k,
-    and for everything within.  Code under no comment is the block tile's: what the comment over
-    ``tile_m`` cites, or the ``gemm`` line where nothing is tiled, as for a plain epilogue.
+    A comment applies to what follows it at its own depth, up to an empty line or the loops over k,
+    and to everything nested in that.  Code under no comment belongs to the block tile: what the
+    comment over ``tile_m`` cites, or the ``gemm`` line if nothing is tiled or the epilogue is
+    plain.
     """
     lines = text.split("\n")
     at = line - 1
@@ -46,7 +47,7 @@ def _depth(line: str) -> int:
 
 
 def _citation(lines: list[str], last: int) -> str:
-    """What stands in brackets at the end of the comment whose last line is ``last``."""
+    """The text in brackets at the end of the comment whose last line is ``last``."""
     first = last
     while first and lines[first - 1].strip().startswith("//"):
         first -= 1

@@ -1,12 +1,12 @@
-// cp.async: copies that land some time between their issue and the wait for their group.  A launch
-// takes one of the two extremes, between which a kernel cannot tell:
+// cp.async: a copy completes some time between its issue and the wait for its group.  A launch
+// simulates one of the two extremes; a correct kernel computes the same in both:
 //
-//   late   the target holds NaN until the wait, so that a read without one shows
-//   early  the target holds the copy from its issue on, so that what is stored there before the
-//          wait, and should have been stored after it, shows
+//   late   the target holds NaN until the wait, which exposes a read without a wait
+//   early  the target holds the copy from its issue on, which exposes a store before the wait that
+//          should have come after it
 //
-// In both the target changes at the issue, which shows a copy into memory that is still read.  The
-// source is read at the issue: no kernel writes what it copies from.
+// In both the target changes at the issue, which exposes a copy into memory that is still read.
+// The source is read at the issue: no kernel writes what it copies from.
 
 #include "runner.h"
 
@@ -15,7 +15,7 @@
 namespace gg {
 namespace {
 
-constexpr unsigned MAX_COPIES = 1 << 17;  // of a block, under way
+constexpr unsigned MAX_COPIES = 1 << 17;  // outstanding copies of a block
 constexpr uint32_t LATE = 0;
 
 struct Copy {
@@ -25,7 +25,7 @@ struct Copy {
   Copy *next;
 };
 
-// A thread's copies in the order of their issue, and the number of the group that is open.
+// A thread's outstanding copies in the order of their issue, and the number of the open group.
 struct Queue {
   Copy *first, *last;
   uint32_t group;
@@ -87,7 +87,7 @@ void issue_copy(const Issue &issue) {
   queue.last = copy;
 }
 
-// Lands the copies of all groups but the last `pending` that were committed, and not of the open one.
+// Completes the copies of all committed groups but the last `pending`, as cp.async.wait_group does.
 void await(Queue &queue, uint32_t pending) {
   while (queue.first != nullptr && queue.first->group + pending < queue.group) {
     Copy *copy = queue.first;

@@ -1,4 +1,4 @@
-"""A checked run's records, as the runner sends them, to findings in the words of the text."""
+"""Findings of a checked run, decoded from the runner's records and located in the text."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _TENSOR, _SHARED = 1, 2
 
 @record
 class TensorShape:
-    """What a launch says of a tensor; ``strides`` count bytes, the last of them an element's."""
+    """A tensor of a launch; ``strides`` count bytes, the last of them an element's."""
 
     name: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
     def index(self, offset: int) -> tuple[int, ...]:
-        """The element that begins ``offset`` bytes behind the lowest; outside the shape where the
-        offset is."""
+        """The index of the element that begins ``offset`` bytes after the lowest; outside the shape
+        if the offset is."""
         index = [0] * len(self.shape)
         order = sorted(range(len(index)), key=lambda i: -abs(self.strides[i]))
         for i in order:
@@ -62,7 +62,7 @@ class TensorShape:
 
 @record
 class CheckedRun:
-    """What the records are about: the kernel's text and program, and the launch."""
+    """The subject of the records: the kernel's text and program, and the launch."""
 
     text: str
     file: str
@@ -73,12 +73,12 @@ class CheckedRun:
 
 
 def read_findings(records: bytes, context: CheckedRun) -> tuple[Finding, ...]:
-    """The findings of a run, in its order; but what was never written is last, as a race may be the
-    reason."""
+    """The findings of a run, in its order; reads of unwritten memory are last, as a race may be
+    their cause."""
     starts = range(0, len(records), RECORD_BYTES)
     raw = [_unpack(records[start : start + RECORD_BYTES]) for start in starts]
-    places = [a.pc for record in raw for a in (record.access, record.other) if a.pc]
-    lines = _lines_of(places, context)
+    addresses = [a.pc for record in raw for a in (record.access, record.other) if a.pc]
+    lines = _lines_of(addresses, context)
     found = [_finding(record, context, lines) for record in raw]
     return tuple(sorted(found, key=lambda finding: finding.kind == "never written"))
 
@@ -166,24 +166,24 @@ def _access(raw: _RawAccess, context: CheckedRun, lines: Mapping[int, int]) -> L
     return Location(raw.block, (x, y), bool(raw.write), line, text, blame(context.text, line))
 
 
-def _lines_of(places: list[int], context: CheckedRun) -> dict[int, int]:
-    """The line of the text in which each call returns to its place, by the debug information: of
-    the kernel, where a function above it was inlined there."""
-    unique = sorted(set(places))
+def _lines_of(addresses: list[int], context: CheckedRun) -> dict[int, int]:
+    """The line of the text for each return address, by the debug information; where a function
+    above the kernel was inlined, the kernel's line."""
+    unique = sorted(set(addresses))
     if not unique:
         return {}
-    asked = [hex(place - 1) for place in unique]
+    asked = [hex(address - 1) for address in unique]
     command = ["addr2line", "--inlines", "--addresses", f"--exe={context.program}", *asked]
     answer = subprocess.run(command, capture_output=True, text=True).stdout
     first = context.text.split("\n").index(BEGIN) + 1
     lines: dict[int, int] = {}
-    place = 0
+    address = 0
     for line in answer.splitlines():
         if line.startswith("0x"):
-            place = int(line, 16) + 1
+            address = int(line, 16) + 1
             continue
         path, _, number = line.partition(" ")[0].rpartition(":")
-        known = lines.get(place, 0) >= first
+        known = lines.get(address, 0) >= first
         if Path(path).name == context.file and number.isdigit() and not known:
-            lines[place] = int(number)
+            lines[address] = int(number)
     return lines

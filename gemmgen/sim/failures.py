@@ -1,4 +1,4 @@
-"""What can be wrong with a kernel's text, or show when it runs."""
+"""Failures of a kernel's text, when it is compiled or run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gemmgen.sim.findings import Finding
 
 
 class KernelFailure(GemmgenError):
-    """Base of the failures that are the kernel's; the message says which and where."""
+    """Base of the kernel's failures; the message says which and where."""
 
     exit_code = 1
 
@@ -19,8 +19,8 @@ class CompileFailure(KernelFailure):
 class KernelFault(KernelFailure):
     """A run was stopped, or a checked run found something.
 
-    ``findings`` says what, one for each place in the text, in the order found.  It is empty where
-    the process crashed or a guard band was overwritten; the message then tells all there is.
+    ``findings`` has one for each location in the text, in the order found.  It is empty if the
+    process crashed or a guard band was overwritten; the message then says all that is known.
     """
 
     def __init__(self, message: str, findings: tuple[Finding, ...] = ()):

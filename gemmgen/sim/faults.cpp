@@ -21,7 +21,7 @@ const char *access_name(const void *context) {
 #endif
 }
 
-// Where `address` lies relative to the buffer whose mapping or guard pages hold it.
+// Describes `address` relative to the buffer whose mapping or guard pages hold it.
 void describe_address(const unsigned char *address, const char *access, char *text, size_t size) {
   for (unsigned i = 0; i < state.header.buffers; ++i) {
     const Buffer &buffer = state.buffers[i];

@@ -62,7 +62,7 @@ void switch_to_scheduler() { gg_switch(&contexts[current], scheduler); }
 void run_entry() {
   entry();
   switch_to_scheduler();
-  __builtin_trap();  // nobody resumes a fiber that is done
+  __builtin_trap();  // a fiber that has ended is never resumed
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ void resume_fiber(unsigned index) {
 
 void start_fiber(unsigned index, void (*function)()) {
   entry = function;
-  // Six registers, the address that gg_switch returns to, and a word that aligns as a call does.
+  // Six registers, the address that gg_switch returns to, and a word for the alignment of a call.
   void **top = reinterpret_cast<void **>(stack_of(index) + STACK_BYTES) - 8;
   for (int i = 0; i < 8; ++i) top[i] = nullptr;
   top[6] = reinterpret_cast<void *>(run_entry);

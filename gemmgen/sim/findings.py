@@ -1,4 +1,4 @@
-"""What a checked run finds wrong with a kernel's text, and how it says so."""
+"""Findings: what a checked run finds wrong with a kernel's text, and their sentences."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Location:
     """A thread at a line of the text.
 
     ``thread`` is (x, y) in block ``block``.  ``line`` counts from 1 in the emitted file, ``text``
-    is what stands there, and ``directive`` is what the nearest comment of that code cites
-    (``double_buffer A B``); they are 0 and empty where the place is not known.
+    is that line, and ``directive`` is what the nearest comment of that code cites
+    (``double_buffer A B``); they are 0 and empty if the line is not known.
     """
 
     block: int
@@ -54,11 +54,10 @@ class Finding:
     """One mistake of a kernel.
 
     ``name`` is the tensor's or the shared array's, ``index`` the element's (row, column; as many
-    as the array has), outside the shape where the access is; both are empty where the mistake
-    concerns none.  ``bytes`` is the size of the access.  ``other`` is the access that it conflicts
-    with, in a race, of two owners, at a divergent barrier, within a divergent warp, or the
-    asynchronous copy that is under way.  ``declared`` is what the comment over a shared array's
-    declaration cites.
+    as the array has), outside the shape if the access is; both are empty if the mistake concerns
+    no array.  ``bytes`` is the size of the access.  ``other`` is the conflicting access (a race,
+    two owners, a divergent barrier or warp), or the asynchronous copy that is under way.
+    ``declared`` is what the comment over a shared array's declaration cites.
     """
 
     kind: Kind
@@ -72,7 +71,7 @@ class Finding:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """The lines that it concerns."""
+        """The lines of its accesses."""
         return tuple(access.line for access in self._accesses() if access.line)
 
     @property
@@ -114,9 +113,9 @@ class Finding:
 
 
 def summary(findings: tuple[Finding, ...]) -> str:
-    """The first finding, and how many there are more."""
+    """The first finding, and how many more there are."""
     more = len(findings) - 1
-    also = f" ({more} more {'places' if more > 1 else 'place'})" if more else ""
+    also = f" ({more} more {'locations' if more > 1 else 'location'})" if more else ""
     return findings[0].text() + also
 
 

@@ -1,8 +1,8 @@
-// What an emitted text needs to be C++ for the host: CUDA's keywords, variables and functions.  It
-// includes no header of the system, so that a text compiles quickly.
+// CUDA's keywords, variables and functions, so that an emitted text is C++ for the host.  Includes
+// no system header, so that a text compiles quickly.
 //
-//   ptx.h      PTX instructions, which the text's gg_* functions are made of
-//   runtime.h  the functions of CUDA's runtime that the launcher calls
+//   ptx.h      the PTX instructions of the text's gg_* functions
+//   runtime.h  the functions of the CUDA runtime that the launcher calls
 #pragma once
 
 #define __global__ __attribute__((noinline))
@@ -11,13 +11,13 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 
-// All fibers of a block run in one thread of the host, so that they share what is thread_local.  It
-// may stand inside a function and, for dynamic shared memory, behind `extern`; it is one segment,
-// which the runner finds and fills with NaN before each block.
+// All fibers of a block run in one host thread, so they share its thread-local variables.  C++
+// allows thread_local inside a function and, for dynamic shared memory, after `extern`; the
+// variables form one segment, which the runner finds and fills with NaN before each block.
 #define __shared__ thread_local
 
-// CUDA allows `__shared__ alignas(16) float x[4];`, C++ has no alignas behind thread_local; g++'s
-// attribute may stand there.
+// CUDA allows `__shared__ alignas(16) float x[4];`; C++ allows no alignas after thread_local, but
+// g++'s attribute is accepted there.
 #define alignas(bytes) __attribute__((aligned(bytes)))
 
 // The line tells barriers apart, and names them in reports.
@@ -27,7 +27,7 @@ extern "C" void gg_barrier(int line);
 #define __syncthreads_or(predicate) gg_barrier_or(predicate, __LINE__)
 extern "C" int gg_barrier_or(int predicate, int line);
 
-// Undivided, and orders nothing.
+// Atomic and relaxed.
 extern "C" unsigned atomicInc(unsigned *counter, unsigned last);
 
 #define __syncwarp() gg_warp_barrier(__LINE__)
@@ -36,7 +36,7 @@ extern "C" void gg_warp_barrier(int line);
 struct GgIndex {
   unsigned x, y, z;
 };
-#ifndef GG_RUNNER  // which sets them
+#ifndef GG_RUNNER  // the runner sets them
 extern const GgIndex threadIdx, blockIdx, blockDim, gridDim;
 #endif
 
@@ -47,7 +47,7 @@ union GgArgument {
   double precise;
   void *pointer;
 };
-// Defined behind the kernel's text: calls the kernel with its arguments.
+// Defined after the kernel's text: calls the kernel with its arguments.
 extern "C" void gg_call_kernel(const GgArgument *arguments);
 
 struct alignas(8) float2 {
@@ -100,7 +100,7 @@ double erf(double);
 }
 
 #if defined(__x86_64__) && defined(__FMA__)
-// g++ makes one instruction of -fmaf(a, b, c), which gives +0 where the text gives -0.
+// g++ contracts -fmaf(a, b, c) into one instruction that gives +0 for the text's -0.
 inline __attribute__((always_inline)) float gg_fused(float a, float b, float c) {
   float result = __builtin_fmaf(a, b, c);
   __asm__("" : "+x"(result));

@@ -3,8 +3,8 @@
     kernel = HostKernel(emitted.text, emitted.interface)
     c = kernel(A=a, B=b, alpha=2.0)
 
-It is called as the kernel on a GPU is: arguments go by the names of the schedule, extents follow
-from shapes and leading dimensions from strides, and the same calls are refused in the same words.
+It is called like the kernel on a GPU: arguments have the schedule's names, extents follow from
+shapes and leading dimensions from strides, and the same calls are refused with the same messages.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from gemmgen.sim.run import compile_kernel
 class HostKernel:
     """One emitted text, compiled by g++.
 
-    bf16 is its bits, in uint16 (or an array of ``ml_dtypes``).  Every thread of every block runs,
-    so it is for checks and small sizes.  Raises ``CannotCheck`` where there is no g++.
+    bf16 is its bits, in uint16 (or an array of ``ml_dtypes``).  Every thread of every block is
+    executed, so it is for checks and small sizes.  Raises ``CannotCheck`` if there is no g++.
     """
 
     def __init__(self, text: str, interface: Interface, *, schedule: str = ""):
@@ -59,11 +59,11 @@ class HostKernel:
 
     @opaque
     def __call__(self, *tensors: object, **arguments: object) -> Stored:
-        """Runs the kernel and returns C, which is allocated where it isn't passed and not read.
+        """Runs the kernel and returns C, which is allocated if it isn't passed and isn't read.
 
-        The tensors of the ``gemm`` line may go by position: ``kernel(A, B)``, ``kernel(A, B, C)``.
-        Raises ``CallError`` with one sentence for arguments that can't be launched with, and
-        ``KernelFault`` where the run is stopped.
+        The tensors of the ``gemm`` line may be positional: ``kernel(A, B)``, ``kernel(A, B, C)``.
+        Raises ``CallError`` with one sentence for arguments that the kernel does not take, and
+        ``KernelFault`` if the run is stopped.
         """
         interface, binding = self.interface, self._binding
         bound = binding.bind(tensors, arguments)
@@ -101,19 +101,19 @@ class HostKernel:
 
 
 def _without_product(interface: Interface, values: Mapping[str, Stored]) -> dict[str, Argument]:
-    """The contracted extent as 0, and the factors cut to it."""
+    """The contracted extent as 0, and the operands sliced to it."""
     assert interface.product is not None
-    terms = interface.product[1]
-    found: dict[str, Argument] = {terms: 0}
+    contracted = interface.product[1]
+    found: dict[str, Argument] = {contracted: 0}
     for param in interface.params:
         if interface.is_factor(param):
-            cut = [slice(0 if interface.extent(x) == terms else None) for x in param.indices]
+            cut = [slice(0 if interface.extent(x) == contracted else None) for x in param.indices]
             found[param.name] = values[param.name][tuple(cut)]
     return found
 
 
 def _unwritten(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Stored:
-    """NaNs, where a kernel that leaves out an element is seen."""
+    """An array of NaNs, which expose elements that the kernel leaves out."""
     *outer, columns = shape
     row = strides[-2] if outer else columns
     array = aligned(math.prod(outer) * row, dtype)

@@ -1,7 +1,7 @@
-// What the text's launcher asks of CUDA's runtime is noted here, and answered as a GPU would.
+// The CUDA runtime that the text's launcher calls: records each call and answers as a GPU would.
 //
-// A launch of a request goes through the launcher, and takes from it what reaches the kernel.  Calls
-// of the launcher alone, with any arguments, tell what it launches and which calls it refuses.
+// A launch request goes through the launcher, and the kernel runs with the arguments that arrive.
+// Calls of the launcher alone, with any arguments, record what it launches and what it refuses.
 
 #include "runner.h"
 
@@ -12,9 +12,9 @@ namespace gg {
 namespace {
 
 constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9;
-constexpr unsigned ALWAYS_THERE = 48 * 1024;  // bytes of shared memory that need no attribute
+constexpr unsigned DEFAULT_LIMIT = 48 * 1024;  // bytes of shared memory that need no attribute
 
-// Known to gemmgen/sim/launcher_calls.py.
+// The layouts are repeated in gemmgen/sim/launcher_calls.py.
 struct Called {
   int32_t error;
   uint32_t launches, attributes;
@@ -22,12 +22,12 @@ struct Called {
   uint32_t is_kernel;  // 1: all of these named the text's kernel
   int32_t attribute, attribute_value;
   uint32_t grid[3], block[3];
-  uint32_t late;  // 1: an attribute was set behind a launch
+  uint32_t late;  // 1: an attribute was set after a launch
   uint64_t shared, stream;
 };
 struct CallHead {
   uint64_t stream;
-  int32_t attribute_error, launch_error;  // what the runtime shall answer; 0: what is right
+  int32_t attribute_error, launch_error;  // what the runtime answers; 0: as a GPU would
 };
 
 Called called;
@@ -36,7 +36,7 @@ GgArgument launched[MAX_ARGUMENTS];
 int pending_error;
 unsigned dynamic_limit;
 
-// A launch that a GPU would not begin.
+// The error of a launch that a GPU would refuse, else 0.
 int error_of(const GgLaunch &launch) {
   const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
   if (threads == 0 || threads > MAX_THREADS) return INVALID_CONFIGURATION;
@@ -49,7 +49,7 @@ void call(const GgArgument *arguments) {
   called = {};
   called.is_kernel = 1;
   pending_error = 0;
-  dynamic_limit = ALWAYS_THERE > gg_static_shared ? ALWAYS_THERE - gg_static_shared : 0;
+  dynamic_limit = DEFAULT_LIMIT > gg_static_shared ? DEFAULT_LIMIT - gg_static_shared : 0;
   void *stream;
   memcpy(&stream, &answers.stream, sizeof stream);
   called.error = gg_call_launcher(arguments, stream);
@@ -84,7 +84,7 @@ void launch_by_launcher() {
   memcpy(state.arguments, launched, sizeof launched);
 }
 
-// For each call its head and arguments follow; the answer is, for each, `Called` and the arguments
+// Reads `count` calls, each a CallHead and arguments; answers each with `Called` and the arguments
 // that reached the kernel.
 bool answer_calls(uint32_t count) {
   uint32_t arguments;

@@ -1,4 +1,4 @@
-"""Calls of an emitted text's launcher, and what it asked of CUDA's runtime.
+"""Calls of an emitted text's launcher, and its calls of the CUDA runtime.
 
 The layouts are those of ``CallHead`` and ``Called`` in launcher.cpp.
 """
@@ -26,7 +26,7 @@ MAX_DYNAMIC_SHARED = 8
 class LauncherCall:
     """One call: a value for each parameter (of a pointer its address), the stream's address.
 
-    Where ``attribute_error`` or ``launch_error`` is not 0, the runtime answers so.
+    If ``attribute_error`` or ``launch_error`` is not 0, the runtime returns it.
     """
 
     values: Mapping[str, int | float]
@@ -40,7 +40,7 @@ class Called:
     """What a call returned and did.
 
     ``arguments`` are those that reached the kernel, as their bits; ``attribute`` is a pair of the
-    attribute set last and its value, None where none was.
+    attribute set last and its value, None if none was set.
     """
 
     error: int
@@ -57,7 +57,7 @@ class Called:
 
 
 def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
-    """The request; the calls may be any number."""
+    """The request for any number of calls."""
     request = bytearray(_COUNTS.pack(_MAGIC, len(calls), len(interface.params)))
     for call in calls:
         request += _HEAD.pack(call.stream, call.attribute_error, call.launch_error)
@@ -97,7 +97,7 @@ def _called(packed: bytes, count: int) -> Called:
 
 
 def bits_of(param: Param, value: int | float) -> int:
-    """The 8 bytes of a ``GgArgument``: the value's own, and zeros behind them."""
+    """The 8 bytes of a ``GgArgument``: the value's own, followed by zeros."""
     if param.kind == "scalar":
         code = "=d" if param.dtype == "f64" else "=f"
         return int.from_bytes(struct.pack(code, value), "little")

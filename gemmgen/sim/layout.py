@@ -1,4 +1,4 @@
-"""The shared arrays of a kernel: where they lie, and their shapes."""
+"""The shared arrays of a kernel: their offsets and shapes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 @record
 class SharedSymbol:
-    """``offset`` and ``bytes`` are in the segment of shared memory; ``shape`` is empty where the
-    text does not tell it.  ``element`` counts bytes."""
+    """``offset`` and ``bytes`` are in the segment of shared memory; ``shape`` is empty if it isn't
+    known from the text.  ``element`` counts bytes."""
 
     name: str
     offset: int
@@ -58,28 +58,28 @@ def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def shared_arrays(text: str, symbols: str) -> tuple[SharedSymbol, ...]:
-    """The arrays of ``text``, at the places that ``symbols``, readelf's list, says."""
+    """The arrays of ``text``, at the offsets that ``symbols``, readelf's list, gives."""
     constants = _constants(text)
     static = {
         found[2]: (_shape(found[3], constants), ELEMENTS[found[1]])
         for found in _STATIC.finditer(text)
     }
     arrays: list[SharedSymbol] = []
-    for place, size, name in _SYMBOL.findall(symbols):
-        whole = SharedSymbol(name, int(place, 16), int(size, 0), *static.get(name, ((), 4)))
+    for start, size, name in _SYMBOL.findall(symbols):
+        whole = SharedSymbol(name, int(start, 16), int(size, 0), *static.get(name, ((), 4)))
         arrays += _within(whole, text, constants) or [whole]
     return tuple(arrays)
 
 
 def _within(whole: SharedSymbol, text: str, constants: Mapping[str, int]) -> list[SharedSymbol]:
-    """The arrays that the text lays into dynamic shared memory, one behind another."""
+    """The arrays that the text lays into dynamic shared memory, one after another."""
     begins: list[tuple[int, str, tuple[int, ...], int]] = []
     sizes = dict(constants)
-    for stored, name, tail, base, behind in _DYNAMIC.findall(text):
+    for stored, name, tail, base, offset in _DYNAMIC.findall(text):
         shape = _shape(tail, constants)
         sizes[f"sizeof_{name}"] = math.prod(shape) * ELEMENTS[stored]
-        expression = re.sub(r"sizeof\((\w+)\[0\]\)", r"sizeof_\1", behind)
-        start = _evaluate(expression, sizes) if behind else 0
+        expression = re.sub(r"sizeof\((\w+)\[0\]\)", r"sizeof_\1", offset)
+        start = _evaluate(expression, sizes) if offset else 0
         if base != whole.name or start is None or not shape:
             return []
         begins.append((start, name, shape, ELEMENTS[stored]))
@@ -112,7 +112,7 @@ def _shape(sizes: str, constants: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _evaluate(expression: str, names: Mapping[str, int]) -> int | None:
-    """An expression of ints and names, in C and Python alike; None where it is another."""
+    """The value of an expression of ints and names; None if it is another expression."""
     try:
         return _value(ast.parse(expression.strip(), mode="eval").body, names)
     except (SyntaxError, KeyError, ZeroDivisionError):

@@ -8,11 +8,12 @@
 namespace gg {
 namespace {
 
-// Of a word that is a NaN and holds its own place, so that poison written over poison shows.
+// A byte of a word that is a NaN and contains its own address, so that poison copied from elsewhere
+// is detected.
 unsigned char poison_byte(const unsigned char *address) {
-  const auto place = reinterpret_cast<uintptr_t>(address);
-  const auto word = static_cast<uint32_t>(0x7fd00000 | (place >> 2 & 0xfffff));
-  return static_cast<unsigned char>(word >> (place & 3) * 8);
+  const auto bits = reinterpret_cast<uintptr_t>(address);
+  const auto word = static_cast<uint32_t>(0x7fd00000 | (bits >> 2 & 0xfffff));
+  return static_cast<unsigned char>(word >> (bits & 3) * 8);
 }
 
 void poison(unsigned char *begin, const unsigned char *end) {
@@ -96,7 +97,7 @@ void poison_shared() {
 
 }  // namespace gg
 
-// What is farther away than 31 bits tell is told as farther away than any array reaches.
+// A distance that does not fit 32 signed bits becomes 1 << 31, which is outside every array.
 extern "C" unsigned gg_shared_offset(const void *pointer) {
   const auto distance = static_cast<const unsigned char *>(pointer) - gg::state.shared;
   return distance == static_cast<int>(distance) ? static_cast<unsigned>(distance) : 1u << 31;

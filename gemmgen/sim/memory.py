@@ -1,4 +1,4 @@
-"""Tensors in poisoned memory: whatever a kernel writes beside its elements shows."""
+"""Tensors in poisoned memory, which exposes writes outside their elements."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ BAND = 1024
 
 @record
 class EmbeddedView:
-    """``view`` (rows, cols; or of any shape) lies in ``memory``, whose other elements are poison.
+    """``view`` (rows, cols; or any shape) is a part of ``memory``, whose other elements are poison.
 
-    ``strides`` count elements; ``start`` is the place of the first element in ``memory``.  Both
+    ``strides`` count elements; ``start`` is the position of the first element in ``memory``.  Both
     arrays hold elements as they are stored (bf16: its bits).
     """
 
@@ -56,7 +56,7 @@ class EmbeddedView:
     def copying(
         values: Array, strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
     ) -> EmbeddedView:
-        """A copy of elements; what a stride of 0 makes one must be the same there."""
+        """A copy of elements; along a stride of 0 they must be equal."""
         matrix = EmbeddedView.strided(values.shape, strides, offset=offset, dtype=dtype)
         matrix.view[...] = values
         return matrix
@@ -87,51 +87,51 @@ class EmbeddedView:
         return self.strides[-2]
 
     def touched(self) -> str | None:
-        """Where memory beside the elements was written, in words; None where it wasn't."""
-        beside = bits(self.memory) != bits(poison(self.memory.size, self.dtype))
-        item = beside.itemsize
+        """A sentence that says which memory outside the elements was written; None if none was."""
+        written = bits(self.memory) != bits(poison(self.memory.size, self.dtype))
+        item = written.itemsize
         own = as_strided(
-            beside[self.start :], self.view.shape, tuple(s * item for s in self.strides)
+            written[self.start :], self.view.shape, tuple(s * item for s in self.strides)
         )
         own[...] = False
-        if not beside.any():
+        if not written.any():
             return None
-        distance = int(np.argmax(beside)) - self.start
+        distance = int(np.argmax(written)) - self.start
         low, high = bounds(self.view.shape, self.strides)
         if distance < low:
             return f"{low - distance} elements before the matrix were written"
         if self.view.ndim != 2:
-            behind = f"{distance - high} behind" if distance >= high else f"{distance} within"
-            return f"an element beside those of the tensor was written, {behind} it"
+            position = f"{distance - high} past" if distance >= high else f"{distance} within"
+            return f"an element outside the tensor was written, {position} it"
         end = len(self.view) * self.pitch
         if distance >= end:
-            behind = distance - end
-            return f"the element {behind} behind the matrix was written"
+            return f"the element {distance - end} past the matrix was written"
         row, col = divmod(distance, self.pitch)
         return f"the padding at row {row}, column {col} was written"
 
     def changed(self, before: Array) -> str | None:
-        """Where the elements differ in bits from ``before`` (of the view's shape), in words."""
+        """A sentence that says which element differs in bits from ``before`` (of the view's shape),
+        or None."""
         differs = bits(self.view) != bits(before)
         if not differs.any():
             return None
-        place = tuple(int(i) for i in np.argwhere(differs)[0])
-        if len(place) != 2:
-            return f"the element [{', '.join(map(str, place))}] changed"
-        return f"the element at row {place[0]}, column {place[1]} changed"
+        index = tuple(int(i) for i in np.argwhere(differs)[0])
+        if len(index) != 2:
+            return f"the element [{', '.join(map(str, index))}] changed"
+        return f"the element at row {index[0]}, column {index[1]} changed"
 
 
 @record
 class Sparse(EmbeddedView):
-    """A matrix that may span more memory than the machine has: only pages that are touched exist.
+    """A matrix that may span more memory than the machine has: only accessed pages exist.
 
-    What lies beside its elements is zero, and is not looked at; a checked run finds accesses to it.
+    The memory outside its elements is zero and isn't checked; a checked run finds accesses to it.
     """
 
     @staticmethod
     def spanning(shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: DType) -> Sparse:
-        """Elements never written; strides are not negative.  ``OSError`` where the machine grants
-        no address space for them."""
+        """Elements never written; strides are not negative.  ``OSError`` if the machine grants no
+        address space for them."""
         _, high = bounds(shape, strides)
         memory = cast(Array, np.frombuffer(_mapped(high * BYTES[dtype]), STORAGE[dtype]))
         view = as_strided(memory, shape, tuple(s * memory.itemsize for s in strides))
@@ -143,7 +143,7 @@ class Sparse(EmbeddedView):
 
 
 def sparse(values: Array, pitch: int) -> Array:
-    """``values`` (rows, cols) with rows ``pitch`` elements apart in such memory."""
+    """``values`` (rows, cols) with rows ``pitch`` elements apart, in sparse memory."""
     rows, cols = values.shape
     size = values.dtype.itemsize
     memory = _mapped(rows * pitch * size)
@@ -153,7 +153,7 @@ def sparse(values: Array, pitch: int) -> Array:
 
 
 def can_span(size: int) -> bool:
-    """Does the machine grant an address space of ``size`` bytes?"""
+    """Whether the machine grants an address space of ``size`` bytes."""
     try:
         _mapped(size).close()
     except OSError:

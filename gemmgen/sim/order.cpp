@@ -1,7 +1,7 @@
-// What one block did before another: told by the counters that both of them counted on.
+// Happens-before between blocks, from the counters on which both of them counted.
 //
-// A count publishes what its block did before the last barrier before it, and shows its block,
-// behind the next barrier, what was published by those who counted there before.
+// A count releases what its block did before its last barrier; after the next barrier its block
+// sees what those that counted there earlier had released.
 
 #include "shadow.h"
 
@@ -16,7 +16,7 @@ struct Count {
   uint16_t thread;
 };
 
-// A block's counts lie together, since blocks run one after another.
+// A block's counts are contiguous, since blocks run one after another.
 struct Block {
   uint32_t launch, first, count;
 };
@@ -45,7 +45,7 @@ void prepare_launch() {
   block_bytes = bytes;
 }
 
-// The counts of a block; none where it has not counted in this launch.
+// The counts of a block; none if it has not counted in this launch.
 Block counts_of(uint32_t block) {
   if (counted_launch != state.launch_interval) return {};
   const Block found = blocks[block];

@@ -1,4 +1,4 @@
-"""From the arguments of a call to a launch: checked against the interface, and as bytes."""
+"""The arguments of a call, checked against the interface and packed as a launch request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Argument = Stored | npt.NDArray[np.uint32] | int | float
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
 SENT_WHOLE = 2**28
-"""Bytes; of larger memory only the tensors' own rows go to the kernel."""
+"""Bytes; of larger memory only the tensors' own rows are sent to the kernel."""
 
 
 def pack_launch(
@@ -87,7 +87,7 @@ def _wanted(param: Param) -> str:
 
 
 class _Packing:
-    """Gathers the memory that the tensors lie in; tensors of one memory share a buffer."""
+    """Collects the memory of the tensors; tensors of one memory share a buffer."""
 
     def __init__(self, interface: Interface, values: Mapping[str, int]):
         self._steps, self._extent = interface.steps, interface.extent
@@ -149,7 +149,7 @@ class _Packing:
         )
 
     def _pieces(self, buffer: int) -> tuple[tuple[int, int], ...]:
-        """All of a buffer; of one that is too large to send, the rows of its tensors."""
+        """All of a buffer; if it is too large to send, the rows of its tensors."""
         whole = self._roots[buffer].nbytes
         if whole <= SENT_WHOLE:
             return ((0, whole),)
@@ -167,8 +167,8 @@ class _Packing:
         count = self._interface.scratch_elements(param, self._values)
         if array.dtype != scratch_dtype(param) or array.shape != (count,):
             wanted = f"{scratch_dtype(param)} of shape ({count},)"
-            told = f"{array.dtype} of shape {array.shape}"
-            raise CallError(f"{param.name} must be {wanted}, not {told}")
+            given = f"{array.dtype} of shape {array.shape}"
+            raise CallError(f"{param.name} must be {wanted}, not {given}")
         if not array.flags.writeable or not array.flags.c_contiguous:
             raise CallError(f"{param.name} must be contiguous, and not read-only")
         if _address(array) % param.align:
@@ -207,7 +207,7 @@ class _Packing:
 
 
 def _first_byte(array: Array) -> int:
-    """From its first index on; less than 0 where strides are."""
+    """Relative to its first index; negative if strides are."""
     return bounds(array.shape, _in_elements(array))[0] * array.itemsize
 
 
@@ -216,7 +216,7 @@ def _in_elements(array: Array) -> tuple[int, ...]:
 
 
 def scratch_dtype(param: Param) -> str:
-    """What the elements of memory for a launch alone are called."""
+    """NumPy's name of the elements of scratch memory."""
     return "uint32" if param.kind == "counter" else NAMES[param.dtype]
 
 
@@ -225,7 +225,7 @@ def _is_written(param: Param) -> bool:
 
 
 def _is_readable(param: Param) -> bool:
-    """Does what the array holds before the launch mean anything?"""
+    """Whether the array's elements are defined before the launch."""
     return param.zeroed if param.is_scratch else param.read
 
 
@@ -243,7 +243,7 @@ def _address(array: Array) -> int:
 
 
 def _share(one: Array, other: Array) -> bool:
-    """Whether two arrays have a byte in common; true too if that takes long to find out."""
+    """Whether two arrays have a byte in common; also true if the test would take long."""
     if not np.may_share_memory(one, other):
         return False
     first, second = (((*a.shape, a.itemsize), (*a.strides, 1)) for a in (one, other))
@@ -251,8 +251,8 @@ def _share(one: Array, other: Array) -> bool:
 
 
 def _root(array: Array) -> Array:
-    """The array whose memory ``array`` is a view of; if that is not NumPy's own (a tensor of
-    another library, a DLPack capsule), the memory from the first to the last of its elements."""
+    """The array whose memory ``array`` is a view of; if NumPy does not own that memory (a tensor
+    of another library, a DLPack capsule), the memory from its first to its last element."""
     root = array
     while True:
         base: object = root.base

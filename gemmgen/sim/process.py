@@ -1,4 +1,4 @@
-"""The program that runs one kernel: its process, and what is said over its pipes.
+"""The program that runs one kernel: its process, and the protocol over its pipes.
 
 The layouts are those of ``Header``, ``BufferHead``, ``Piece``, ``ArgumentHead``, ``Tensor`` and
 ``SharedArray`` in runner.h, and of ``AnswerHead`` in request.cpp.
@@ -32,14 +32,14 @@ _ANSWER = struct.Struct("=IIQ")
 
 ORDERS = ("ascending", "descending", "shuffled")
 LANDINGS = ("late", "early")
-"""When asynchronous copies land: at the wait for them, or at once."""
+"""When asynchronous copies complete: at the wait for them, or at once."""
 
 
 @record
 class TransferredBuffer:
-    """Memory that goes to the kernel, and comes back into the same place where it is writable.
+    """Memory that is sent to the kernel, and back into the same array if it is writable.
 
-    ``pieces`` are the (offset, bytes) that do; the kernel finds zeros in what lies between.
+    ``pieces`` are the (offset, bytes) that are sent; the kernel finds zeros between them.
     """
 
     name: str
@@ -62,10 +62,10 @@ class Pointer:
 
 @record
 class CheckedTensor:
-    """What a checked kernel may touch behind ``pointer``, its lowest element; ``strides`` count
+    """What a checked kernel may access from ``pointer``, its lowest element; ``strides`` count
     bytes.
 
-    Where it is not ``readable``, what it holds before the launch means nothing.
+    Unless it is ``readable``, its elements are undefined before the launch.
     """
 
     name: str
@@ -76,7 +76,7 @@ class CheckedTensor:
     element: int = 4
     """Bytes."""
     shared: bool = False
-    """May several blocks write an element, one after another?"""
+    """Whether several blocks may write an element, one after another."""
 
 
 @record
@@ -91,7 +91,7 @@ class LaunchRequest:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 
     ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels; ``landing``
-    is one of ``LANDINGS``; ``by_launcher``: through the text's launcher, where it has one.
+    is one of ``LANDINGS``; ``by_launcher``: through the text's launcher, if it has one.
     """
 
     grid: int
@@ -109,8 +109,7 @@ class LaunchRequest:
 class Process:
     """A program that serves launches one after another.  It is started when needed.
 
-    Threads that launch at the same time wait for one another.  A fork starts a program of its own:
-    the one of its parent answers the parent alone.
+    Threads that launch at the same time wait for one another.  A fork starts a program of its own.
     """
 
     def __init__(self, program: Path):
@@ -122,8 +121,8 @@ class Process:
     def launch(self, launch: LaunchRequest, seconds: float) -> bytes:
         """Runs ``launch``; returns the records of what a checked run found, if anything.
 
-        Raises KernelFault or KernelTimeout; the process is then gone.  ``seconds`` don't count
-        what is spent waiting for another thread's launch.
+        Raises KernelFault or KernelTimeout; the process has then ended.  ``seconds`` don't include
+        the wait for another thread's launch.
         """
         with self._lock:
             return self._launch(launch, seconds)
@@ -150,7 +149,7 @@ class Process:
             raise
 
     def exchange(self, request: bytes, seconds: float) -> tuple[int, bytes]:
-        """Sends ``request``; returns the status of its answer, and the bytes of it."""
+        """Sends ``request``; returns the status and the bytes of its answer."""
         with self._lock:
             return self._exchange(request, time.monotonic() + seconds)
 
@@ -178,11 +177,12 @@ class Process:
         _close_pipes(process)
 
     def forget(self) -> None:
-        """In a fork: leaves the process to the parent, whatever its threads were doing with it."""
+        """In a fork: leaves the process to the parent, whatever the parent's threads did with
+        it."""
         self._lock = threading.RLock()
         process, self._running = self._running, None
         if process is not None:
-            process.returncode = 0  # not this process's child, so nobody here waits for it
+            process.returncode = 0  # not a child of this process: there is nothing to wait for
             _close_pipes(process)
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -279,14 +279,14 @@ def _head(launch: LaunchRequest, seconds: float) -> bytes:
 
 
 def _tensor_head(tensor: CheckedTensor) -> bytes:
-    """The longest stride first; what all values of a letter share is there once."""
+    """The longest stride first; a dimension of stride 0 has one element."""
     *outer, last = zip(tensor.strides, tensor.shape, strict=True)
-    apart = sorted(((abs(s), n if s else min(n, 1)) for s, n in outer), reverse=True)
-    strides, shape = zip(*apart, last, strict=True)
+    by_stride = sorted(((abs(s), n if s else min(n, 1)) for s, n in outer), reverse=True)
+    strides, shape = zip(*by_stride, last, strict=True)
     fill = (0,) * (_RANK - len(shape))
     flags = tensor.readable, tensor.shared
-    place = (tensor.pointer.buffer, len(shape), *flags, tensor.element, 0, tensor.pointer.offset)
-    return _TENSOR.pack(*place, *shape, *fill, *strides, *fill)
+    head = (tensor.pointer.buffer, len(shape), *flags, tensor.element, 0, tensor.pointer.offset)
+    return _TENSOR.pack(*head, *shape, *fill, *strides, *fill)
 
 
 def _argument_head(argument: int | float | Real | Pointer) -> bytes:

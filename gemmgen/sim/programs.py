@@ -1,4 +1,4 @@
-"""Programs that run a kernel's text: from the cache, or compiled, linked to the runner and kept."""
+"""Programs that run a kernel's text: cached, or compiled and linked with the runner."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _PROGRAM, _SYMBOLS = "kernel", "symbols"
 
 @record
 class HostProgram:
-    """An executable file, and of a checked one what readelf lists.  ``held`` is the folder that
-    ends with it, where it is in no cache."""
+    """An executable file, and readelf's list of a checked one.  ``held`` is the folder that is
+    removed with it, if it is in no cache."""
 
     path: Path
     symbols: str
@@ -50,8 +50,8 @@ def program(
 ) -> HostProgram:
     """``text`` as a program that answers requests.
 
-    Raises CompileFailure where g++ refuses the text or (``warn``) warns, CannotCheck where there is
-    no g++.
+    Raises CompileFailure if g++ refuses the text or (``warn``) warns, CannotCheck if there is no
+    g++.
     """
     toolchain.require_gxx()
     if checked:
@@ -77,7 +77,7 @@ def program(
 
 
 def _kept(name: str, files: Mapping[str, bytes] | None, cache: Path | None) -> HostProgram | None:
-    """The program of an entry, where the cache's file system lets programs run."""
+    """The program of a cache entry; None if the cache's file system is mounted noexec."""
     if files is None or cache is None:
         return None
     path = cache / name / _PROGRAM
@@ -98,7 +98,7 @@ def _symbols(path: Path) -> str:
 
 @functools.cache
 def _runner_objects(ucontext: bool) -> Path:
-    """A folder with the runner's objects, from the cache or compiled; ``ucontext`` takes the
+    """A folder with the runner's objects, from the cache or compiled; ``ucontext`` selects the
     portable fibers."""
     name = f"runner-{identity(ucontext)}"
     cache = caches.folder()
@@ -114,7 +114,7 @@ def _runner_objects(ucontext: bool) -> Path:
 
 
 _held: list[tempfile.TemporaryDirectory[str]] = []
-"""Folders that the process needs to its end."""
+"""Folders that are kept until the process ends."""
 
 
 def _runner_flags(ucontext: bool) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _runner_flags(ucontext: bool) -> tuple[str, ...]:
 
 @functools.cache
 def identity(ucontext: bool = False) -> str:
-    """Of all that decides beside the kernel: flags, the runner's sources, and g++ itself."""
+    """A key of what a program depends on besides the kernel: flags, the runner's sources, g++."""
     found = shutil.which("g++")
     about = Path(found).resolve().stat() if found else None
     compiler = repr((about and (about.st_size, about.st_mtime_ns), _runner_flags(ucontext)))

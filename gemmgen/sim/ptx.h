@@ -2,7 +2,7 @@
 // A name is the instruction's with all its modifiers, `_` for `.`; operands are as in the PTX ISA.
 #pragma once
 
-// shadows, orders and copies are kept by the runner (copies.cpp, warp.cpp, tensor.cpp, blocks.cpp)
+// The runner's part of the models: copies.cpp, warp.cpp, tensor.cpp, blocks.cpp.
 extern "C" {
 void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 void gg_commit_copies();
@@ -12,15 +12,15 @@ unsigned gg_increment_ordered(unsigned *counter, unsigned last);
 void gg_add_float(float *target, float value);
 void gg_add_double(double *target, double value);
 
-// Addresses of shared memory are offsets from its beginning; of other memory, 1 << 31.
+// An address of shared memory is the offset from its beginning; 1 << 31 for other memory.
 unsigned gg_shared_offset(const void *pointer);
 void *gg_shared_pointer(unsigned offset);
 
-// The line at which the running thread calls a function whose lanes meet.
+// Records the line at which the running thread calls a warp-collective function.
 void gg_at(int line);
-// Deposits the lane's bytes and, when all lanes of its warp have done so, returns where lane 0's
-// are; those of the next lane are GG_DEPOSIT bytes on.  They stay until the lane meets its warp
-// twice more.
+// Deposits the lane's bytes and, when all lanes of its warp have done so, returns the address of
+// lane 0's; each next lane's are GG_DEPOSIT bytes further.  They are valid until the lane's second
+// exchange after this one.
 const unsigned char *gg_exchange(const void *bytes, unsigned size);
 void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_f16,
                       bool a_by_rows, bool b_by_rows);
@@ -41,7 +41,7 @@ typedef unsigned short b16;
 typedef unsigned b32;
 typedef unsigned long long b64;
 
-// Operands of a statement, by their constraints.  What has another size is refused, as nvcc does.
+// Operands of a statement, by their constraints.  Another size is refused, as nvcc does.
 
 template <typename T> b32 in_r(T) = delete;
 GG_MODEL b32 in_r(int value) { return static_cast<b32>(value); }
@@ -54,11 +54,11 @@ template <typename T> float in_f(T) = delete;
 GG_MODEL float in_f(float value) { return value; }
 template <typename T> double in_d(T) = delete;
 GG_MODEL double in_d(double value) { return value; }
-GG_MODEL b32 &out_r(unsigned &place) { return place; }
-GG_MODEL b16 &out_h(unsigned short &place) { return place; }
-template <typename T> GG_MODEL T *&out_l(T *&place) { return place; }
-GG_MODEL float &out_f(float &place) { return place; }
-GG_MODEL double &out_d(double &place) { return place; }
+GG_MODEL b32 &out_r(unsigned &target) { return target; }
+GG_MODEL b16 &out_h(unsigned short &target) { return target; }
+template <typename T> GG_MODEL T *&out_l(T *&target) { return target; }
+GG_MODEL float &out_f(float &target) { return target; }
+GG_MODEL double &out_d(double &target) { return target; }
 
 template <long long number>
 struct Immediate {
@@ -69,20 +69,20 @@ struct Shared {
   b32 offset;
 };
 struct Generic {
-  b64 place;
+  b64 bits;
 };
 GG_MODEL Shared address(b32 offset) { return {offset}; }
-GG_MODEL Generic address(b64 place) { return {place}; }
+GG_MODEL Generic address(b64 bits) { return {bits}; }
 template <typename T> GG_MODEL T *pointer_to(Shared address) {
   return static_cast<T *>(gg_shared_pointer(address.offset));
 }
 template <typename T> GG_MODEL T *pointer_to(Generic address) {
-  return reinterpret_cast<T *>(address.place);
+  return reinterpret_cast<T *>(address.bits);
 }
 
 template <typename T, int count>
 struct Vector {
-  T *places[count];
+  T *elements[count];
 };
 template <typename T, typename... Rest>
 GG_MODEL Vector<T, 1 + sizeof...(Rest)> vector(T &first, Rest &...rest) {
@@ -99,18 +99,18 @@ template <typename To, typename From> GG_MODEL To bits_of(From value) {
 // Moves.
 
 template <typename T> GG_MODEL void mov_b32(T &d, Vector<b16, 2> a) {
-  d = bits_of<T>(*a.places[0] | static_cast<b32>(*a.places[1]) << 16);
+  d = bits_of<T>(*a.elements[0] | static_cast<b32>(*a.elements[1]) << 16);
 }
 template <typename T> GG_MODEL void mov_b64(T &d, Vector<b32, 2> a) {
-  d = bits_of<T>(*a.places[0] | static_cast<b64>(*a.places[1]) << 32);
+  d = bits_of<T>(*a.elements[0] | static_cast<b64>(*a.elements[1]) << 32);
 }
 template <typename T> GG_MODEL void mov_b64(Vector<b32, 2> d, T a) {
-  *d.places[0] = static_cast<b32>(bits_of<b64>(a));
-  *d.places[1] = static_cast<b32>(bits_of<b64>(a) >> 32);
+  *d.elements[0] = static_cast<b32>(bits_of<b64>(a));
+  *d.elements[1] = static_cast<b32>(bits_of<b64>(a) >> 32);
 }
 
-// Conversions: to the nearest, ties to even; what is too large becomes infinity, and every NaN made
-// here is the one with all bits of its significand.
+// Conversions: to nearest even; overflow gives infinity, and every NaN is the one with all bits of
+// its significand set.
 
 GG_MODEL void cvt_f32_f16(float &d, b16 bits) {
   const b32 sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
@@ -126,7 +126,7 @@ GG_MODEL void cvt_f32_f16(float &d, b16 bits) {
 }
 GG_MODEL void cvt_rn_f16_f32(b16 &d, float a) {
   const b32 bits = bits_of<b32>(a), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  b32 half = 0x7c00;  // 65520 and more is nearer to infinity
+  b32 half = 0x7c00;  // 65520 and above rounds to infinity
   if (magnitude > 0x7f800000) {
     d = 0x7fff;
     return;
@@ -145,7 +145,7 @@ GG_MODEL void cvt_rn_bf16_f32(b16 &d, float a) {
 
 #ifndef GG_RUNNER
 
-// Asynchronous copies.  With four operands the last counts the bytes of the source; zeros follow.
+// Asynchronous copies.  The optional fourth operand is src-size: zeros fill the rest.
 
 template <long long bytes>
 GG_MODEL void cp_async_ca_shared_global(Shared to, Generic from, Immediate<bytes>, b32 valid) {
@@ -171,7 +171,7 @@ template <long long pending> GG_MODEL void cp_async_wait_group(Immediate<pending
   gg_await(pending);
 }
 
-// What several blocks count and add to.  Relaxed, an instruction orders nothing.
+// Atomics of global memory.
 
 GG_MODEL void atom_acq_rel_gpu_inc_u32(b32 &d, Generic a, b32 last) {
   d = gg_increment_ordered(pointer_to<unsigned>(a), last);
@@ -186,7 +186,7 @@ GG_MODEL void red_relaxed_gpu_add_f64(Generic a, double value) {
   gg_add_double(pointer_to<double>(a), value);
 }
 
-// Shuffles of all 32 lanes.  `bound` holds a clamp and, from bit 8 on, a mask of segments.
+// Shuffles of all 32 lanes.  `bound` holds the clamp and, from bit 8 on, the segment mask.
 
 GG_MODEL unsigned lane() { return (threadIdx.x + threadIdx.y * blockDim.x) % 32; }
 
@@ -223,9 +223,10 @@ GG_MODEL void shfl_sync_up_b32(D &d, A a, b32 delta, b32 bound, b32 members) {
   });
 }
 
-// WMMA.  A lane holds half a line of a fragment, 8 of 16 neighbours in memory; of sums, half a row.
-// Which half is the hardware's secret: it differs with side and layout here, so that a fragment
-// multiplied as another than was loaded gives wrong sums.  Of f16 it is held twice.
+// WMMA.  A lane holds half a line of a fragment, 8 of 16 elements contiguous in memory; of the
+// accumulator, half a row.  Which half is unspecified by PTX: here it differs with operand and
+// layout, so that a fragment multiplied as another than it was loaded as gives wrong sums.  Of f16
+// each half is held twice.
 
 constexpr b32 TWIN = 0xa5c3960f;
 
@@ -239,18 +240,18 @@ template <int registers>
 GG_MODEL void load_fragment(Vector<b32, registers> d, Shared from, b32 pitch, bool is_b,
                             bool by_columns) {
   const auto *source = pointer_to<const b16>(from);
-  const auto apart = static_cast<int>(pitch);
-  gg_begin_fragment(source, 2LL * apart);
+  const auto stride = static_cast<int>(pitch);
+  gg_begin_fragment(source, 2LL * stride);
   const int half = static_cast<int>(fragment_half(lane(), is_b, by_columns));
-  const b16 *first = source + half / 2 * apart + half % 2 * 8;
+  const b16 *first = source + half / 2 * stride + half % 2 * 8;
   const HalfLine read = *reinterpret_cast<const HalfLine *>(first);
-  for (int i = 0; i < registers; ++i) *d.places[i] = read.words[i % 4] ^ (i < 4 ? 0 : TWIN);
+  for (int i = 0; i < registers; ++i) *d.elements[i] = read.words[i % 4] ^ (i < 4 ? 0 : TWIN);
 }
-// A register that a load left is multiplied as it is, in its place.
+// Reads a fragment's registers, which must be those of one load, in its order.
 template <int registers>
 GG_MODEL void take_fragment(b32 (&taken)[registers], Vector<b32, registers> from) {
   for (int i = 0; i < registers; ++i) {
-    taken[i] = *from.places[i];
+    taken[i] = *from.elements[i];
     if (i >= 4 && taken[i] != (taken[i - 4] ^ TWIN)) gg_mixed_fragment();
   }
 }
@@ -260,11 +261,11 @@ GG_MODEL void multiply_fragments(Vector<float, 8> d, Vector<b32, registers> a,
                                  bool b_by_rows) {
   float sum[8];
   b32 left[registers], right[registers];
-  for (int i = 0; i < 8; ++i) sum[i] = *c.places[i];
+  for (int i = 0; i < 8; ++i) sum[i] = *c.elements[i];
   take_fragment(left, a);
   take_fragment(right, b);
   gg_warp_multiply(sum, left, right, registers == 8, a_by_rows, b_by_rows);
-  for (int i = 0; i < 8; ++i) *d.places[i] = sum[i];
+  for (int i = 0; i < 8; ++i) *d.elements[i] = sum[i];
 }
 #define GG_WMMA_LOAD(side, layout, type, registers)                                             \
   GG_MODEL void wmma_load_##side##_sync_aligned_##layout##_m16n16k16_shared_##type(             \
@@ -292,16 +293,16 @@ GG_WMMA(bf16, bf16_bf16_f32, 4)
 GG_MODEL void wmma_store_d_sync_aligned_row_m16n16k16_shared_f32(Shared to, Vector<float, 8> sum,
                                                                  b32 pitch) {
   auto *target = pointer_to<float>(to);
-  const int apart = static_cast<int>(pitch), mine = static_cast<int>(lane());
-  gg_begin_fragment(target, 4LL * apart);
-  for (int i = 0; i < 8; ++i) target[mine / 2 * apart + mine % 2 * 8 + i] = *sum.places[i];
+  const int stride = static_cast<int>(pitch), mine = static_cast<int>(lane());
+  gg_begin_fragment(target, 4LL * stride);
+  for (int i = 0; i < 8; ++i) target[mine / 2 * stride + mine % 2 * 8 + i] = *sum.elements[i];
 }
 GG_MODEL void wmma_store_d_sync_aligned_col_m16n16k16_shared_f32(Shared to, Vector<float, 8> sum,
                                                                  b32 pitch) {
   auto *target = pointer_to<float>(to);
-  const int apart = static_cast<int>(pitch), mine = static_cast<int>(lane());
-  gg_begin_fragment(target, 4LL * apart);
-  for (int i = 0; i < 8; ++i) target[(mine % 2 * 8 + i) * apart + mine / 2] = *sum.places[i];
+  const int stride = static_cast<int>(pitch), mine = static_cast<int>(lane());
+  gg_begin_fragment(target, 4LL * stride);
+  for (int i = 0; i < 8; ++i) target[(mine % 2 * 8 + i) * stride + mine / 2] = *sum.elements[i];
 }
 
 #endif

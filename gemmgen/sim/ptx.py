@@ -1,6 +1,6 @@
 """The ``asm`` statements of an emitted text as calls of C++ models of their PTX instructions.
 
-g++ cannot compile PTX, so each statement is replaced where it stands, operand by operand:
+g++ cannot compile PTX, so each statement is replaced, operand by operand:
 
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
@@ -10,9 +10,10 @@ becomes a block that binds the operands (``in_r`` takes what fits a 32-bit regis
     gg_ptx::cp_async_cg_shared_global(gg_ptx::address(gg_0), gg_ptx::address(gg_1),
                                       gg_ptx::Immediate<16>(), gg_2);
 
-The model's name is the instruction's with all its modifiers; ``ptx.h`` holds one for each that an
-emitted text may have, so a text with any other does not compile.  What no run would show is checked
-here: ``volatile``, the ``memory`` clobber, and that operands are constrained as they are used.
+The model's name is the instruction's with all its modifiers; ``ptx.h`` has one for each instruction
+that an emitted text may have, so a text with any other does not compile.  What a run cannot detect
+is checked here: ``volatile``, the ``memory`` clobber, and constraints that agree with the operands'
+use.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _PURE = ("cvt.", "mov.")
 
 @record
 class AsmOperand:
-    """``"=r"(result)``: a C++ expression and where an instruction finds its value."""
+    """``"=r"(result)``: a C++ expression and its constraint."""
 
     modifier: str
     kind: str
@@ -56,7 +57,7 @@ class PtxInstruction:
 
     @property
     def takes_memory(self) -> bool:
-        """Does it read or write memory, or order accesses to it?"""
+        """Whether it reads or writes memory, or orders accesses to it."""
         addressed = any(operand[0] == "[" for operand in self.operands)
         return addressed or self.mnemonic.startswith("cp.async")
 
@@ -81,7 +82,7 @@ class _Program:
 
 def translated(text: str, line: int) -> str:
     """``text``, which begins in line ``line`` of a file, with models in place of its ``asm``
-    statements; every line stays where it is.
+    statements; line numbers do not change.
 
     Raises CompileFailure for a statement that has no model or is constrained wrongly.
     """
@@ -117,12 +118,12 @@ def model_of(statement: AsmStatement) -> str:
 
 
 def is_collective(text: str) -> bool:
-    """Has ``text`` an instruction that the lanes of a warp execute together?"""
+    """Whether ``text`` has an instruction that the lanes of a warp execute together."""
     return re.search(r"\.sync\b", text) is not None
 
 
 def _without_comments(text: str) -> str:
-    """Blanks for comments; each other character in its place."""
+    """Comments replaced by blanks; each other character keeps its position."""
     return re.sub(r"//[^\n]*", lambda found: " " * len(found[0]), text)
 
 
@@ -145,7 +146,7 @@ def _parse_statement(code: str, start: int) -> tuple[AsmStatement, int]:
 
 
 def _sections(code: str, start: int) -> tuple[list[str], int]:
-    """What stands between the colons of a statement, and where its semicolon ends."""
+    """The parts between the colons of a statement, and where its semicolon ends."""
     ends = _top_level(code, start, ":")
     closing = ends[-1]
     stop = re.compile(r"\)\s*;").match(code, closing)
@@ -164,9 +165,9 @@ def _listed(part: str) -> list[str]:
 
 
 def _top_level(code: str, start: int, mark: str) -> list[int]:
-    """Where ``mark`` stands in no bracket and no string, up to the bracket that closes all; that
-    place is the last."""
-    places: list[int] = []
+    """The positions of ``mark`` outside brackets and strings, up to the bracket that closes all;
+    the position of that bracket is the last."""
+    positions: list[int] = []
     depth, at = 0, start
     while at < len(code):
         found = _STRING.match(code, at)
@@ -179,9 +180,9 @@ def _top_level(code: str, start: int, mark: str) -> list[int]:
         elif character in ")]}":
             depth -= 1
             if depth < 0:
-                return [*places, at]
+                return [*positions, at]
         elif character == mark and depth == 0:
-            places.append(at)
+            positions.append(at)
         at += 1
     raise ValueError("an asm statement is not closed")
 
@@ -252,7 +253,7 @@ def _add(program: _Program, tokens: list[str]) -> None:
     program.instructions.append(PtxInstruction(head, tuple(operands)))
 
 
-# What no run shows.
+# What a run cannot detect.
 
 
 def _check(statement: AsmStatement, program: _Program) -> None:
@@ -264,43 +265,43 @@ def _check(statement: AsmStatement, program: _Program) -> None:
         if instruction.takes_memory and "memory" not in statement.clobbers:
             raise ValueError(f"{name} touches memory, which its statement's clobbers do not say")
     uses = [use for i in program.instructions for use in _uses(i)]
-    for place, is_written in uses:
-        if not place.startswith("%"):
+    for name, is_written in uses:
+        if not name.startswith("%"):
             continue
-        number = int(place[1:])
+        number = int(name[1:])
         if number >= len(statement.operands):
-            raise ValueError(f"{place} is no operand of {' and '.join(mnemonics)}")
+            raise ValueError(f"{name} is no operand of {' and '.join(mnemonics)}")
         operand = statement.operands[number]
         if operand.kind == "n":
             continue
         if is_written and not operand.is_output:
-            raise ValueError(f"{place}, {operand.expression}, is written, and is no output")
+            raise ValueError(f"{name}, {operand.expression}, is written, and is no output")
         if not is_written and operand.modifier.startswith("="):
-            raise ValueError(f'{place}, {operand.expression}, is read, and is constrained by "="')
+            raise ValueError(f'{name}, {operand.expression}, is read, and is constrained by "="')
     _check_outputs(statement, uses)
 
 
 def _check_outputs(statement: AsmStatement, uses: list[tuple[str, bool]]) -> None:
-    """Each is written, and not while inputs that may share its register are yet to be read."""
+    """Each output is written, and only after the inputs that may share its register are read."""
     for number, operand in enumerate(statement.operands):
         if not operand.modifier.startswith("="):
             continue
-        place = (f"%{number}", True)
-        if place not in uses:
+        write = (f"%{number}", True)
+        if write not in uses:
             raise ValueError(f"%{number}, {operand.expression}, is an output that nothing writes")
-        later = uses[uses.index(place) :]
+        later = uses[uses.index(write) :]
         read = any(name.startswith("%") and not is_written for name, is_written in later)
         if read and "&" not in operand.modifier:
             raise ValueError(f'%{number}, {operand.expression}, is written early: "=&"')
 
 
 def _uses(instruction: PtxInstruction) -> list[tuple[str, bool]]:
-    """The places that it reads, then those that it writes: its first operand, unless that is an
+    """The operands that it reads, then the one that it writes: the first, unless that is an
     address."""
     found: list[tuple[str, bool]] = []
     for i, (first, *rest) in enumerate(instruction.operands):
-        places = rest if first in "[{" else [first]
-        found += [(place, i == 0 and first != "[") for place in places]
+        names = rest if first in "[{" else [first]
+        found += [(name, i == 0 and first != "[") for name in names]
     return sorted(found, key=lambda use: use[1])
 
 
@@ -318,12 +319,12 @@ def _bound(number: int, operand: AsmOperand) -> str:
 def _argument(tokens: tuple[str, ...], statement: AsmStatement) -> str:
     first, *rest = tokens
     if first not in "[{":
-        return _place(first, statement)
-    places = ", ".join(_place(token, statement) for token in rest)
-    return f"gg_ptx::{'address' if first == '[' else 'vector'}({places})"
+        return _operand_text(first, statement)
+    operands = ", ".join(_operand_text(token, statement) for token in rest)
+    return f"gg_ptx::{'address' if first == '[' else 'vector'}({operands})"
 
 
-def _place(token: str, statement: AsmStatement) -> str:
+def _operand_text(token: str, statement: AsmStatement) -> str:
     if not token.startswith("%"):
         constant = f"gg_ptx::Immediate<{token}>()"
         return constant if token[0].isdigit() else f"gg_{token}"

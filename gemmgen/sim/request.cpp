@@ -9,8 +9,8 @@ namespace {
 
 struct AnswerHead {
   uint32_t magic;
-  // What follows: 0 the writable buffers' pieces, 2 findings, 4 what launchers did; 1 a message and
-  // 3 findings, after either of which the process ends.
+  // What follows: 0 the writable buffers' pieces, 2 findings, 4 records of launcher calls; the
+  // process ends after 1, a message, and after 3, findings.
   uint32_t status;
   uint64_t bytes;
 };
@@ -61,8 +61,8 @@ bool fits(const Header &header) {
          header.shared_arrays <= MAX_SHARED_ARRAYS && state.threads <= MAX_THREADS;
 }
 
-// The process may have MEMORY_LIMIT beside the buffers, whose shadow is of the size of the matrices
-// and not of the memory that these span.
+// Limits the process to MEMORY_LIMIT in addition to the buffers.  Their shadow is as large as the
+// matrices, not as the memory that the matrices span.
 void limit_memory() {
   constexpr rlim_t MEMORY_LIMIT = rlim_t{16} << 30;
   rlimit limit;
@@ -98,7 +98,7 @@ bool read_buffer(unsigned index) {
 
 namespace {
 
-// A launch, all but its magic number; false where it is cut off.
+// Reads a launch after its magic number; false if it is truncated.
 bool read_launch() {
   Header &header = state.header;
   state.threads = header.block_x * header.block_y;

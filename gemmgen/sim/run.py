@@ -27,7 +27,7 @@ RUN_SECONDS = 60
 
 
 class CompiledKernel:
-    """A kernel that this machine can run.  ``interface`` says with which arguments; ``shared`` are
+    """A kernel compiled for this machine.  ``interface`` describes its arguments; ``shared`` are
     the arrays in shared memory of a checked one."""
 
     def __init__(
@@ -39,7 +39,7 @@ class CompiledKernel:
         ucontext: bool = False,
         warn: bool = True,
     ):
-        """``compile_kernel`` says what these are; without ``warn`` the text may cause warnings."""
+        """As ``compile_kernel``; without ``warn`` the text may cause warnings."""
         self.interface = interface
         self.checked = checked
         self.has_launcher = has_launcher(text, interface)
@@ -62,20 +62,20 @@ class CompiledKernel:
         skips_product: bool = False,
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
-        Memory for the launch alone (``interface.scratch``) may be left out.
+        Scratch memory (``interface.scratch``) may be left out.
 
-        A tensor is an array of its parameter's type (of bf16: the bits, in uint16) that has the
-        shape of its indices; the whole memory that it is a view of goes with it, so that what a
-        kernel writes beside the tensor is there to be seen.
+        A tensor is an array of its parameter's type (of bf16: the bits, in uint16) with the shape
+        of its indices.  The whole memory that it is a view of is sent with it, so that writes
+        outside the tensor can be detected.
         ``order`` is that of the blocks, and of a block's threads between two barriers:
         ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval).
-        ``landing`` is when asynchronous copies do: ``late``, as they are waited for, or ``early``,
-        as they are issued.  The launch goes through the text's launcher, where it has one, unless
-        that would leave out the product (alpha = 0): then the kernel runs with all of K, or with
-        ``skips_product`` by its launcher nevertheless.  A checked kernel may not read the tensors
-        named in ``unreadable`` where it has not written them: C, where beta is 0.
+        ``landing`` is when asynchronous copies complete: ``late``, when they are waited for, or
+        ``early``, when they are issued.  The launch goes through the text's launcher, if it has
+        one, unless that would leave out the product (alpha = 0): then the kernel runs with all of
+        K, or with ``skips_product`` through its launcher nevertheless.  A checked kernel may not
+        read elements of the tensors in ``unreadable`` before it writes them: C, if beta is 0.
 
-        Raises CallError for arguments that the kernel does not take, KernelFault where the run is
+        Raises CallError for arguments that the kernel does not take, KernelFault if the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
         unchanged), KernelTimeout after ``seconds``.
         """
@@ -104,17 +104,17 @@ class CompiledKernel:
         self._check_shared()
 
     def _leaves_out_product(self, given: Mapping[str, Argument]) -> bool:
-        """Would the launcher pass another K than the call's?"""
+        """Whether the launcher would pass another K than the call's."""
         product = self.interface.product
         if product is None:
             return False
-        scale, terms = product
-        return given[scale] == 0 and given[terms] != 0
+        scale, contracted = product
+        return given[scale] == 0 and given[contracted] != 0
 
     def call_launcher(self, calls: Sequence[LauncherCall]) -> tuple[Called, ...]:
-        """What the text's launcher does when it is called so; the kernel does not run.
+        """What the text's launcher does in each of these calls; the kernel does not run.
 
-        Raises KernelFault where it is stopped, KernelTimeout.
+        Raises KernelFault if it is stopped, KernelTimeout.
         """
         status, answer = self._process.exchange(packed_calls(self.interface, calls), RUN_SECONDS)
         if status == CALLED:
@@ -126,7 +126,7 @@ class CompiledKernel:
         raise KernelFault(summary(findings), findings)
 
     def _scratch(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
-        """Memory for the launch; of extents that will be refused, as for an empty C."""
+        """Scratch memory; for extents that will be refused, as for an empty C."""
         given = {name: arguments.get(name) for name in self.interface.shaping()}
         extents = {n: v for n, v in given.items() if isinstance(v, int) and 0 <= v <= INT_MAX}
         if len(extents) < len(given) or self.interface.grid(extents) > INT_MAX:
@@ -161,15 +161,15 @@ def compile_kernel(
 ) -> CompiledKernel:
     """Compiles the kernel between the fixed comment lines of ``text``, unless it has been before.
 
-    ``checked`` has each of its accesses looked at while it runs, several times as slowly: a race of
-    two threads between two barriers, an element of a tensor that two threads write, an access that
-    is not wholly on a tensor's elements (the padding between rows is outside) or within a shared
-    array, a read of shared memory that the block has not written, a wide access at an address that
-    is no multiple of its size, an index outside its array's type, and ints that overflow.  ``run``
-    then raises KernelFault with the ``findings``, each with its lines and their directives.
+    ``checked`` instruments each access, and the kernel runs several times as slowly.  It finds: a
+    race of two threads between two barriers, an element of a tensor that two threads write, an
+    access that is not wholly on a tensor's elements (the padding between rows is outside) or within
+    a shared array, a read of shared memory that the block has not written, a misaligned wide
+    access, an index outside its array's type, and integer overflow.  ``run`` then raises
+    KernelFault with the ``findings``, each with its lines and their directives.
 
-    ``ucontext`` takes the portable fibers in place of those for this processor.  Raises
-    CompileFailure where g++ refuses the text or warns, CannotCheck where there is no g++.
+    ``ucontext`` selects the portable fibers in place of those for this processor.  Raises
+    CompileFailure if g++ refuses the text or warns, CannotCheck if there is no g++.
     """
     key = hashlib.sha256(repr((text, interface, checked, ucontext)).encode()).hexdigest()
     with _cache_lock:

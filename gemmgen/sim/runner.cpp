@@ -15,7 +15,7 @@ namespace {
 
 unsigned order[MAX_THREADS];
 uint64_t random_state;
-int votes[2];  // of the running barrier interval and of the one before
+int votes[2];  // of the current barrier interval and of the previous one
 
 uint64_t next_random() {  // splitmix64
   random_state += 0x9e3779b97f4a7c15;
@@ -53,7 +53,7 @@ Access waits(unsigned thread) {
   return {0, static_cast<uint32_t>(state.line[thread]), blockIdx.x, thread, 0};
 }
 
-// All threads have stopped, each at a barrier or at the end of the kernel.
+// Called when all threads have stopped, each at a barrier or at the end of the kernel.
 void check_barrier() {
   for (unsigned thread = 1; thread < state.threads; ++thread) {
     if (state.line[thread] == state.line[0]) continue;
@@ -73,7 +73,7 @@ void run_on(unsigned thread) {
   state.running = false;
 }
 
-// Each thread until it waits at a barrier of the block, or leaves the kernel.
+// Runs each thread until it waits at a barrier of the block, or leaves the kernel.
 void run_interval() {
   ++state.interval;
   votes[state.interval % 2] = 0;
@@ -107,8 +107,8 @@ uint32_t greatest_common_divisor(uint32_t a, uint32_t b) {
   return a;
 }
 
-// The block that runs as the i-th: blocks of one launch may come in any order.  A shuffled one is
-// start + i * stride, which needs no memory however large the grid is.
+// The order in which the blocks of a launch run.  A shuffled one is start + i * stride modulo the
+// grid, which needs no memory however large the grid is.
 class BlockOrder {
  public:
   explicit BlockOrder(const Header &header) : header_(header) {
@@ -143,7 +143,7 @@ void launch() {
   }
 }
 
-// Ends the process by SIGALRM after so long; never where it is 0.
+// Ends the process by SIGALRM after so many milliseconds; 0 is never.
 void set_alarm(uint32_t milliseconds) {
   itimerval timer = {};
   timer.it_value.tv_sec = milliseconds / 1000;
@@ -171,7 +171,8 @@ int main() {
   setrlimit(RLIMIT_CORE, &none);
   gg::install_fault_handlers();
   gg::find_shared();
-  // Requests end with the parent.  No PR_SET_PDEATHSIG: it would end with the parent's thread.
+  // Standard input ends with the parent.  No PR_SET_PDEATHSIG: it fires when the parent's thread
+  // ends.
   for (;;) {
     const gg::Request request = gg::read_request();
     if (request == gg::END) return 0;

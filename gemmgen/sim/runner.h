@@ -1,22 +1,22 @@
-// The parts of the runner: the program that a kernel is linked with, to execute it on request.
+// The runner: the program that a kernel is linked with, which executes it on request.
 //
 //   runner.cpp   launches: blocks one after another, threads in an order, barriers
 //   fibers.cpp   one fiber for each thread of a block
 //   copies.cpp   asynchronous copies
-//   warp.cpp     where the lanes of a warp meet
-//   tensor.cpp   what a warp's tensor core multiplies
-//   blocks.cpp   what several blocks count and add to
-//   launcher.cpp what the text's launcher asks of CUDA's runtime
+//   warp.cpp     exchanges and barriers of a warp's lanes
+//   tensor.cpp   products of a warp's fragments (wmma.mma.sync)
+//   blocks.cpp   atomics of global memory
+//   launcher.cpp the CUDA runtime that the text's launcher calls
 //   memory.cpp   buffers between guard pages, shared memory
-//   request.cpp  what is asked on standard input and answered on standard output
-//   faults.cpp   what is found wrong, and what ends a run
+//   request.cpp  requests on standard input, answers on standard output
+//   faults.cpp   findings, signals and other ends of a run
 //
-// The kernel's own object meets these through host.h alone.  A checked build compiles it with
-// instrumentation, whose callbacks are more files here; they read `state` and report findings.
+// The kernel's own object uses these through host.h alone.  A checked build compiles it with
+// instrumentation, whose callbacks read `state` and report findings:
 //
 //   accesses.cpp    each load and store: bounds and alignment
-//   shadow.cpp      and who touched the words before: races, what was never written
-//   order.cpp       what one block did before another, by the counters of both
+//   shadow.cpp      earlier accesses of the same words: races, unwritten memory
+//   order.cpp       happens-before between blocks, from their counters
 //   arithmetic.cpp  each index of an array and each operation on integers
 #pragma once
 
@@ -30,7 +30,7 @@ extern GgIndex threadIdx, blockIdx, blockDim, gridDim;
 
 namespace gg {
 
-// The layouts from here to Finding are known to gemmgen/sim/process.py and findings.py.
+// The layouts from here to Finding are repeated in gemmgen/sim/process.py and diagnosis.py.
 struct Header {
   uint32_t magic;
   uint32_t order;  // 0 ascending, 1 descending, 2 shuffled anew in each barrier interval
@@ -38,8 +38,8 @@ struct Header {
   uint32_t grid, block_x, block_y;
   uint32_t milliseconds;
   uint32_t buffers, arguments;
-  uint32_t tensors, shared_arrays;  // none where the kernel is not a checked build
-  uint32_t landing;                 // of asynchronous copies: 0 late, 1 early
+  uint32_t tensors, shared_arrays;  // 0 unless the kernel is a checked build
+  uint32_t landing;                 // when asynchronous copies complete: 0 late, 1 early
   uint32_t word;                    // bytes of the smallest element, at most 4
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
   uint32_t unused;
@@ -54,7 +54,7 @@ struct BufferHead {
   char name[64];
 };
 
-// Bytes of a buffer that are sent, and sent back; what lies between them is zero.
+// Bytes of a buffer that are sent, and sent back; the bytes between pieces are zero.
 struct Piece {
   uint64_t offset, bytes;
 };
@@ -67,11 +67,11 @@ struct ArgumentHead {
 
 constexpr unsigned MAX_RANK = 6;
 
-// What a kernel may touch of a buffer: `shape` elements whose neighbours along each dimension are
-// `strides` bytes apart, the longest first; the last dimension is contiguous.
+// What a kernel may access of a buffer: a tensor of `shape` elements with `strides` in bytes, the
+// longest first; the last dimension is contiguous.
 struct Tensor {
   uint32_t buffer, rank;
-  uint32_t readable;  // 0: what it holds before the launch means nothing
+  uint32_t readable;  // 0: its elements are undefined before the launch
   uint32_t shared;    // 1: several blocks may write an element, one after another
   uint32_t element;   // bytes
   uint32_t unused;
@@ -91,15 +91,15 @@ enum Kind : uint32_t {
   MISALIGNED,
   DIVERGENT,
   ARITHMETIC,
-  UNDER_WAY,  // touched between the issue of an asynchronous copy and the wait for it
+  UNDER_WAY,  // accessed between the issue of an asynchronous copy and the wait for it
   NOT_AWAITED,
   DIVERGENT_WARP
 };
 enum Target : uint32_t { NOTHING, TENSOR, SHARED };
 
 struct Access {
-  uint64_t pc;    // the address behind the call that reports the access
-  uint32_t line;  // of the text; where it is 0, pc tells it
+  uint64_t pc;    // the return address of the call that reports the access
+  uint32_t line;  // of the text; if 0, it is found from pc
   uint32_t block, thread;
   uint32_t write;
 };
@@ -110,8 +110,8 @@ struct Finding {
   uint32_t index;      // of the tensor or the shared array
   uint32_t bytes;      // accessed
   int64_t offset;      // bytes from the target's first
-  Access access;       // what is wrong
-  Access other;        // and what it conflicts with, in a race, of two owners, at a barrier
+  Access access;       // the access that is wrong
+  Access other;        // the access that it conflicts with (a race, two owners, a barrier)
   char detail[96];
 };
 
@@ -138,18 +138,18 @@ struct State {
   Finding findings[MAX_FINDINGS];
   unsigned found;
   unsigned threads;       // of a block
-  unsigned thread;        // that runs now: x + y * block_x
-  int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 when it left the kernel
-  int place[MAX_THREADS];       // the line of the function that it called last, whose lanes meet
+  unsigned thread;        // the running one: x + y * block_x
+  int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 if it left the kernel
+  int call_line[MAX_THREADS];   // of its latest call of a warp-collective function
   int warp_line[MAX_THREADS];   // at which a thread waits for its warp, or 0
-  bool released[MAX_THREADS];   // it waited, and its warp has met
+  bool released[MAX_THREADS];   // all lanes of its warp have arrived
   uint16_t epoch[MAX_THREADS];  // barriers of its warp that a thread has passed in this interval
   bool running;           // the kernel's code, not the runner's
   unsigned char *stack;   // of that thread
   unsigned char *shared;  // the segment of shared memory
   size_t shared_bytes;
-  // Barrier intervals are numbered from 1 while the process lives; these are the running one, and
-  // the first of the running block and of the launch.
+  // Barrier intervals are numbered from 1 for the life of the process: the current one, and the
+  // first of the running block and of the launch.
   uint32_t interval, block_interval, launch_interval;
 };
 extern State state;
@@ -174,9 +174,9 @@ void find_shared();
 void poison_shared();
 
 // copies.cpp
-void end_copies();  // a thread leaves the kernel
+void end_copies();  // called when a thread leaves the kernel
 
-// An asynchronous copy: its first `valid` bytes are the source's, the others zeros.
+// An asynchronous copy: its first `valid` bytes are the source's, the others are zeros.
 struct Issue {
   void *target;
   const void *source;
@@ -184,10 +184,10 @@ struct Issue {
   uint32_t pc;
 };
 
-// accesses.cpp, in a checked build alone.
+// accesses.cpp; null unless this is a checked build
 [[gnu::weak]] void check_issue(const Issue &issue);
 [[gnu::weak]] void check_landing(const Issue &issue);
-[[gnu::weak]] void check_end(const Issue &first);  // of the copies that nobody waited for
+[[gnu::weak]] void check_end(const Issue &first);  // the first copy that was never waited for
 
 // fibers.cpp
 constexpr size_t STACK_BYTES = 64 * 1024;
@@ -199,9 +199,9 @@ void suspend_fiber();
 bool is_fiber_guard(const unsigned char *address);
 
 // warp.cpp
-bool release_warps();  // those that have met; no thread runs on by itself when it is called
+bool release_warps();  // those whose lanes have all arrived; called when no thread can run
 
-// accesses.cpp and order.cpp, which are not there where the kernel is no checked build
+// accesses.cpp and order.cpp; null unless this is a checked build
 void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) __attribute__((weak));
 void note_count(const unsigned *counter) __attribute__((weak));
 
@@ -211,8 +211,8 @@ bool answer_calls(uint32_t count);
 
 // faults.cpp
 void install_fault_handlers();
-void report(const Finding &finding);                   // unless it is known by its two places
-[[noreturn]] void report_last(const Finding &finding);  // the run cannot go on
+void report(const Finding &finding);  // unless one at the same two accesses is known
+[[noreturn]] void report_last(const Finding &finding);  // and ends the run
 [[noreturn]] void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace gg

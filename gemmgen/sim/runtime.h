@@ -1,5 +1,5 @@
-// What a launcher calls of CUDA's runtime.  Nothing is executed: launcher.cpp notes each call, and
-// answers as a GPU does.
+// The part of the CUDA runtime that a launcher calls.  Nothing is executed: launcher.cpp records
+// each call and answers as a GPU does.
 #pragma once
 
 typedef __SIZE_TYPE__ size_t;
@@ -30,12 +30,12 @@ extern "C" int gg_take_error();
 
 template <typename Kernel>
 inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute attribute, int value) {
-  const auto *place = reinterpret_cast<const void *>(kernel);
-  return static_cast<cudaError_t>(gg_note_attribute(place, attribute, value));
+  const auto *address = reinterpret_cast<const void *>(kernel);
+  return static_cast<cudaError_t>(gg_note_attribute(address, attribute, value));
 }
 inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(gg_take_error()); }
 
-// The members of a parameter, by its type; the bytes behind them are zeros.
+// An argument by its type; the bytes after it are zeros.
 inline GgArgument gg_argument(int value) {
   GgArgument argument = {.wide = 0};
   argument.integer = value;
@@ -50,8 +50,8 @@ inline GgArgument gg_argument(float value) {
 inline GgArgument gg_argument(double value) { return {.precise = value}; }
 inline GgArgument gg_argument(const void *value) { return {.pointer = const_cast<void *>(value)}; }
 
-// kernel<<<grid, block, shared, stream>>>(arguments) is gg_configure(kernel, grid, block, shared,
-// stream)(arguments) to g++.
+// unit.py writes kernel<<<grid, block, shared, stream>>>(arguments) as
+// gg_configure(kernel, grid, block, shared, stream)(arguments).
 template <typename... Parameters>
 struct GgConfigured {
   GgLaunch launch;
@@ -64,15 +64,15 @@ template <typename... Parameters>
 inline GgConfigured<Parameters...> gg_configure(void (*kernel)(Parameters...), dim3 grid,
                                                 dim3 block, size_t shared = 0,
                                                 cudaStream_t stream = nullptr) {
-  const auto *place = reinterpret_cast<const void *>(kernel);
-  return {{place, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}};
+  const auto *address = reinterpret_cast<const void *>(kernel);
+  return {{address, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}};
 }
 
-// Defined behind the text.
+// Defined after the text.
 extern "C" {
 // Calls the launcher and returns its error.
 int gg_call_launcher(const GgArgument *arguments, void *stream);
-// The text's kernel; whether the text has a launcher; what the interface says of shared memory.
+// The text's kernel; whether the text has a launcher; the interface's bytes of shared memory.
 extern const void *const gg_kernel;
 extern const bool gg_has_launcher;
 extern const unsigned gg_dynamic_shared, gg_static_shared;

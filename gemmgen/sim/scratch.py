@@ -1,4 +1,4 @@
-"""The memory that a launch uses beside its tensors: made for it, and looked at behind it."""
+"""Scratch memory of a launch: made before it, and checked after it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Argument = Scratch | int | float
 
 
 def scratch_of(interface: Interface, extents: Mapping[str, int]) -> dict[str, Scratch]:
-    """Per such parameter an array of the size that it needs: zeros where they are asked for, else
-    poison."""
+    """For each scratch parameter an array of the size that it needs: zeros if it requires them,
+    else poison."""
     return {param.name: _array(interface, param, extents) for param in interface.scratch}
 
 
@@ -31,7 +31,7 @@ def _array(interface: Interface, param: Param, extents: Mapping[str, int]) -> Sc
 
 
 def not_left_zero(interface: Interface, arguments: Mapping[str, Argument]) -> str | None:
-    """What a launch left behind that it should not have, in words."""
+    """A sentence about a counter that the launch did not leave at 0, or None."""
     for param in interface.scratch:
         array = arguments[param.name]
         assert isinstance(array, np.ndarray)

@@ -8,19 +8,19 @@ namespace {
 
 constexpr uint16_t NOBODY = MAX_THREADS;
 
-// Who touched a word last, and in which interval.  As intervals are never numbered twice, cells of
-// an earlier block or launch need no clearing.
+// The latest accesses of a word, and their intervals.  As interval numbers are never reused, cells
+// of an earlier block or launch need no clearing.
 struct Cell {
   uint32_t written, read;  // intervals; 0 is never
   uint32_t write_block, read_block;
   uint32_t write_pc, read_pc;
-  uint32_t under_way;  // the first interval of the block whose asynchronous copy has not landed
+  uint32_t under_way;  // the first interval of the block whose asynchronous copy is outstanding
   uint16_t writer, reader, second_reader;
   bool atomic;  // the write was
-  // The one before it, of another block, where both were atomic; 0 is never.
+  // The previous write, if it was another block's and both were atomic; 0 is never.
   uint32_t added, add_block, add_pc;
   uint16_t adder;
-  // Barriers of their warps that these threads had passed in that interval.
+  // Warp barriers that these threads had passed in that interval.
   uint16_t write_epoch, read_epoch, second_epoch;
 };
 
@@ -28,7 +28,7 @@ Cell *shared_cells;
 Cell *tensor_cells[MAX_ARGUMENTS];  // of the tensors that the kernel writes
 size_t tensor_bytes[MAX_ARGUMENTS];
 uint32_t prepared_launch;
-size_t word_bytes = 4;  // that have one cell: the smallest element of the kernel
+size_t word_bytes = 4;  // bytes for each cell: the smallest element of the kernel
 
 Cell *map_cells(size_t bytes) {
   void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -59,8 +59,9 @@ void prepare_launch() {
   }
 }
 
-// What g++ fills a variable with that is never set.  A run shows it where it is used, but for a
-// product with zero, as beyond the last tile.  Halves of a word may have the pattern by chance.
+// Whether the memory holds the pattern with which g++ fills variables that are never set.  Results
+// show the use of one, except in a product with zero, as past the last tile.  Single bytes are not
+// checked: they may equal the pattern by chance.
 bool holds_pattern(const Touch &touch) {
   constexpr uint32_t PATTERN = 0xfefefefe;
   if (touch.bytes < 2) return false;
@@ -73,13 +74,14 @@ bool holds_pattern(const Touch &touch) {
 
 bool of_my_warp(uint16_t thread) { return thread / WARP == state.thread / WARP; }
 
-// A barrier of the warp lies between what `thread` did in `epoch` of this interval and now.
+// Whether a warp barrier separates what `thread` did in `epoch` of this interval from now.
 bool precedes(uint16_t thread, uint16_t epoch) {
   return of_my_warp(thread) && epoch < state.epoch[state.thread];
 }
 
-// Of the threads that read a word in an interval two are kept: the first, and another, of another
-// warp where there is one.  One that a barrier of the warp has passed is forgotten for its own.
+// Keeps two of the threads that read a word in an interval: the first, and another, of another warp
+// if there is one.  A reader that a barrier of its warp orders before the current thread is
+// replaced.
 void keep_reader(Cell &cell) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint16_t epoch = state.epoch[me];
@@ -96,7 +98,7 @@ void keep_reader(Cell &cell) {
   }
 }
 
-// A thread that read the word in this interval and that nothing orders before a write of it now.
+// A thread that read the word in this interval without a barrier before the current write.
 uint16_t conflicting_reader(const Cell &cell) {
   const auto me = static_cast<uint16_t>(state.thread);
   if (cell.read != state.interval) return NOBODY;
@@ -105,7 +107,7 @@ uint16_t conflicting_reader(const Cell &cell) {
   return precedes(cell.second_reader, cell.second_epoch) ? NOBODY : cell.second_reader;
 }
 
-// Shared memory is the block's: only its running interval matters.
+// Shared memory belongs to the block: only the current interval matters.
 void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval;
@@ -132,9 +134,8 @@ void touch_word(Cell &cell, const Touch &touch, const Where &where) {
   cell.write_pc = touch.pc;
 }
 
-// An element of a tensor has one writer in the whole launch; where it is shared, writers come one
-// after another, or are atomic.  Of its readers the first block's are remembered: blocks are ordered
-// by nothing but counters.
+// An element of a tensor has one writer in the whole launch; if the tensor is shared, writers are
+// ordered or atomic.  The first block's reader is kept: only counters order blocks.
 void touch_element(Cell &cell, const Touch &touch, const Where &where, const Tensor &tensor) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval, block = blockIdx.x;

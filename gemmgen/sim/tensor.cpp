@@ -1,9 +1,8 @@
-// A warp multiplies two 16 x 16 fragments: the model of wmma.mma.sync.
+// The model of wmma.mma.sync: a warp multiplies two 16 x 16 fragments.
 //
-// Which lane holds which element is the hardware's secret, so a kernel may not depend on it; here a
-// lane holds half a line of its fragment, a line being what is contiguous in memory, and which one
-// depends on the side and layout that it was loaded as (ptx.h).  Products are summed by fmaf in the
-// order of k.
+// PTX does not specify which lane holds which element, so a kernel may not depend on it.  Here a
+// lane holds half a line (16 elements contiguous in memory); which half depends on the operand and
+// the layout of the load (ptx.h).  Products are summed by fmaf in the order of k.
 
 #include "runner.h"
 
@@ -20,7 +19,7 @@ struct Halves {
   float a[HALF], b[HALF];
 };
 
-struct Place {
+struct FragmentAddress {
   const void *first;
   long long pitch;
 };
@@ -46,8 +45,8 @@ extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *
   convert(a, is_f16, mine.a);
   convert(b, is_f16, mine.b);
   const unsigned char *all = gg_exchange(&mine, sizeof mine);
-  // The lines of the other lanes, of which two share one, where a load of this side and layout has
-  // left them.
+  // The half lines of all lanes, two to a line, as a load of this operand and layout distributes
+  // them.
   const auto halves = [all](unsigned at, unsigned within, unsigned swap) -> const Halves & {
     const unsigned from = (2 * at + within / HALF) ^ swap;
     return *reinterpret_cast<const Halves *>(all + from * GG_DEPOSIT);
@@ -69,16 +68,16 @@ extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *
 extern "C" void gg_mixed_fragment() {
   using namespace gg;
   fault("at line %d, thread (%u, %u) of block %u multiplies registers that no load of a fragment "
-        "left so", state.place[state.thread], threadIdx.x, threadIdx.y, blockIdx.x);
+        "left so", state.call_line[state.thread], threadIdx.x, threadIdx.y, blockIdx.x);
 }
 
-// Begins a load or a store of a fragment: all lanes of the warp come to it, with the same address
-// and the same distance of lines in bytes.  32 divides the address, 16 the distance.
+// Begins a load or a store of a fragment: all lanes of the warp call it with the same address, a
+// multiple of 32, and the same pitch in bytes, a multiple of 16.
 extern "C" void gg_begin_fragment(const void *first, long long pitch) {
   using namespace gg;
-  const int line = state.place[state.thread];
-  const Place mine = {first, pitch};
-  const auto &chosen = *reinterpret_cast<const Place *>(gg_exchange(&mine, sizeof mine));
+  const int line = state.call_line[state.thread];
+  const FragmentAddress mine = {first, pitch};
+  const auto &chosen = *reinterpret_cast<const FragmentAddress *>(gg_exchange(&mine, sizeof mine));
   if (chosen.first != first || chosen.pitch != pitch) {
     fault("at line %d, thread (%u, %u) of block %u names another fragment than its warp", line,
           threadIdx.x, threadIdx.y, blockIdx.x);
@@ -90,7 +89,7 @@ extern "C" void gg_begin_fragment(const void *first, long long pitch) {
   finding.access = {0, static_cast<uint32_t>(line), blockIdx.x, state.thread, 0};
   if (offset != 0) {
     snprintf(finding.detail, sizeof finding.detail,
-             "a fragment begins %u bytes behind a multiple of 32", offset);
+             "a fragment begins %u bytes after a multiple of 32", offset);
   } else {
     snprintf(finding.detail, sizeof finding.detail,
              "a fragment's lines are %lld bytes apart, no multiple of 16", pitch);

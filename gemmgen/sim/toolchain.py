@@ -1,4 +1,4 @@
-"""g++: from a kernel's text to the object code of a program that runs it."""
+"""g++: compiles a kernel's text to the object code of a program that runs it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KERNEL_FLAGS = (
     "-std=c++17",
     "-O1",
     "-ffp-contract=off",
-    "-frounding-math",  # else -fabsf(x) + 0.0f is taken for -fabsf(x), of another zero
+    "-frounding-math",  # else g++ simplifies -fabsf(x) + 0.0f to -fabsf(x): another zero
     "-fno-math-errno",
     "-fno-strict-aliasing",
     "-ftrivial-auto-var-init=pattern",
@@ -39,18 +39,18 @@ _KERNEL_FLAGS = (
     "-fcf-protection=none",
 )
 
-# Each access and each index becomes a callback, and says from which line it comes.
+# Each access and each index becomes a callback, and its line is in the debug information.
 _CHECKED_FLAGS = (
     "-fsanitize=thread",
     "-fsanitize=bounds-strict,signed-integer-overflow,integer-divide-by-zero,shift",
     "-g1",
-    "-fno-var-tracking",  # lines are asked for, no variables: a quarter of the time
-    "-gdwarf-4",  # in which binutils find the file that #line names
+    "-fno-var-tracking",  # only lines are needed: a quarter of the time
+    "-gdwarf-4",  # binutils find the file that #line names
 )
 
-# A kernel's text compiles without these.  -Wdouble-promotion: f32 text computes nothing in double.
-# -Wmaybe-uninitialized guesses, and #pragma unroll is CUDA's.  An extent of whole tiles needs no
-# guard: the launch alone reads that parameter.
+# A kernel's text compiles without these warnings.  -Wdouble-promotion: f32 text computes nothing in
+# double.  Excepted: -Wmaybe-uninitialized has false positives, #pragma unroll is CUDA's, and an
+# extent of whole tiles needs no guard, so that only the launcher reads that parameter.
 _WARNINGS = (
     "-Wall",
     "-Wextra",
@@ -63,20 +63,22 @@ _WARNINGS = (
 
 
 def kernel_flags(*, checked: bool = False, warn: bool = True) -> tuple[str, ...]:
-    """What g++ is told for a kernel's text."""
+    """g++'s flags for a kernel's text."""
     checks = _CHECKED_FLAGS if checked else ()
     return (*_KERNEL_FLAGS, *_fma_flag(), *checks, *(_WARNINGS if warn else ("-w",)))
 
 
 def object_code(text: str, interface: Interface) -> bytes:
-    """What ``text`` compiles to, its warnings aside: equal for texts that are one program."""
+    """The object code of ``text``, compiled without warnings: equal for texts that are one
+    program."""
     unit = unit_text(text, interface)
     with temporary.folder() as directory:
         return compile_unit(unit, Path(directory), kernel_flags(warn=False)).read_bytes()
 
 
 def compile_unit(unit: str, directory: Path, flags: tuple[str, ...]) -> Path:
-    """The object file in ``directory`` of ``unit_text``'s C++.  Its bytes don't tell the folder."""
+    """The object file in ``directory`` of ``unit_text``'s C++.  Its bytes don't depend on the
+    folder."""
     source, kernel_object = directory / "kernel.cpp", directory / "kernel.o"
     source.write_text(unit, encoding="utf-8")
     header = f"-I{resources.files('gemmgen.sim')}"
@@ -86,7 +88,7 @@ def compile_unit(unit: str, directory: Path, flags: tuple[str, ...]) -> Path:
 
 @functools.cache
 def _fma_flag() -> tuple[str, ...]:
-    """``-mfma`` where this processor has the instruction; else libm's fmaf, equal and slower."""
+    """``-mfma`` if this processor has the instruction; else libm's fmaf, equal and slower."""
     if platform.machine() != "x86_64":
         return ()
     try:
@@ -97,13 +99,13 @@ def _fma_flag() -> tuple[str, ...]:
 
 
 def require_gxx() -> None:
-    """Raises CannotCheck where there is no g++."""
+    """Raises CannotCheck if there is no g++."""
     if shutil.which("g++") is None:
         raise CannotCheck("Running a kernel on the CPU needs g++, which is not installed.")
 
 
 def gxx(*arguments: str, directory: Path | None = None) -> None:
-    """Runs g++ in ``directory``; raises CompileFailure with what it says where it fails."""
+    """Runs g++ in ``directory``; raises CompileFailure with its messages if it fails."""
     require_gxx()
     limit = f'ulimit -v {COMPILE_KILOBYTES} && exec "$@"'
     command = ["/bin/sh", "-c", limit, "sh", "g++", *arguments]

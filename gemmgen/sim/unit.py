@@ -1,9 +1,8 @@
-"""The C++ that g++ reads of an emitted text: all of it, between a header and calls of it.
+"""The translation unit that g++ compiles: an emitted text, between a header and calls of it.
 
-The kernel, between its two comment lines, stands there byte for byte, and so does the rest but for
-what no C++ compiler takes: the ``asm`` statements of the functions above the kernel are calls of
-models (``ptx.py``), and the launcher's one ``kernel<<<grid, ...>>>(...)`` is
-``gg_configure(kernel, grid, ...)(...)``.
+The text is included byte for byte except for what is not C++: the ``asm`` statements of the
+functions above the kernel are calls of models (``ptx.py``), and the launcher's one
+``kernel<<<grid, ...>>>(...)`` is ``gg_configure(kernel, grid, ...)(...)``.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _CONFIGURED = re.compile(r"(\w+)<<<(.*?)>>>", re.DOTALL)
 def unit_text(text: str, interface: Interface) -> str:
     """Header, text, calls of its kernel and of its launcher with their exact types.
 
-    Raises CompileFailure where the text has no kernel, or what stands for no model.
+    Raises CompileFailure if the text has no kernel, or an instruction without a model.
     """
     functions, kernel, launcher, first = _parts(text)
     file = f"{interface.name}.cu"
@@ -44,14 +43,14 @@ def unit_text(text: str, interface: Interface) -> str:
     after = first + kernel.count("\n") + 1
     lines = [
         '#include "host.h"',
-        # The linker knows it by another name: that of a function of C would replace it.
+        # The symbol has another name: the kernel may have the name of a C function.
         f'extern "C" void {interface.name}({types}) __asm__("{SYMBOL}");',
         f'#line 1 "{file}"',
         translated(functions, 1),
-        *_placed(functions),
+        *_line_macros(functions),
         f'#line {first} "{file}"',
         kernel,
-        *_unplaced(functions),
+        *_undefined_macros(functions),
         f'#line {after} "{file}"',
         _configured(launcher, interface.name, after),
         '#line 1 "call"',
@@ -70,14 +69,14 @@ def unit_text(text: str, interface: Interface) -> str:
 
 
 def has_launcher(text: str, interface: Interface) -> bool:
-    """Has ``text`` a launcher below its kernel?"""
+    """Whether ``text`` has a launcher below its kernel."""
     code = re.sub(r"//[^\n]*", "", _parts(text)[2])
     return re.search(rf"\blaunch_{interface.name}\s*\(", code) is not None
 
 
 def _parts(text: str) -> tuple[str, str, str, int]:
-    """What stands above the kernel, the kernel with its two comment lines, what stands below, and
-    the number of the kernel's first line."""
+    """The text above the kernel, the kernel with its two comment lines, the text below, and the
+    number of the kernel's first line."""
     lines = text.split("\n")
     if lines.count(BEGIN) != 1 or lines.count(END) != 1 or lines.index(END) < lines.index(BEGIN):
         raise CompileFailure(f"the text has no kernel between '{BEGIN}' and '{END}'")
@@ -93,15 +92,16 @@ def collective_functions(functions: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, body in named if is_collective(body)))
 
 
-def _placed(functions: str) -> list[str]:
-    """Macros that note the line of each call whose lanes meet; none is expanded in itself."""
+def _line_macros(functions: str) -> list[str]:
+    """Macros that record the line of each call of a warp-collective function; a macro is not
+    expanded in itself."""
     return [
         f"#define {name}(...) (gg_at(__LINE__), {name}(__VA_ARGS__))"
         for name in collective_functions(functions)
     ]
 
 
-def _unplaced(functions: str) -> list[str]:
+def _undefined_macros(functions: str) -> list[str]:
     return [f"#undef {name}" for name in collective_functions(functions)]
 
 
@@ -117,7 +117,7 @@ def _configured(launcher: str, kernel: str, line: int) -> str:
 
 
 def _calls(interface: Interface, launcher: str | None) -> list[str]:
-    """What the runner calls, and what it looks up."""
+    """The functions and constants of the text that the runner uses."""
     types = [_c_type(param) for param in interface.params]
     values = [_c_value(param, i) for i, param in enumerate(interface.params)]
     arguments = "arguments" if interface.params else ""

@@ -1,4 +1,4 @@
-// A warp's lanes meet: each deposits bytes, and reads the others' once all 32 have come.
+// Exchanges between a warp's lanes: each deposits bytes, and reads the others' once all 32 have.
 
 #include "runner.h"
 
@@ -7,8 +7,8 @@
 namespace gg {
 namespace {
 
-// Two sets, used in turn: a lane can deposit anew while others still read, but it is never two
-// meetings ahead, since the next one waits for all.
+// Two sets, used in turn: a lane can deposit again while others still read, but is never two
+// exchanges ahead, since the next one waits for all.
 struct alignas(16) Deposit {
   unsigned char bytes[GG_DEPOSIT];
 };
@@ -29,7 +29,7 @@ void wait(int line) {
   report_last(finding);
 }
 
-// True where the warp waits, all of its lanes at one place.
+// Whether all lanes of the warp wait, at one line; reports a lane that waits elsewhere.
 bool has_met(unsigned first) {
   const unsigned end = first + WARP < state.threads ? first + WARP : state.threads;
   unsigned waiting = end;
@@ -62,14 +62,14 @@ bool release_warps() {
 
 }  // namespace gg
 
-extern "C" void gg_at(int line) { gg::state.place[gg::state.thread] = line; }
+extern "C" void gg_at(int line) { gg::state.call_line[gg::state.thread] = line; }
 
 extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size) {
   using namespace gg;
   const unsigned me = state.thread, set = turn[me] ^= 1;
   if (size > GG_DEPOSIT) fault("a lane deposits %u bytes", size);
   memcpy(deposits[set][me].bytes, bytes, size);
-  wait(state.place[me]);
+  wait(state.call_line[me]);
   return deposits[set][me / WARP * WARP].bytes;
 }
 

@@ -1,8 +1,8 @@
-"""The type of each index into a workspace, which no run of a CPU makes large enough to overflow.
+"""The type of each index into a workspace, which a run on a CPU is too small to make overflow.
 
 A workspace has some elements for each tile of C, so that 2^31 of them take hundreds of thousands of
-blocks.  The kernel is compiled once more, to no code, with workspaces of a type that takes indices
-of 64 bits alone.
+blocks.  The kernel is compiled once more, without code, with workspaces of a type that accepts
+64-bit indices only.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LINE = re.compile(r"^(\S+?:\d+):\d+:\s+required from here", re.MULTILINE)
 
 
 def check_widths(text: str, interface: Interface) -> None:
-    """Raises ``CompileFailure`` where a workspace is indexed by fewer than 64 bits, CannotCheck
-    where there is no g++."""
+    """Raises ``CompileFailure`` if a workspace is indexed by fewer than 64 bits, CannotCheck if
+    there is no g++."""
     names = [param.name for param in interface.params if param.kind == "workspace"]
     if not names:
         return
@@ -53,6 +53,6 @@ def check_widths(text: str, interface: Interface) -> None:
         except CompileFailure as failure:
             if NARROW not in str(failure):
                 raise
-            place = _LINE.search(str(failure))
-            where = f"{place[1]}: " if place else ""
+            location = _LINE.search(str(failure))
+            where = f"{location[1]}: " if location else ""
             raise CompileFailure(f"{where}{NARROW}: 2^31 elements are too many for fewer") from None

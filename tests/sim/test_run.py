@@ -108,11 +108,9 @@ def test_ends_a_kernel_that_does_not() -> None:
 
 
 def test_a_write_beside_the_tensor_shows() -> None:
-    assert (
-        run_small("  C[n + 1] = A[n];").touched() == "the element 0 behind the matrix was written"
-    )
-    behind = run_small("  C[n - 1] = A[n];").touched()
-    assert behind == "1 elements before the matrix were written"
+    assert run_small("  C[n + 1] = A[n];").touched() == "the element 0 past the matrix was written"
+    written = run_small("  C[n - 1] = A[n];").touched()
+    assert written == "1 elements before the matrix were written"
 
 
 def test_poison_copied_over_poison_shows() -> None:

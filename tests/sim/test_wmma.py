@@ -75,7 +75,7 @@ PLANTS = {
     "a fragment begins at no multiple of 32 bytes": (
         "A_shared[0][0] + k,",
         "A_shared[0][0] + 8 + k,",
-        "misaligned: a fragment begins 16 bytes behind a multiple of 32",
+        "misaligned: a fragment begins 16 bytes after a multiple of 32",
     ),
     "lines at no multiple of 16 bytes": (
         "acc, 20)",
