@@ -7,6 +7,7 @@ CPU, the GPU, the fuzzer.  ``calling.sizes`` gives a case its leading dimensions
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Literal
 
 from gemmgen.base.record import record
@@ -40,8 +41,8 @@ an input's matrices are one, and the output's lie behind one another in the reve
 letters."""
 LAYOUTS: tuple[Layout, ...] = ("behind", "within", "shared")
 
-OTHER_SCALAR = 0.75
-"""What scalars of an epilogue get, beyond alpha and beta."""
+OTHER_SCALARS = (0.75, -1.25, 1.75, -2.25)
+"""What scalars of an epilogue get in turn, beyond alpha and beta."""
 
 _LAYOUTS = {"behind": "behind one another", "within": "row by row in turn", "shared": "shared"}
 
@@ -80,8 +81,10 @@ class Case:
 
     def scalars(self, interface: Interface) -> dict[str, float]:
         """The values of a kernel's scalars."""
-        given = {"alpha": self.alpha, "beta": self.beta}
-        return {p.name: given.get(p.name, OTHER_SCALAR) for p in scalars(interface)}
+        found = {"alpha": self.alpha, "beta": self.beta}
+        others = cycle(OTHER_SCALARS)
+        names = [param.name for param in scalars(interface)]
+        return {name: found[name] if name in found else next(others) for name in names}
 
 
 def spelled(shape: Shape) -> str:

@@ -14,7 +14,6 @@ from gemmgen.calling.launches import LAYOUTS, Case, Data, Order, Shape, spelled
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import Plan, plan_of
 from gemmgen.gpu import compiler
-from gemmgen.interpreter.equivalence import same_meaning
 from gemmgen.ir.nodes import Program
 from gemmgen.language import parse_schedule
 from gemmgen.passes.build import problem_of
@@ -22,6 +21,7 @@ from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.cases import SPAN, reaching, work
 from gemmgen.proof.epilogue import is_exact
+from gemmgen.proof.equivalence import same_meaning
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
@@ -155,7 +155,7 @@ def check_meaning(emitted: Emitted, dice: Dice) -> None:
 
 def difference(program: Program, shape: Shape) -> str | None:
     """Where a program is not its problem, in words."""
-    found = same_meaning(make_concrete(program), program.problem, program.facts, shape)
+    found = same_meaning(make_concrete(program), program.problem, shape)
     return found.text() if found else None
 
 

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 
 from gemmgen.base.record import record
+from gemmgen.calling.launches import LANDINGS, Landing
 from gemmgen.interpreter.checked_memory import POISON, Checked, Elements
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
@@ -26,9 +27,6 @@ from gemmgen.interpreter.operators import Value
 from gemmgen.interpreter.simt import Index, Mask, Trap
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.lowered import CopyAsync, LoweredProgram, contains
-
-Landing = Literal["late", "early"]
-LANDINGS: tuple[Landing, ...] = ("late", "early")
 
 
 def _copy_async(node: CopyAsync, code: Code) -> Step:

@@ -7,7 +7,8 @@ from math import prod
 
 import numpy as np
 
-from gemmgen.interpreter.async_copies import CheckedCopies, Landing
+from gemmgen.calling.launches import Landing
+from gemmgen.interpreter.async_copies import CheckedCopies
 from gemmgen.interpreter.checked_memory import (
     Elements,
     FlatMemory,

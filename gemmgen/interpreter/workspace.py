@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 
+from gemmgen.calling.launches import Order
 from gemmgen.interpreter.checked_memory import Elements, FlatMemory, poisoned
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.expressions import converted
@@ -21,9 +22,6 @@ from gemmgen.interpreter.operators import Bools, Ints, Value
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import AtomicAdd, CountArrival
-
-Order = Literal["ascending", "descending", "shuffled"]
-"""The order in which blocks come."""
 
 
 def _count_arrival(node: CountArrival, code: Code) -> Step:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from gemmgen.calling.launches import Shape, spelled
-from gemmgen.interpreter.equivalence import same_meaning
 from gemmgen.pipeline import Step, make_concrete, rewrite
 from gemmgen.proof import verdicts
+from gemmgen.proof.equivalence import same_meaning
 from gemmgen.proof.outcome import Outcome, Subject, counted, failed, passed
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 
@@ -30,16 +30,16 @@ def check(subject: Subject) -> Outcome:
 
 def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
     """Where the program of ``step`` is not its problem, in words."""
-    lowered, problem, facts = make_concrete(step.program), step.program.problem, step.program.facts
+    lowered, problem = make_concrete(step.program), step.program.problem
 
     def prove() -> str | None:
         for shape in shapes:
-            found = same_meaning(lowered, problem, facts, shape)
+            found = same_meaning(lowered, problem, shape)
             if found is not None:
                 return f"{spelled(shape)}: {found.text()}"
         return None
 
-    return verdicts.complaint_of(prove, LAYER, lowered, problem, facts, shapes)
+    return verdicts.complaint_of(prove, LAYER, lowered, problem, shapes)
 
 
 def shapes_of(subject: Subject) -> tuple[Shape, ...]:

@@ -7,12 +7,12 @@ from typing import TypeVar, cast
 
 import pytest
 
-from gemmgen.interpreter.equivalence import Difference, same_meaning
 from gemmgen.ir.control import Assign, Barrier, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Var
 from gemmgen.ir.exprtext import format_expression
+from gemmgen.ir.interface import Equal, MultipleOf, Requirement
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, Node, RegisterArray
-from gemmgen.ir.nodes import Fact
+from gemmgen.proof.equivalence import Difference, same_meaning
 
 from .kernels import ACC, PROBLEM, X, Y, at, load_b, naive, of, tiled
 
@@ -21,7 +21,7 @@ Part = TypeVar("Part")
 
 
 def check(kernel: LoweredKernel, shape: tuple[int, int, int]) -> Difference | None:
-    return same_meaning(LoweredProgram((kernel,)), PROBLEM, (), shape)
+    return same_meaning(LoweredProgram((kernel,)), PROBLEM, shape)
 
 
 def swapped(value: Part, old: object, new: object) -> Part:
@@ -130,16 +130,28 @@ def test_a_barrier_that_some_threads_miss_is_found():
     assert difference is not None and "barrier" in difference.reason
 
 
+def requiring(kernel: LoweredKernel, *rules: Requirement) -> LoweredProgram:
+    """A program of ``kernel``, which requires more."""
+    required = (*kernel.interface.requirements, *rules)
+    return LoweredProgram(
+        (replace(kernel, interface=replace(kernel.interface, requirements=required)),)
+    )
+
+
 def test_a_shape_that_breaks_a_requirement_is_refused():
-    program = LoweredProgram((tiled(),))
-    with pytest.raises(ValueError, match=r"ldb % 4 == 0"):
-        same_meaning(program, PROBLEM, (Fact("ldb", equals="N"),), (4, 5, 4))
+    program = requiring(tiled(), MultipleOf("N", 4))
+    with pytest.raises(ValueError, match=r"N % 4 == 0"):
+        same_meaning(program, PROBLEM, (4, 5, 4))
 
 
-def test_facts_choose_leading_dimensions():
-    program = LoweredProgram((naive(),))
-    facts = (Fact("lda", equals="K"), Fact("ldc", divisor=8), Fact("ldb", equals="ldc"))
-    assert same_meaning(program, PROBLEM, facts, (5, 9, 7)) is None
+def test_requirements_choose_leading_dimensions():
+    rules = MultipleOf("ldc", 8), Equal("ldb", "ldc")
+    assert same_meaning(requiring(naive(), *rules), PROBLEM, (5, 9, 7)) is None
+    wrong = swapped(naive(), Var("ldb"), of("+", "ldc", 8))
+    assert same_meaning(requiring(wrong, *rules), PROBLEM, (5, 9, 7)) is not None
+    right = swapped(naive(), Var("ldb"), Var("ldc"))
+    assert same_meaning(requiring(right, *rules), PROBLEM, (5, 9, 7)) is None
+    assert check(right, (5, 9, 7)) is not None
 
 
 def _biased(value: Expr) -> LoweredKernel:
@@ -154,7 +166,7 @@ def test_results_that_f32_cannot_hold_are_compared_closely():
     problem = replace(PROBLEM, epilogue=of("+", tenth, Float(0.3)))
     fused = Var("acc")
     kernel = _biased(Call("fmaf", (Float(0.1), fused, Float(0.3))))
-    assert same_meaning(LoweredProgram((kernel,)), problem, (), (9, 9, 9)) is None
+    assert same_meaning(LoweredProgram((kernel,)), problem, (9, 9, 9)) is None
     wrong = _biased(Call("fmaf", (Float(0.1), fused, Float(0.301))))
-    difference = same_meaning(LoweredProgram((wrong,)), problem, (), (9, 9, 9))
+    difference = same_meaning(LoweredProgram((wrong,)), problem, (9, 9, 9))
     assert difference is not None and format_expression(problem.epilogue) == "0.1 * acc + 0.3"

@@ -8,8 +8,9 @@ import compilers
 import pytest
 
 from gemmgen.base.errors import UsageError
-from gemmgen.ir.expr import Var
+from gemmgen.ir.expr import Binary, Expr, Var
 from gemmgen.ir.nodes import Map
+from gemmgen.ir.problem import Tensor, default_epilogue
 from gemmgen.pipeline import Step, rewrite
 from gemmgen.proof import compiled, cpu, gpu, meaning, round_trip
 from gemmgen.proof.layers import LAYERS, exit_code, verify
@@ -84,11 +85,20 @@ def test_empty_matrices_and_large_shapes_asked_for():
     assert held(outcome) and "1 is left to a GPU" in outcome.detail
 
 
-def test_meaning_names_the_pass_where_it_is_lost(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (Binary("+", default_epilogue(Tensor("C", ("m", "n"))), Var("acc")), "C[0, 0] is "),
+        (Var("acc"), "takes no alpha, beta"),
+    ],
+)
+def test_meaning_names_the_pass_where_it_is_lost(
+    value: Expr, said: str, monkeypatch: pytest.MonkeyPatch
+):
     def broken(schedule) -> tuple[Step, ...]:
         steps = list(rewrite(schedule))
         kernel = steps[2].program.main
-        body = tuple(replace(s, value=Var("acc")) if isinstance(s, Map) else s for s in kernel.body)
+        body = tuple(replace(s, value=value) if isinstance(s, Map) else s for s in kernel.body)
         program = replace(steps[2].program, kernels=(replace(kernel, body=body),))
         steps[2] = replace(steps[2], program=program)
         return tuple(steps)
@@ -97,7 +107,7 @@ def test_meaning_names_the_pass_where_it_is_lost(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(meaning, "rewrite", broken)
     outcome = meaning.check(kernel)
     assert outcome.status == "failed"
-    assert outcome.detail.startswith("after cache_shared: 2x3x5: C[0, 0] is ")
+    assert outcome.detail.startswith(f"after cache_shared: 2x3x5: {said}")
 
 
 def test_text_that_gives_other_bytes_is_told_by_line():

@@ -1,0 +1,236 @@
+"""What a lowered program computes, run by the interpreter, and whether that is its problem.
+
+The operands are integers, so every order of summation gives the same bits; rows are padded, all
+that may not be read is poison, and A and B never hold the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from typing import TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
+
+from gemmgen.base.record import record
+from gemmgen.calling.arguments import tensors
+from gemmgen.calling.launches import Case, Order, Shape
+from gemmgen.calling.operands import as_stored, drawn
+from gemmgen.calling.sizes import laid_out, values_of
+from gemmgen.calling.strides import bounds
+from gemmgen.interpreter.async_copies import landings_of
+from gemmgen.interpreter.checked_memory import Elements, elements
+from gemmgen.interpreter.epilogue import evaluate, rounds
+from gemmgen.interpreter.interpret import Argument, interpret
+from gemmgen.interpreter.operators import Floats
+from gemmgen.interpreter.simt import Trap
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Element, Var, walk
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.lowered import LoweredProgram
+from gemmgen.ir.problem import Problem
+from gemmgen.numerics.axes import along, axes_of, in_roles
+from gemmgen.numerics.formats import (
+    F64,
+    STORAGE,
+    UNIT,
+    Real,
+    Stored,
+    bits,
+    computing,
+    held,
+    poison,
+    stored,
+)
+from gemmgen.numerics.reference import compare
+from gemmgen.proof.epilogue import hides_c
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
+"""How far a result that its type can't hold may lie off, in units of roundoff: of itself, and of
+the greatest sum."""
+
+
+@record
+class Difference:
+    """Where a program first goes wrong: ``place`` is a row and a column of C, behind the numbers of
+    the matrix; empty where no element is."""
+
+    reason: str
+    place: tuple[int, ...] = ()
+    got: float | None = None
+    want: float | None = None
+
+    def text(self) -> str:
+        if not self.place:
+            return self.reason
+        place = f"C[{', '.join(map(str, self.place))}]"
+        if self.got is None:
+            return f"{place} {self.reason}"
+        return f"{place} is {self.got!r}, should be {self.want!r} ({self.reason})"
+
+
+def same_meaning(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Difference | None:
+    """The first difference between ``lowered`` and ``problem`` at ``shape`` (M, N, K, and the
+    extents of the batches), or None.
+
+    A shape that breaks what an interface requires is a ``ValueError``.  Results that f32 can't hold
+    exactly (of exp, of a division) may differ in the last bits.
+    """
+    for case in cases(lowered, problem, shape):
+        found = result_of(lowered, problem, case)
+        difference = found if isinstance(found, Difference) else _compare(problem, case, found)
+        if difference is not None:
+            return difference
+    return None
+
+
+def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[Case]:
+    """Where C is read as ``beta * C`` alone, a second run has beta = 0 and poison in C.  What is
+    copied asynchronously lands late and, in runs of their own, early."""
+    runs: list[tuple[float, Order]] = [(3.0, "ascending")]
+    if hides_c(problem):
+        runs.append((0.0, "descending"))
+    for (beta, order), landing in product(runs, landings_of(lowered)):
+        yield Case(shape, "integers", 2.0, beta, 3, order, landing)
+
+
+@record
+class Result:
+    """C as a run leaves it, in its roles, and what the run was given."""
+
+    c: Stored
+    tensors: Mapping[str, Real]
+    scalars: Mapping[str, float]
+
+
+def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result | Difference:
+    """Runs ``lowered``; a difference where it does what it may not."""
+    interface, name = _interface(lowered), problem.c.name
+    lost = _named(problem) - {param.name for param in interface.params}
+    if lost:
+        return Difference(f"takes no {', '.join(sorted(lost))}")
+    values, scalars = values_of(interface, case), case.scalars(interface)
+    sizes = {interface.extent(x): n for x, n in zip(problem.letters, case.shape, strict=True)}
+    broken = [name for name, size in sizes.items() if values[name] != size]
+    if broken:
+        required = (r.text() for r in interface.requirements if r.name in broken)
+        raise ValueError(f"{sizes} does not satisfy {', '.join(required)}")
+    given, memories = drawn(interface, case), dict[str, Elements]()
+    unread = {name} if hides_c(problem) and case.beta == 0.0 else set[str]()
+    for param in tensors(interface):
+        shape, strides = laid_out(interface, param, values)
+        memory = memories[param.name] = _flat(shape, strides, param.dtype)
+        if param.name not in unread:
+            numbers = np.broadcast_to(as_stored(interface, param, given[param.name]), shape)
+            _view(memory, shape, strides)[...] = _raw(stored(numbers, param.dtype), param.dtype)
+    before = {each: memory.copy() for each, memory in memories.items()}
+    arguments: dict[str, Argument] = {**memories, **values, **scalars}
+    try:
+        written = interpret(lowered, arguments, case.landing, case.order)[name] != 0
+    except Trap as trap:
+        return Difference(str(trap))
+    (c,) = (param for param in tensors(interface) if param.name == name)
+    lies, axes = laid_out(interface, c, values), axes_of(problem, name)
+    for each, memory in memories.items():
+        changed = bits(memory) != bits(before[each])
+        if each == name:
+            _view(changed, *lies)[...] = False
+        if changed.any():
+            what = "the padding of C" if each == name else f"the input {each}"
+            return Difference(f"{what} is changed, at element {int(np.argmax(changed))}")
+    reached = in_roles(_view(written, *lies), c.indices, axes)
+    if not reached.all():
+        place = tuple(int(i) for i in np.argwhere(~reached)[0])
+        return Difference("is never written", place)
+    found = _view(memories[name], *lies).view(STORAGE[c.dtype])
+    given |= {each: np.zeros_like(given[each]) for each in unread}
+    return Result(in_roles(cast(Stored, found), c.indices, axes), given, scalars)
+
+
+def _interface(lowered: LoweredProgram) -> Interface:
+    """A program's interface: its kernels' as one, but for the tensors between them."""
+    faces = [kernel.interface for kernel in lowered.kernels]
+    params = {p.name: p for face in faces for p in face.params if p.name not in lowered.temporaries}
+    return replace(
+        faces[0],
+        params=tuple(params.values()),
+        requirements=tuple(dict.fromkeys(r for face in faces for r in face.requirements)),
+        pitch=tuple(dict.fromkeys(p for face in faces for p in face.pitch)),
+        equal=tuple(dict.fromkeys(e for face in faces for e in face.equal)),
+        strides=tuple(dict.fromkeys(s for face in faces for s in face.strides)),
+    )
+
+
+def _named(problem: Problem) -> set[str]:
+    """The tensors and scalars of a problem."""
+    parts = tuple(walk(problem.epilogue))
+    scalars = {e.name for e in parts if isinstance(e, Var)} - {"acc", *problem.c.letters}
+    others = {e.buffer for e in parts if isinstance(e, Element)}
+    return scalars | others | {problem.a.name, problem.b.name, problem.c.name}
+
+
+# Memory, flat as the interpreter's is.
+
+
+def _flat(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Elements:
+    """A memory of poison that ends with the last element of a tensor."""
+    _, end = bounds(shape, strides)
+    return _raw(poison(end, dtype), dtype)
+
+
+def _raw(values: Stored, dtype: DType) -> Elements:
+    """Stored elements as an interpreted memory holds them."""
+    return cast(Elements, values.view(elements(dtype)))
+
+
+def _view(
+    memory: npt.NDArray[Kind], shape: tuple[int, ...], strides: tuple[int, ...]
+) -> npt.NDArray[Kind]:
+    """A tensor's elements in its memory, which begins with them."""
+    return as_strided(memory, shape, tuple(step * memory.itemsize for step in strides))
+
+
+# What the problem gives.
+
+
+def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
+    exact, computed, peak = _wanted(problem, found)
+    dtype, unit = problem.c.dtype, UNIT[problem.accumulate]
+    relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.accumulate else 0)
+    sure = ~np.isfinite(computed)
+    if not any(rounds(e) for e in walk(problem.epilogue)):
+        sure |= computed == exact
+    bound = np.where(sure, 0.0, relative * np.abs(exact) + ABSOLUTE * unit * peak)
+    compared = compare(found.c, np.where(sure, held(computed, dtype), exact), bound, dtype)
+    if compared.equal:
+        return None
+    zero_beta = case.beta == 0.0 and hides_c(problem)
+    reason = f"{compared.differing} wrong in all" + (", with beta = 0" if zero_beta else "")
+    return Difference(reason, compared.index, compared.got, compared.want)
+
+
+def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
+    """The result in f64, in the sums' type rounded after each operation, and the greatest sum; in
+    their roles."""
+    others = dict(given.tensors)
+    a, b = (others.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
+    acc = a @ b
+    axes = axes_of(problem, problem.c.name)
+    known = {x: along(axes, x, size) for x, size in zip(axes, acc.shape, strict=True)}
+
+    def result(precision: type[np.float32] | type[np.float64]) -> Floats:
+        names = {name: cast(Real, precision(value)) for name, value in given.scalars.items()}
+        names |= {name: value.astype(precision) for name, value in {**known, "acc": acc}.items()}
+        rounded = {name: value.astype(precision) for name, value in others.items()}
+        with np.errstate(all="ignore"):
+            value = evaluate(problem.epilogue, names, rounded, precision)
+        return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))
+
+    number = computing(problem.accumulate)
+    peak = float(np.abs(acc).max(initial=1))
+    return result(np.float64).astype(np.float64), result(number).astype(number), peak
