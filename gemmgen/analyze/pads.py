@@ -72,7 +72,7 @@ def pad_choices(
     pipeline = pipeline_of(program.main)
     if pipeline is None or not kernel.shared:
         return ()
-    stages = max(program.main.buffer(s.name).layout.stages for s in kernel.shared)
+    stages = max(program.main.buffer(s.name).stages for s in kernel.shared)
     name = kernel.interface.extent(pipeline.letter)
     short = min(int(values[name]), pipeline.step * stages * STEPS)
     seen = _accesses(kernel, dict(values) | {name: short})
@@ -102,14 +102,14 @@ def _accesses(
 def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) -> PadChoice:
     width, size = max(width for width, _ in seen), BYTES[array.dtype]
     tile = kernel.buffer(array.name)
-    layout, (rows, row) = tile.layout, array.sizes[-2:]
-    length = row - layout.pad
+    rows, row = array.sizes[-2:]
+    length = row - tile.pad
     groups = {w: _counted([first for x, first in seen if x == w]) for w in {w for w, _ in seen}}
 
     def conflicts(by: int, swizzle: Swizzle | None) -> Conflicts:
         wavefronts = phases = ways = 0
         for w, (first, often) in groups.items():
-            at, column = first // row, _permuted(layout.swizzle, first // row % rows, first % row)
+            at, column = first // row, _permuted(tile.swizzle, first // row % rows, first % row)
             place = at * (length + by) + _permuted(swizzle, at % rows, column)
             told = measure.shared(np.where(first < 0, -1, place), w, size)
             wavefronts += int(told.wavefronts @ often)
@@ -121,7 +121,7 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
     most = measure.BANKS * measure.WORD // size
     padded = (conflicts(by, None) for by in range(most + 1) if (length + by) % width == 0)
     best = min(padded, key=lambda c: (c.excess, c.pad))
-    now = conflicts(layout.pad, layout.swizzle)
+    now = conflicts(tile.pad, tile.swizzle)
     opaque = kernel.spread.holding == "opaque"
     swizzles = candidates(kernel, tile) if now.excess and not opaque else ()
     swizzled = min((conflicts(0, s) for s in swizzles), key=lambda c: c.excess, default=None)

@@ -38,7 +38,7 @@ def step_of(loop: Loop) -> Expr:
 def slot(kernel: Kernel, loop: Loop, fragment: str, k: Expr) -> Stage:
     """The slot of a fragment that holds step ``k``."""
     buffer = kernel.buffer(fragment)
-    if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
+    if buffer.space is Space.REGISTER and buffer.stages > 1:
         if isinstance(k, Int):
             return Int(k.value // loop.step % 2)
         return Binary("%", _number(loop, k), Int(2))
@@ -59,7 +59,7 @@ def fetches(kernel: Kernel, loop: Loop) -> tuple[Copy, ...]:
 
 def reads_ahead(kernel: Kernel, copy: Copy) -> bool:
     """Is the fragment that ``copy`` fills read one step ahead?"""
-    return kernel.buffer(copy.dst).layout.stages > 1
+    return kernel.buffer(copy.dst).stages > 1
 
 
 def fetch(

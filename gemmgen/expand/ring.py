@@ -92,7 +92,7 @@ def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
         return ()
     counts: dict[int, list[Copy]] = {}
     for copy in pipeline.produce:
-        stages = kernel.buffer(copy.dst).layout.stages
+        stages = kernel.buffer(copy.dst).stages
         if stages > 1:
             counts.setdefault(stages, []).append(copy)
     single = len(counts) == 1

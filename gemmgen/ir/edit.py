@@ -78,7 +78,7 @@ def staged_copies(kernel: Kernel) -> tuple[Copy, ...]:
     return tuple(
         copy
         for copy in (pipeline.produce if pipeline else ())
-        if kernel.buffer(copy.dst).layout.stages > 1 and copy.mode == "registers"
+        if kernel.buffer(copy.dst).stages > 1 and copy.mode == "registers"
     )
 
 

@@ -145,15 +145,6 @@ class Swizzle:
 
 
 @record
-class Layout:
-    """How a tile lies in memory: elements of padding per row, stages, and how rows are permuted."""
-
-    pad: int = 0
-    stages: int = 1
-    swizzle: Swizzle | None = None
-
-
-@record
 class Buffer:
     """A tensor in global memory, or a tile of one in shared memory or registers.
 
@@ -161,14 +152,17 @@ class Buffer:
 
     ``shape`` gives letters in storage order, the last one contiguous, and tile extents; a global
     buffer's extents are None (the problem's).
-    ``spread`` belongs to register buffers.
+    A tile has ``stages`` copies, rows with ``pad`` elements more, and chunks of rows that change
+    places by ``swizzle``.  ``spread`` belongs to register buffers.
     """
 
     name: str
     space: Space
     dtype: DType
     shape: tuple[tuple[str, int | None], ...]
-    layout: Layout = Layout()
+    pad: int = 0
+    stages: int = 1
+    swizzle: Swizzle | None = None
     spread: Spread | None = None
     origins: Origins = ()
 

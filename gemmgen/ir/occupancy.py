@@ -44,10 +44,10 @@ def estimated_registers(kernel: Kernel) -> int:
     total = OVERHEAD
     for array in arrays:
         if array.spread is not None:
-            total += _words(array.layout.stages * array.spread.registers, array.dtype)
+            total += _words(array.stages * array.spread.registers, array.dtype)
     for copy in copies(kernel):
         tile = kernel.buffer(copy.dst)
-        if tile.space is Space.SHARED and tile.layout.stages > 1 and copy.mode == "registers":
+        if tile.space is Space.SHARED and tile.stages > 1 and copy.mode == "registers":
             waiting = -(-elements_of(kernel, copy.dst) // kernel.spread.threads)
             total += _words(waiting, tile.dtype)
     return total

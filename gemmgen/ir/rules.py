@@ -126,7 +126,7 @@ def _first_residue_is_legal(program: Program, kernel: Kernel, pipeline: Pipeline
     if inputs - {c.src for c in pipeline.produce}:
         yield f"pipeline {letter}: residue=first of an operand without tiles"
     for copy in pipeline.produce:
-        if kernel.buffer(copy.dst).layout.stages == 1:
+        if kernel.buffer(copy.dst).stages == 1:
             yield f"pipeline {letter}: residue=first of {copy.dst}, which has one stage"
         if kernel.buffer(copy.src).letters[-1] == letter and not divides(
             program, program.problem.extent(letter), copy.width
@@ -147,7 +147,7 @@ def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterato
 
 def pads_and_stages_have_a_place(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
-        pad, stages = buffer.layout.pad, buffer.layout.stages
+        pad, stages = buffer.pad, buffer.stages
         fragment = buffer.space is Space.REGISTER and buffer.name != "acc"
         if stages < 1 or pad < 0:
             yield f"buffer {buffer.name}: stages={stages} pad={pad}"
@@ -159,10 +159,10 @@ def pads_and_stages_have_a_place(program: Program, kernel: Kernel) -> Iterator[s
 
 def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
-        swizzle = buffer.layout.swizzle
+        swizzle = buffer.swizzle
         if swizzle is None:
             continue
-        if buffer.space is not Space.SHARED or buffer.layout.pad or len(buffer.letters) != 2:
+        if buffer.space is not Space.SHARED or buffer.pad or len(buffer.letters) != 2:
             yield f"buffer {buffer.name}: a swizzle of {buffer.space.value} memory or padded rows"
             continue
         sizes = (swizzle.by, swizzle.every, swizzle.chunk)
@@ -293,7 +293,7 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
         src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
         same = src.letters[-1] == dst.letters[-1]
         for tile in (src, *((dst,) if same else ())):
-            row = tile.layout.pad + (dict(tile.shape)[tile.letters[-1]] or 0)
+            row = tile.pad + (dict(tile.shape)[tile.letters[-1]] or 0)
             if tile.space is Space.SHARED and row % operation.width:
                 yield f"{_label(operation)}: width={operation.width}, rows of {tile.name} of {row}"
 

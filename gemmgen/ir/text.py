@@ -119,8 +119,7 @@ def _buffer(buffer: Buffer) -> str:
     sizes = dict(buffer.shape)
     letters = [x if sizes[x] is None else f"{x}={sizes[x]}" for x in buffer.letters]
     text = f"{buffer.space.value} {buffer.name}[{', '.join(letters)}] {buffer.dtype}"
-    layout = buffer.layout
-    text += _options(pad=(layout.pad, 0), stages=(layout.stages, 1)) + _swizzle(layout.swizzle)
+    text += _options(pad=(buffer.pad, 0), stages=(buffer.stages, 1)) + _swizzle(buffer.swizzle)
     if buffer.spread:
         text += f" spread {_spread(buffer.spread)}"
     return _line(text, buffer.origins)

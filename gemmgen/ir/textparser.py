@@ -29,7 +29,6 @@ from gemmgen.ir.nodes import (
     FmaOrder,
     Init,
     Kernel,
-    Layout,
     Loop,
     Map,
     Origins,
@@ -159,17 +158,18 @@ def _buffer(tree: Node) -> Buffer:
         Space(space),
         cast(DType, dtype),
         tuple((letter, sizes[letter]) for letter in shape),
-        _layout(options),
+        options.get("pad", 0),
+        options.get("stages", 1),
+        _swizzle(options),
         spreads[0] if spreads else None,
         _origins(tree),
     )
 
 
-def _layout(options: dict[str, int]) -> Layout:
-    swizzle = None
-    if "swizzle" in options:
-        swizzle = Swizzle(options["swizzle"], options["every"], options["chunk"])
-    return Layout(options.get("pad", 0), options.get("stages", 1), swizzle)
+def _swizzle(options: dict[str, int]) -> Swizzle | None:
+    if "swizzle" not in options:
+        return None
+    return Swizzle(options["swizzle"], options["every"], options["chunk"])
 
 
 def _spread(tree: Node, letters: tuple[str, ...]) -> Spread:

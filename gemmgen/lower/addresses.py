@@ -48,7 +48,7 @@ def in_shared(
     Variables of ``index`` are multiples of what ``steps`` says, and smaller than ``below``.
     """
     row, column = tile.letters
-    at, swizzle = index[column], tile.layout.swizzle
+    at, swizzle = index[column], tile.swizzle
     if swizzle is not None:
         places = {names.place(x).name: context.axis(x).width for x in context.letters}
         unrolled = frozenset((context.problem.k, *(f"reg_{x}" for x in context.letters)))

@@ -94,14 +94,13 @@ def _kernel(context: Context) -> LoweredKernel:
 
 
 def _shared(context: Context, buffer: Buffer) -> SharedArray:
-    layout = buffer.layout
     sizes = [buffer.extent(letter) for letter in buffer.letters]
     shape = [_extent(context, buffer, letter) for letter in buffer.letters]
-    sizes[-1] += layout.pad
-    shape[-1] = add(shape[-1], Int(layout.pad))
-    if layout.stages > 1:
-        sizes.insert(0, layout.stages)
-        shape.insert(0, Int(layout.stages))
+    sizes[-1] += buffer.pad
+    shape[-1] = add(shape[-1], Int(buffer.pad))
+    if buffer.stages > 1:
+        sizes.insert(0, buffer.stages)
+        shape.insert(0, Int(buffer.stages))
     aligned = 32 if context.by_fragments else 16
     return SharedArray(
         buffer.name, buffer.dtype, tuple(shape), tuple(sizes), buffer.origins, aligned
@@ -153,8 +152,8 @@ def _registers(context: Context, buffer: Buffer) -> Node:
         return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True, wide=wide)
     (letter,) = buffer.letters
     shape, sizes = (names.registers(letter),), (context.axis(letter).registers,)
-    if buffer.layout.stages > 1:
-        shape, sizes = (Int(buffer.layout.stages), *shape), (buffer.layout.stages, *sizes)
+    if buffer.stages > 1:
+        shape, sizes = (Int(buffer.stages), *shape), (buffer.stages, *sizes)
     wide = any(c.dst == buffer.name and c.width > 1 for c in _all_copies(context))
     return RegisterArray(buffer.name, buffer.dtype, shape, sizes, wide=wide)
 

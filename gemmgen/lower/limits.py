@@ -98,7 +98,7 @@ def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | No
     """The micro-tile of such a ``register_block`` for a tile of these extents."""
     main = program.main
     words = BYTES[main.buffer("acc").dtype] // REGISTER_BYTES
-    ahead = max((b.layout.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
+    ahead = max((b.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
     for sizes in product((8, 4, 16, 2, 1), repeat=2):
         threads = (
             prod(n // size for n, size in zip(tile, sizes, strict=True)) * main.spread.lanes_per_sum
@@ -156,13 +156,13 @@ def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iter
         return
     tiles = [b for b in program.main.buffers if b.space is Space.SHARED]
     place = _place(schedule, "double_buffer", "cache_shared")
-    if all(b.layout.stages == 1 for b in tiles):
+    if all(b.stages == 1 for b in tiles):
         place = _place(schedule, "cache_shared")
     hint = _fitting_step(schedule, program, tiles)
     yield Mistake(
         f"the tiles do not fit in the shared memory of {target.name}",
         place,
-        hint + (", or fewer stages" if any(b.layout.stages > 1 for b in tiles) else ""),
+        hint + (", or fewer stages" if any(b.stages > 1 for b in tiles) else ""),
         (
             *(_bytes(b) for b in tiles),
             f"{used:,} bytes needed, {target.shared:,} allowed per block",
@@ -185,13 +185,13 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
 def _total(tile: Buffer, changed: Mapping[str, int]) -> int:
     """Bytes of a tile in shared memory, with other extents along some letters."""
     rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.letters)
-    return tile.layout.stages * rows * (columns + tile.layout.pad) * BYTES[tile.dtype]
+    return tile.stages * rows * (columns + tile.pad) * BYTES[tile.dtype]
 
 
 def _bytes(tile: Buffer) -> str:
     sizes = [tile.extent(letter) for letter in tile.letters]
-    row = f"({sizes[-1]} + {tile.layout.pad})" if tile.layout.pad else str(sizes[-1])
-    stages = f"{tile.layout.stages} stages x " if tile.layout.stages > 1 else ""
+    row = f"({sizes[-1]} + {tile.pad})" if tile.pad else str(sizes[-1])
+    stages = f"{tile.stages} stages x " if tile.stages > 1 else ""
     size = BYTES[tile.dtype]
     return f"{tile.name}: {stages}{sizes[0]} x {row} x {size} bytes = {_total(tile, {}):,}"
 
@@ -254,7 +254,7 @@ def _sides(program: Program) -> dict[str, int]:
 def registers_of(tile: Buffer) -> int:
     """32-bit registers that a thread's part of a tile takes."""
     assert tile.spread is not None
-    elements = tile.layout.stages * tile.spread.registers
+    elements = tile.stages * tile.spread.registers
     return -(-elements * BYTES[tile.dtype] // REGISTER_BYTES)
 
 

@@ -213,7 +213,7 @@ def _requirements(context: Context, params: tuple[Param, ...]) -> Iterator[Requi
 def _ranges(context: Context) -> Iterator[Requirement]:
     """Indices are ints: a tile that begins inside an extent must also end below 2^31."""
     pipeline = pipeline_of(context.kernel)
-    stages = max(b.layout.stages for b in context.kernel.buffers)
+    stages = max(b.stages for b in context.kernel.buffers)
     reaches: dict[str, int] = {}
     for letter in _all_letters(context):
         reach = bounds.tile(context, letter)

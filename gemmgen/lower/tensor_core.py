@@ -39,9 +39,9 @@ def array(context: Context, buffer: Buffer) -> FragmentArray:
     letters = [x for x in buffer.letters if x != context.problem.k]
     shape: list[Expr] = [names.fragments(letter) for letter in letters]
     sizes = [context.axis(letter).pieces for letter in letters]
-    if buffer.layout.stages > 1:
-        shape.insert(0, Int(buffer.layout.stages))
-        sizes.insert(0, buffer.layout.stages)
+    if buffer.stages > 1:
+        shape.insert(0, Int(buffer.stages))
+        sizes.insert(0, buffer.stages)
     sums = buffer.name == "acc"
     wide = sums and context.is_split and context.kernel.work.reduce == "ordered"
     return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), sums, wide)
@@ -176,7 +176,7 @@ def _first(letter: str, number: Expr) -> Expr:
 
 def _pitch(tile: Buffer) -> Expr:
     """Elements between the lines of a tile."""
-    return add(names.block(tile.letters[-1]), Int(tile.layout.pad))
+    return add(names.block(tile.letters[-1]), Int(tile.pad))
 
 
 def _line(context: Context, tile: Buffer) -> Line:

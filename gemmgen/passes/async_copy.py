@@ -85,7 +85,7 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
             hint=f"add cache_shared {tensor} and double_buffer {tensor}",
         )
     tile = kernel.buffer(name)
-    if tile.layout.stages == 1:
+    if tile.stages == 1:
         raise Refusal(
             f"async_copy {tensor}: with one stage a copy would be waited for at once",
             at=fact.operand.span,
@@ -139,7 +139,7 @@ def _check_ring(program: Program, operands: tuple[OperandArgument, ...]) -> None
     kernel = program.main
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
-    stages = {c.src: kernel.buffer(c.dst).layout.stages for c in pipeline.produce}
+    stages = {c.src: kernel.buffer(c.dst).stages for c in pipeline.produce}
     others = [c for c in pipeline.produce if c.mode != "cp_async"]
     if others:
         raise Refusal(

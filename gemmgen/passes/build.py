@@ -18,7 +18,6 @@ from gemmgen.ir.nodes import (
     Fact,
     Init,
     Kernel,
-    Layout,
     Loop,
     Map,
     Program,
@@ -129,7 +128,7 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
 
 def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
     """The block's tile of sums, in registers."""
-    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, Layout(), spread)
+    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, spread=spread)
 
 
 def _global(problem: Problem, tensor: Tensor) -> Buffer:

@@ -72,8 +72,7 @@ def _buffer(kernel: Kernel, fact: OperandArgument) -> Kernel:
         )
 
     def multiply(buffer: Buffer) -> Buffer:
-        layout = replace(buffer.layout, stages=fact.value)
-        return replace(buffer, layout=layout, origins=(*buffer.origins, fact.origin))
+        return replace(buffer, stages=fact.value, origins=(*buffer.origins, fact.origin))
 
     return edit_buffer(kernel, name, multiply)
 

@@ -86,7 +86,6 @@ def _pad(kernel: Kernel, fact: OperandArgument) -> Kernel:
         )
 
     def lengthen(buffer: Buffer) -> Buffer:
-        layout = replace(buffer.layout, pad=fact.value)
-        return replace(buffer, layout=layout, origins=(*buffer.origins, fact.origin))
+        return replace(buffer, pad=fact.value, origins=(*buffer.origins, fact.origin))
 
     return edit_buffer(kernel, name, lengthen)

@@ -35,7 +35,6 @@ from gemmgen.ir.nodes import (
     Copy,
     FmaOrder,
     Kernel,
-    Layout,
     Loop,
     Pipeline,
     Program,
@@ -142,7 +141,7 @@ class RegisterBlock:
         shape = ((axis.letter, axis.extent),)
         spread = Spread((axis,), x)
         dtype = problem.accumulate
-        return Buffer(name, Space.REGISTER, dtype, shape, Layout(), spread, self._origins)
+        return Buffer(name, Space.REGISTER, dtype, shape, spread=spread, origins=self._origins)
 
     def _axis(self, axis: AxisSpread) -> AxisSpread:
         letter = axis.letter

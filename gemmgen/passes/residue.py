@@ -98,7 +98,7 @@ class Residue:
                 f"{missing[0]} is read from global memory term by term, each with a guard",
                 hint=f"cache_shared {missing[0]} and double_buffer {missing[0]}",
             )
-        late = [c.src for c in pipeline.produce if kernel.buffer(c.dst).layout.stages == 1]
+        late = [c.src for c in pipeline.produce if kernel.buffer(c.dst).stages == 1]
         if late:
             raise self._refusal(
                 f"the tiles of {late[0]} have one stage, so each is loaded in its own step, the "

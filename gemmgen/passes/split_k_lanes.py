@@ -14,7 +14,6 @@ from gemmgen.ir.nodes import (
     Buffer,
     Copy,
     Kernel,
-    Layout,
     Loop,
     Pipeline,
     Program,
@@ -107,7 +106,7 @@ class Lanes:
         shape = tuple((axis.letter, axis.extent) for axis in spread.axes)
         origins = (self.origin,)
         name = f"{tensor.name}_frag"
-        return Buffer(name, Space.REGISTER, tensor.dtype, shape, Layout(), spread, origins)
+        return Buffer(name, Space.REGISTER, tensor.dtype, shape, spread=spread, origins=origins)
 
     def _terms(self, program: Program, step: int) -> AxisSpread:
         """How the terms of a step are dealt: pieces as wide as the widest read."""
@@ -169,7 +168,7 @@ class Lanes:
                     f"leave {name} out of vectorize, or store it as {name}[{', '.join(turned)}]",
                 )
         for buffer in kernel.buffers:
-            if buffer.space is Space.REGISTER and buffer.layout.stages > 1:
+            if buffer.space is Space.REGISTER and buffer.stages > 1:
                 raise self._refusal(
                     "reads a step's terms at once",
                     f"double_buffer reads {buffer.name} a term ahead",

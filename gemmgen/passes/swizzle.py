@@ -100,19 +100,18 @@ class Swizzle:
                 notes=("a swizzle moves the chunks of some lines, and no address names them",),
                 hint=f"pad {tensor} by={wide_access(kernel, tile)} in place of swizzle {tensor}",
             )
-        if tile.layout.pad:
+        if tile.pad:
             raise Refusal(
                 f"swizzle {tensor}: its rows are padded already",
                 at=wish.operand.span,
-                notes=(f"pad {tensor} by={tile.layout.pad}; one of them is enough",),
+                notes=(f"pad {tensor} by={tile.pad}; one of them is enough",),
                 hint=f"remove the line, or pad {tensor}",
             )
         _check(kernel, tile, wish)
         pattern = _chosen(kernel, tile, wish, self.asynchronous)
 
         def permute(buffer: Buffer) -> Buffer:
-            layout = replace(buffer.layout, swizzle=pattern)
-            return replace(buffer, layout=layout, origins=(*buffer.origins, wish.origin))
+            return replace(buffer, swizzle=pattern, origins=(*buffer.origins, wish.origin))
 
         return edit_buffer(kernel, name, permute)
 

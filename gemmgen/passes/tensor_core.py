@@ -34,7 +34,6 @@ from gemmgen.ir.nodes import (
     Contract,
     Copy,
     Kernel,
-    Layout,
     Map,
     Pipeline,
     Program,
@@ -146,13 +145,15 @@ class TensorCore:
         steps = AxisSpread(problem.k, 1, 1, 1, self.atom.k)
         shape = ((axis.letter, axis.extent), (problem.k, self.atom.k))
         spread = Spread((axis, steps), x, self.via)
-        return Buffer(name, Space.REGISTER, tensor.dtype, shape, Layout(), spread, self._origins)
+        return Buffer(
+            name, Space.REGISTER, tensor.dtype, shape, spread=spread, origins=self._origins
+        )
 
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:
         """A piece of each warp along C's rows, the whole tile along its contiguous letter."""
         outer, inner = (spread.axis(letter) for letter in problem.matrix(problem.c.letters))
         sizes = ((outer.letter, outer.warps * outer.width), (inner.letter, inner.extent))
-        return Buffer(SUMS, Space.SHARED, "f32", sizes, Layout(PAD), origins=self._origins)
+        return Buffer(SUMS, Space.SHARED, "f32", sizes, PAD, origins=self._origins)
 
     # Refusals.
 

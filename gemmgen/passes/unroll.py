@@ -149,9 +149,7 @@ class Unroll:
                 hint=f"tile {sizes} {k}=8 splits the contraction",
             )
         stages = {
-            b.name: b.layout.stages
-            for b in kernel.buffers
-            if b.space is Space.SHARED and b.layout.stages > 1
+            b.name: b.stages for b in kernel.buffers if b.space is Space.SHARED and b.stages > 1
         }
         once_round = lcm(*stages.values())
         if tiles % once_round:
@@ -185,4 +183,4 @@ class Unroll:
 
 def _alternates(buffer: Buffer) -> bool:
     """Is this a fragment with two slots?"""
-    return buffer.space is Space.REGISTER and buffer.layout.stages > 1
+    return buffer.space is Space.REGISTER and buffer.stages > 1

@@ -81,7 +81,7 @@ def tile_of(program: Program) -> tuple[int, int, int, int]:
     kernel, problem = program.main, program.problem
     sizes = dict(kernel.work.tile)
     pipeline = pipeline_of(kernel)
-    stages = max(buffer.layout.stages for buffer in kernel.buffers)
+    stages = max(buffer.stages for buffer in kernel.buffers)
     return sizes[problem.m], sizes[problem.n], pipeline.step if pipeline else _K_STEP, stages
 
 

@@ -19,7 +19,6 @@ from gemmgen.ir.nodes import (
     Fact,
     Init,
     Kernel,
-    Layout,
     Loop,
     Map,
     Pipeline,
@@ -107,12 +106,12 @@ def buffers(draw: st.DrawFn, name: str) -> Buffer:
     letters = tuple(draw(st.lists(names, min_size=1, max_size=2, unique=True)))
     space = draw(st.sampled_from((Space.SHARED, Space.REGISTER)))
     swizzle = draw(st.none() | st.builds(Swizzle, *(st.sampled_from((2, 4, 8)),) * 3))
-    layout = Layout(draw(st.integers(0, 8)), draw(st.integers(1, 4)), swizzle)
+    layout = (draw(st.integers(0, 8)), draw(st.integers(1, 4)), swizzle)
     shape = tuple((letter, draw(sizes)) for letter in letters)
     axes = tuple(AxisSpread(x, *(draw(sizes) for _ in range(4))) for x in letters)
     atom: Atom = draw(st.sampled_from(tuple(ATOMS)))
     spread = Spread(axes, letters[0], atom) if draw(st.booleans()) else None
-    return Buffer(name, space, "f32", shape, layout, spread, draw(origins))
+    return Buffer(name, space, "f32", shape, *layout, spread, draw(origins))
 
 
 copies = st.builds(

@@ -75,7 +75,7 @@ def facts_of(program: Program, interface: Interface) -> Facts:
     pipeline = pipeline_of(kernel)
     m, n = (kernel.work.size(letter) for letter in (problem.m, problem.n))
     tiles = [b for b in kernel.buffers if b.space is Space.SHARED]
-    slots = [b.layout.stages for b in kernel.buffers if b.name.endswith("_frag")]
+    slots = [b.stages for b in kernel.buffers if b.name.endswith("_frag")]
     moves = copies(kernel)
     return Facts(
         tile=(m, n, pipeline.step if pipeline else 1),
@@ -84,7 +84,7 @@ def facts_of(program: Program, interface: Interface) -> Facts:
         registers=estimated_registers(kernel),
         a=_operand(program, problem.a.name, problem.m),
         b=_operand(program, problem.b.name, problem.n),
-        stages=min((b.layout.stages for b in tiles), default=1),
+        stages=min((b.stages for b in tiles), default=1),
         ahead=bool(slots) and min(slots) > 1,
         asynchronous=any(copy.mode != "registers" for copy in moves),
         reuse=contraction(kernel).order != "rows",
@@ -131,10 +131,10 @@ def _ways(kernel: Kernel, fill: Copy) -> int:
     shared memory begin in banks that are ``width * row`` words apart, modulo 32.
     """
     tile = kernel.buffer(fill.dst)
-    if tile.layout.swizzle is not None:
+    if tile.swizzle is not None:
         return 1
     run = tile.extent(_last(kernel, fill.src))
-    row = (tile.extent(tile.letters[-1]) + tile.layout.pad) * BYTES[tile.dtype] // BANK
+    row = (tile.extent(tile.letters[-1]) + tile.pad) * BYTES[tile.dtype] // BANK
     down = min(WARP, max(1, run // fill.width))
     banks = WARP // gcd(fill.width * row, WARP)
     return max(1, down // banks)
