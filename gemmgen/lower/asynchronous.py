@@ -65,3 +65,6 @@ def _valid(context: Context, node: CopyTileAsync, row: str, column: str) -> Expr
         left = sub(bounds.stop(context, column), Var(column))
         count = Select(less(left, Int(width)), left, Int(width))
     return count if inside is None else Select(inside, count, Int(0))
+
+
+LOWER = {CopyTileAsync: copy_async}

@@ -1,21 +1,63 @@
-"""What every part of lowering asks of the kernel: its letters, its tensors and how it is run."""
+"""What every part of lowering asks of the kernel: its letters, its tensors, and how what holds its
+sums is lowered."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import Any, Literal
 
 from gemmgen.base.record import record
+from gemmgen.ir.control import Define
 from gemmgen.ir.dtypes import widest
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
-from gemmgen.ir.expr import Element, Var, walk
+from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.lowered import Check, Constant, Node
 from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem, Tensor
 
 THREADS = Var("THREADS")
+X, Y = Var("threadIdx.x"), Var("threadIdx.y")
 TID, LANE = Var("tid"), Var("lane")
 PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
 WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
 """Where blocks that share a tile leave their sums, and where they count themselves."""
+
+
+LowerNode = Callable[["Context", Any], tuple[Node, ...]]
+"""One thread's code of an expanded node; the second argument is of the type that a table has it
+under."""
+
+SumBody = Callable[[Element | Var, Expr], tuple[Node, ...]]
+"""What is done with a piece of a thread's sums: the first of them, and its number among them."""
+
+
+@record
+class Lowering:
+    """How a contraction is lowered whose operands and sums are held in one way: what ``thread``,
+    ``lanes``, ``opaque`` (``ir.atoms.Holding``) mean in a thread's code."""
+
+    owner: Literal["thread", "warp"]
+    """What has a place of its own in the block's tile."""
+    nodes: Mapping[type, LowerNode]
+    """The expanded nodes that read, multiply and store what is held."""
+    array: Callable[[Context, Buffer], Node]
+    """Registers of sums, or of an operand."""
+    row_of_sums: Callable[[Context], int]
+    """Neighbouring registers of a thread's sums."""
+    each_sum: Callable[[Context, int, SumBody], tuple[Node, ...]]
+    """A loop over a thread's sums, so many neighbours at a time."""
+    coordinates: Callable[[Context], Iterable[Define]]
+    """Where a thread, or its warp, begins in the block's tile."""
+    block: Callable[[Context], tuple[int, int]]
+    """A block's threads along x and y."""
+    constants: Callable[[Context], Iterable[Constant]]
+    """The sizes that these name."""
+    threads: Callable[[Context], Expr]
+    """The number of a block's threads, as the text computes it."""
+    checks: Callable[[Context], Iterable[Check]]
+    """What must hold of the constants."""
 
 
 @record
@@ -24,6 +66,7 @@ class Context:
 
     program: Program
     expanded: ExpandedKernel
+    lowering: Lowering
 
     @property
     def kernel(self) -> Kernel:
@@ -55,26 +98,19 @@ class Context:
         has_fragments = any(b.name.endswith("_frag") for b in self.kernel.buffers)
         return self.kernel.spread.registers == 1 and not has_fragments
 
-    @property
-    def by_fragments(self) -> bool:
-        """Do the lanes of a warp own its tile together, as tensor cores have it?"""
-        return self.kernel.spread.holding == "opaque"
-
-    @property
-    def has_warps(self) -> bool:
-        return self.by_fragments or self.kernel.spread.by_warp
-
     def buffer(self, name: str) -> Buffer:
         return self.kernel.buffer(name)
 
-    @property
-    def by_lanes(self) -> bool:
-        """Do the lanes of a warp share its sums, each with its own terms?"""
-        return self.kernel.spread.holding == "lanes"
-
     def axis(self, letter: str) -> AxisSpread:
-        terms = self.kernel.spread.k_layout
-        return terms if terms and terms.letter == letter else self.kernel.spread.axis(letter)
+        along_k = self.kernel.spread.k_layout
+        return along_k if along_k and along_k.letter == letter else self.kernel.spread.axis(letter)
+
+    @cached_property
+    def tile_copies(self) -> tuple[Copy, ...]:
+        """Copies of tiles into shared memory, by all threads of the block together."""
+        pipeline = pipeline_of(self.kernel)
+        produced = pipeline.produce if pipeline else ()
+        return tuple(c for c in produced if self.buffer(c.dst).space is Space.SHARED)
 
     @property
     def named(self) -> tuple[str, ...]:

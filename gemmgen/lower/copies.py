@@ -173,3 +173,6 @@ def _fill_sums(context: Context, copy: Copy) -> tuple[Node, ...]:
     letters = context.buffer(copy.src).letters
     element = addresses.in_global(context, copy.src, {x: Var(x) for x in letters})
     return (Assign("acc", element),)
+
+
+LOWER = {Load: load, Store: store, Transfer: transfer}

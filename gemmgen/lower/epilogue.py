@@ -18,6 +18,7 @@ from gemmgen.lower.context import Context, store_width
 from gemmgen.lower.types import computable, storable
 
 OUT, OLD = "out", "old"
+NOTE = "the epilogue"
 ByElement = Callable[[Expr], Expr]
 """What belongs to number ``e`` of a run of neighbours."""
 

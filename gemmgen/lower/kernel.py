@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gemmgen.ir import names
+from gemmgen.ir.atoms import ATOMS, Holding
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import ACCESS
-from gemmgen.ir.edit import pipeline_of, staged_copies
+from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import (
-    Arrive,
-    CopyTileAsync,
     ExpandedKernel,
     ExpandedProgram,
-    Fetch,
-    Load,
-    LoadLaneSlice,
-    Multiply,
-    ReducePartials,
-    Store,
-    StorePartial,
     Timed,
-    Transfer,
-    WarpReduce,
 )
-from gemmgen.ir.expr import Expr, Float, Int
-from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, Node, RegisterArray, SharedArray
+from gemmgen.ir.expr import Expr, Int
+from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, Node, SharedArray
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
 from gemmgen.ir.target import STATIC_SHARED
-from gemmgen.lower import (
-    asynchronous,
-    bounds,
-    contraction,
-    copies,
-    epilogue,
-    lanes,
-    operands,
-    split,
-    tensor_core,
-)
+from gemmgen.lower import asynchronous, bounds, copies, lanes, split, threads, wmma
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
-from gemmgen.lower.context import Context
+from gemmgen.lower.context import Context, Lowering, LowerNode
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.thread_map import thread_map_of
@@ -53,8 +34,12 @@ from gemmgen.lower.types import in_double
 def lower(expanded: ExpandedProgram) -> LoweredProgram:
     """One thread's code of every kernel."""
     program = expanded.program
-    kernels = tuple(_kernel(Context(program, kernel)) for kernel in expanded.kernels)
+    kernels = tuple(_kernel(_context(program, kernel)) for kernel in expanded.kernels)
     return LoweredProgram(kernels, _temporaries(program))
+
+
+def _context(program: Program, kernel: ExpandedKernel) -> Context:
+    return Context(program, kernel, LOWERINGS[kernel.kernel.spread.holding])
 
 
 def _temporaries(program: Program) -> tuple[str, ...]:
@@ -70,13 +55,11 @@ def _kernel(context: Context) -> LoweredKernel:
     laid = total + sum(-array.bytes % ACCESS for array in shared[:-1])
     is_static = laid <= STATIC_SHARED
     interface = interface_of(context, total if is_static else 0, 0 if is_static else laid)
-    work = _body(context, context.expanded)
-    starts = _first_pieces(context)
     body = (
-        *placement(context, needs_tid=_copies_together(context) or context.is_split),
-        *starts,
+        *placement(context),
+        *_first_pieces(context),
         *_arrays(context),
-        *work,
+        *_body(context, context.expanded.body),
     )
     if context.problem.accumulate == "f64":
         body = in_double(body)
@@ -101,7 +84,7 @@ def _shared(context: Context, buffer: Buffer) -> SharedArray:
     if buffer.stages > 1:
         sizes.insert(0, buffer.stages)
         shape.insert(0, Int(buffer.stages))
-    aligned = 32 if context.by_fragments else 16
+    aligned = ATOMS[context.kernel.spread.atom].aligned
     return SharedArray(
         buffer.name, buffer.dtype, tuple(shape), tuple(sizes), buffer.origins, aligned
     )
@@ -115,15 +98,8 @@ def _extent(context: Context, buffer: Buffer, letter: str) -> Expr:
     return mul(warps, names.instruction(letter))
 
 
-def _copies_together(context: Context) -> bool:
-    pipeline = pipeline_of(context.kernel)
-    return bool(pipeline and pipeline.produce) and not context.by_lanes
-
-
 def _first_pieces(context: Context) -> tuple[Node, ...]:
-    pipeline = pipeline_of(context.kernel)
-    copies_ = pipeline.produce if pipeline and not context.by_lanes else ()
-    starts = tuple(d for copy in copies_ for d in thread_map_of(context, copy).starts())
+    starts = tuple(d for copy in context.tile_copies for d in thread_map_of(context, copy).starts())
     return (Block("its first piece of each tile that it copies", (), starts),) if starts else ()
 
 
@@ -132,87 +108,59 @@ def _arrays(context: Context) -> tuple[Node, ...]:
     found: list[Node] = []
     for buffer in context.kernel.buffers:
         if buffer.space is Space.REGISTER:
-            found.append(_registers(context, buffer))
+            found.append(context.lowering.array(context, buffer))
     for copy in staged_copies(context.kernel):
         found.append(copies.staging_array(context, copy))
     return (Block("what it keeps in registers", (), tuple(found)),)
 
 
-def _registers(context: Context, buffer: Buffer) -> Node:
-    if context.by_fragments:
-        return tensor_core.array(context, buffer)
-    if context.by_lanes and buffer.name != "acc":
-        return lanes.array(context, buffer)
-    if buffer.name == "acc":
-        if context.scalar_sums:
-            return Define("acc", Float(0.0), "float", mutable=True)
-        sizes = tuple(context.axis(x).registers for x in context.letters)
-        shape: tuple[Expr, ...] = tuple(names.registers(x) for x in context.letters)
-        wide = context.is_split and split.piece_width(context) > 1
-        return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True, wide=wide)
-    (letter,) = buffer.letters
-    shape, sizes = (names.registers(letter),), (context.axis(letter).registers,)
-    if buffer.stages > 1:
-        shape, sizes = (Int(buffer.stages), *shape), (buffer.stages, *sizes)
-    wide = any(c.dst == buffer.name and c.width > 1 for c in _all_copies(context))
-    return RegisterArray(buffer.name, buffer.dtype, shape, sizes, wide=wide)
+def _body(context: Context, body: tuple[Timed, ...]) -> tuple[Node, ...]:
+    nodes = context.lowering.nodes
+    lowered = ((nodes.get(type(n)) or NODES[type(n)])(context, n) for n in body)
+    return tuple(node for found in lowered for node in found)
 
 
-def _all_copies(context: Context) -> tuple[copies.Copy, ...]:
-    from gemmgen.ir.edit import copies as all_copies
-
-    return all_copies(context.kernel)
+def _kept(_context: Context, node: Node) -> tuple[Node, ...]:
+    return (node,)
 
 
-def _body(context: Context, expanded: ExpandedKernel) -> tuple[Node, ...]:
-    return _timed(context, expanded.body)
+def _init(_context: Context, _node: Init) -> tuple[Node, ...]:
+    return ()  # sums are born zero
 
 
-def _timed(context: Context, body: tuple[Timed, ...]) -> tuple[Node, ...]:
-    found: list[Node] = []
-    for node in body:
-        found.extend(_one(context, node))
-    return tuple(found)
+def _define(_context: Context, node: Define) -> tuple[Node, ...]:
+    return (replace(node, value=simplify(node.value)),)
 
 
-def _one(context: Context, node: Timed) -> tuple[Node, ...]:
-    match node:
-        case Init():
-            return ()  # sums are born zero
-        case Load():
-            return copies.load(context, node)
-        case Store():
-            return copies.store(context, node)
-        case Transfer():
-            return copies.transfer(context, node)
-        case CopyTileAsync():
-            return asynchronous.copy_async(context, node)
-        case Fetch():
-            by = tensor_core if context.by_fragments else operands
-            return by.fetch(context, node)
-        case Multiply():
-            by = tensor_core if context.by_fragments else lanes if context.by_lanes else contraction
-            return by.multiply(context, node)
-        case Map():
-            by = tensor_core if context.by_fragments else lanes if context.by_lanes else epilogue
-            return (Block("the epilogue", node.origins, by.store(context, node)),)
-        case LoadLaneSlice():
-            return lanes.load_slice(context, node)
-        case WarpReduce():
-            return lanes.reduce(context)
-        case StorePartial():
-            return split.store_partial(context, node)
-        case Arrive():
-            return split.arrive(context, node)
-        case ReducePartials():
-            return split.reduce_partials(context, node)
-        case Define():
-            return (replace(node, value=simplify(node.value)),)
-        case For(variable, start, stop, step, body, unroll):
-            return (For(variable, start, stop, step, _timed(context, body), unroll),)
-        case If(condition, body, otherwise):
-            return (If(condition, _timed(context, body), _timed(context, otherwise)),)
-        case Block(note, origins, body, scoped):
-            return (Block(note, origins, _timed(context, body), scoped),)
-        case Assign() | Break() | Barrier() | Commit() | Wait():
-            return (node,)
+def _for(context: Context, node: For[Timed]) -> tuple[Node, ...]:
+    body = _body(context, node.body)
+    return (For(node.variable, node.start, node.stop, node.step, body, node.unroll),)
+
+
+def _if(context: Context, node: If[Timed]) -> tuple[Node, ...]:
+    return (If(node.condition, _body(context, node.body), _body(context, node.otherwise)),)
+
+
+def _block(context: Context, node: Block[Timed]) -> tuple[Node, ...]:
+    return (Block(node.note, node.origins, _body(context, node.body), node.scoped),)
+
+
+NODES: Mapping[type, LowerNode] = {
+    Init: _init,
+    Define: _define,
+    For: _for,
+    If: _if,
+    Block: _block,
+    **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
+    **copies.LOWER,
+    **asynchronous.LOWER,
+    **split.LOWER,
+}
+"""One thread's code of the expanded nodes that are lowered alike whatever holds the sums; the
+others are in ``Lowering.nodes``."""
+
+LOWERINGS: Mapping[Holding, Lowering] = {
+    "thread": threads.LOWERING,
+    "lanes": lanes.LOWERING,
+    "opaque": wmma.LOWERING,
+}

@@ -6,23 +6,27 @@ side by side, so that a warp reads whole lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gemmgen.ir import names
-from gemmgen.ir.control import Assign, Define, For, If
-from gemmgen.ir.expanded import LoadLaneSlice, Multiply
+from gemmgen.ir.control import Assign, Block, Define, For, If
+from gemmgen.ir.expanded import LoadLaneSlice, Multiply, WarpReduce
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
-from gemmgen.ir.lowered import Move, Node, RegisterArray
+from gemmgen.ir.lowered import Constant, Move, Node, RegisterArray
 from gemmgen.ir.nodes import Buffer, Copy, Map
-from gemmgen.ir.simplify import add, all_of
+from gemmgen.ir.simplify import add, all_of, div, mod, mul
 from gemmgen.ir.target import WARP
-from gemmgen.lower import addresses, bounds, epilogue
-from gemmgen.lower.context import LANE, Context
+from gemmgen.lower import addresses, bounds, epilogue, threads, warps
+from gemmgen.lower.context import LANE, Context, Lowering
 from gemmgen.lower.contraction import ORDERS
 from gemmgen.lower.guarded import Run, read
 from gemmgen.lower.types import computable
 
 
-def array(context: Context, buffer: Buffer) -> RegisterArray:
-    """A lane's terms of an operand, for each of its warp's rows or columns."""
+def array(context: Context, buffer: Buffer) -> Node:
+    """The warp's sums, or a lane's terms of an operand, for each of its warp's rows or columns."""
+    if buffer.name == "acc":
+        return threads.array(context, buffer)
     k = context.problem.k
     (letter,) = (x for x in buffer.letters if x != k)
     shape = (names.registers(letter), names.registers(k))
@@ -92,7 +96,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     return (For(term.name, Int(0), names.registers(k), Int(1), body, unroll=True),)
 
 
-def reduce(context: Context) -> tuple[Node, ...]:
+def reduce(context: Context, _node: WarpReduce) -> tuple[Node, ...]:
     """Each lane adds the sum of the lane whose number differs in one bit, bit by bit: the same
     additions in all lanes, so that all have the same bits."""
     m, n = context.letters
@@ -111,4 +115,55 @@ def reduce(context: Context) -> tuple[Node, ...]:
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
     """The warp's elements of C, by its first lane."""
-    return (If(Binary("==", LANE, Int(0)), epilogue.store(context, node)),)
+    body = If(Binary("==", LANE, Int(0)), epilogue.store(context, node))
+    return (Block(epilogue.NOTE, node.origins, (body,)),)
+
+
+def coordinates(context: Context) -> Iterator[Define]:
+    """Warps over the block's tile, along x first; lanes over the terms."""
+    x, k = context.kernel.spread.x, context.problem.k
+    yield from warps.numbers(names.lanes(k))
+    for letter in context.letters:
+        number = (mod if letter == x else div)(warps.OWN_WARP, names.lanes(x))
+        yield Define(names.place(letter).name, mul(number, threads.width(context, letter)))
+    yield Define(names.place(k).name, mul(LANE, threads.width(context, k)))
+
+
+def constants(context: Context) -> Iterator[Constant]:
+    yield from threads.micro_tile(context, "a warp's share")
+    yield from _along_k(context)
+    yield from threads.pieces(context)
+    yield from threads.along_sides(context, "warps along each side of the block")
+
+
+def _along_k(context: Context) -> Iterator[Constant]:
+    """A lane's terms of a step, in pieces of neighbours, and the lanes that share a sum."""
+    k = context.problem.k
+    axis = context.axis(k)
+    yield Constant(names.lanes(k).name, axis.lanes, None, "lanes that share its sums")
+    share = div(names.block(k), names.lanes(k))
+    yield Constant(names.registers(k).name, axis.registers, share, "a lane's terms of a step")
+    if axis.pieces > 1 and axis.width > 1:
+        note = "in pieces of this many neighbours"
+        yield Constant(names.piece(k).name, axis.width, None, note)
+
+
+def number_of_threads(context: Context) -> Expr:
+    m, n = context.letters
+    count = Binary("*", names.lanes(m), names.lanes(n))
+    return Binary("*", count, names.lanes(context.problem.k))
+
+
+LOWER = {LoadLaneSlice: load_slice, Multiply: multiply, WarpReduce: reduce, Map: store}
+LOWERING = Lowering(
+    "warp",
+    LOWER,
+    array,
+    threads.row_of_sums,
+    threads.each_sum,
+    coordinates,
+    warps.in_one_dimension,
+    constants,
+    number_of_threads,
+    threads.checks,
+)

@@ -11,14 +11,13 @@ from gemmgen.ir.lowered import Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower import bounds
 from gemmgen.lower.batches import EACH, OWN, matrices, tiles_of_each
-from gemmgen.lower.context import LANE, TID, Context
+from gemmgen.lower.context import Context, X, Y
 from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
-X, Y = Var("threadIdx.x"), Var("threadIdx.y")
 GROUP = Var("GROUP")
 
 
-def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
+def placement(context: Context) -> tuple[Node, ...]:
     """The first lines of a kernel: from block and thread numbers to places in C."""
     work, acc = context.kernel.work, context.kernel.buffer("acc")
     batch, first = (), (*_blocks(context), *_parts(context))
@@ -35,12 +34,11 @@ def placement(context: Context, *, needs_tid: bool) -> tuple[Node, ...]:
     if context.is_split:
         tiles = (*tiles, *range_of_part(context))
         note += " and its part of the terms"
-    threads = tuple(_threads(context, needs_tid))
-    owner = "warp" if context.by_fragments or context.by_lanes else "thread"
+    coordinates = tuple(context.lowering.coordinates(context))
     return (
         *batch,
         Block(note, work.origins, tiles),
-        Block(f"the {owner}'s place in it", acc.origins, threads),
+        Block(f"the {context.lowering.owner}'s place in it", acc.origins, coordinates),
     )
 
 
@@ -123,74 +121,3 @@ def _single(context: Context) -> Iterator[Node]:
         outside = past if outside is None else Binary("||", outside, past)
     assert outside is not None
     yield Leave(outside)
-
-
-def _threads(context: Context, needs_tid: bool) -> Iterator[Node]:
-    spread = context.kernel.spread
-    if context.by_lanes:
-        yield from _lanes(context)
-        return
-    if context.has_warps:
-        yield from _warps(context, needs_tid)
-        return
-    if needs_tid:
-        across = names.lanes(spread.x) if not context.scalar_sums else names.block(spread.x)
-        yield Define(TID.name, add(mul(Y, across), X))
-    for letter in context.letters:
-        thread = X if letter == spread.x else Y
-        yield Define(names.place(letter).name, mul(thread, _width(context, letter)))
-
-
-def _warps(context: Context, needs_tid: bool) -> Iterator[Node]:
-    """Warps over the block's tile, lanes over the warp's; both along x first."""
-    spread = context.kernel.spread
-    x = spread.x
-    (y,) = (a.letter for a in spread.axes if a.letter != x)
-    thread: Expr = TID
-    yield Define(TID.name, X)
-    warp, lane = Var("warp"), Var("lane")
-    lanes = spread.axis(x).lanes * spread.axis(y).lanes * spread.lanes_per_piece
-    yield Define(warp.name, div(thread, Int(lanes)))
-    yield Define(lane.name, mod(thread, Int(lanes)))
-    if context.by_fragments:
-        yield from _warp_places(context, x, y)
-        return
-    across = div(names.block(x), names.warp(x))
-    lanes_x = names.lanes(x) if not context.scalar_sums else names.warp(x)
-    numbers = {
-        x: (mod(warp, across), mod(lane, lanes_x)),
-        y: (div(warp, across), div(lane, lanes_x)),
-    }
-    for letter in context.letters:
-        of_warp, of_lane = numbers[letter]
-        first = add(mul(of_warp, names.warp(letter)), mul(of_lane, _width(context, letter)))
-        yield Define(names.place(letter).name, first)
-
-
-def _lanes(context: Context) -> Iterator[Node]:
-    """Warps over the block's tile, along x first; lanes over the terms."""
-    x, k = context.kernel.spread.x, context.problem.k
-    warp, count = Var("warp"), names.lanes(k)
-    yield Define(TID.name, X)
-    yield Define(warp.name, div(TID, count))
-    yield Define(LANE.name, mod(TID, count))
-    for letter in context.letters:
-        number = (mod if letter == x else div)(warp, names.lanes(x))
-        yield Define(names.place(letter).name, mul(number, _width(context, letter)))
-    yield Define(names.place(k).name, mul(LANE, _width(context, k)))
-
-
-def _warp_places(context: Context, x: str, y: str) -> Iterator[Node]:
-    """Where the warp's tile begins; its lanes have no place of their own in it."""
-    across = div(names.block(x), names.warp(x))
-    numbers = {x: mod(Var("warp"), across), y: div(Var("warp"), across)}
-    for letter in context.letters:
-        yield Define(names.warp_place(letter).name, mul(numbers[letter], names.warp(letter)))
-
-
-def _width(context: Context, letter: str) -> Expr:
-    """Neighbours that a thread owns from its first element on."""
-    axis = context.axis(letter)
-    if axis.width == 1:
-        return Int(1)
-    return names.registers(letter) if axis.pieces == 1 else names.piece(letter)

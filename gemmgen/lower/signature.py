@@ -40,7 +40,7 @@ MARGIN = 16
 def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> Interface:
     """How the kernel is called."""
     params = tuple(_params(context))
-    threads = _block(context)
+    threads = context.lowering.block(context)
     tiles = tuple(
         (bounds.extent(context, x).name, bounds.tile(context, x)) for x in context.letters
     )
@@ -79,15 +79,6 @@ def _product(context: Context, params: tuple[Param, ...]) -> tuple[str, str] | N
     }
     used = {bounds.extent(context, letter).name for letter in context.named} | pitches
     return None if terms in used else ("alpha", terms)
-
-
-def _block(context: Context) -> tuple[int, int]:
-    """Threads along x and y: one-dimensional where warps are dealt tiles."""
-    spread = context.kernel.spread
-    if context.has_warps or context.by_lanes:
-        return spread.threads, 1
-    (other,) = (a.letter for a in spread.axes if a.letter != spread.x)
-    return spread.axis(spread.x).threads, spread.axis(other).threads
 
 
 def _map(context: Context) -> Map:

@@ -8,10 +8,9 @@ lie as far apart as there are tiles: the block's number, which has the tiles fas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gemmgen.ir import names
-from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType, widths
 from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial
@@ -19,7 +18,7 @@ from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Va
 from gemmgen.ir.lowered import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.lower import bounds
-from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context
+from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context, SumBody
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
@@ -27,14 +26,9 @@ PART, OWN_GROUP, GROUP = Var("own_part"), Var("own_group"), Var("group_tile")
 LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
 PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
-REGISTERS = WMMA.registers
-"""A lane's sums of one fragment."""
 IN_FLIGHT = 16
 """Loads that a thread has under way while it adds parts: more of them take registers, fewer leave
 the memory idle."""
-
-Body = Callable[[Element | Var, Expr], tuple[Node, ...]]
-"""What is done with a piece of the sums, at an offset in the block's share of the workspace."""
 
 
 def chunk(letter: str) -> Var:
@@ -133,9 +127,8 @@ def _add_the_other(context: Context) -> tuple[Node, ...]:
 
 
 def piece_width(context: Context) -> int:
-    """Sums that move at once: as many as a row of the micro-tile has neighbours for."""
-    registers = context.axis(context.letters[1]).registers
-    registers = REGISTERS if context.by_fragments else registers
+    """Sums that move at once: as many as are neighbours."""
+    registers = context.lowering.row_of_sums(context)
     return max(w for w in (1, *widths(_dtype(context))) if registers % w == 0)
 
 
@@ -189,39 +182,18 @@ def _at(context: Context, tile: Expr, offset: Expr) -> Element:
     return Element(WORKSPACE.name, (add(wide_product(tile, size), offset),))
 
 
-def _over_pieces(context: Context, width: int, body: Body) -> tuple[Node, ...]:
-    """``body`` for each piece of the thread's sums."""
+def _over_pieces(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
+    """``body`` for each piece of the thread's sums, at its offset in the block's share of the
+    workspace."""
     mine = mul(TID, Int(width))
-    if context.scalar_sums:
-        return body(Var("acc"), mine)
-    if context.by_fragments:
-        return _over_fragments(context, width, body, mine)
-    m, n = context.letters
-    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
-    number = add(mul(row, names.registers(n)), column)
-    place = Define(OFFSET.name, add(mul(number, THREADS), mine))
-    inner = (place, *body(Element("acc", (row, column)), OFFSET))
-    columns = For(column.name, Int(0), names.registers(n), Int(width), inner, unroll=True)
-    return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)
+
+    def piece(total: Element | Var, number: Expr) -> tuple[Node, ...]:
+        if isinstance(total, Var):
+            return body(total, mine)
+        offset = Define(OFFSET.name, add(mul(number, THREADS), mine))
+        return (offset, *body(total, OFFSET))
+
+    return context.lowering.each_sum(context, width, piece)
 
 
-def _over_fragments(context: Context, width: int, body: Body, mine: Expr) -> tuple[Node, ...]:
-    """The same for a lane's registers of its warp's fragments: which sums they are does not matter,
-    as a lane of another block has the same ones."""
-    m, n = context.letters
-    row, column, register = Var(f"frag_{m}"), Var(f"frag_{n}"), Var("reg")
-    fragment = add(mul(row, names.fragments(n)), column)
-    number = add(mul(fragment, Int(REGISTERS)), register)
-    place = Define(OFFSET.name, add(mul(number, THREADS), mine))
-    node: Node = For(
-        register.name,
-        Int(0),
-        Int(REGISTERS),
-        Int(width),
-        (place, *body(Element("acc", (row, column, register)), OFFSET)),
-        unroll=True,
-    )
-    for variable, letter in ((column, n), (row, m)):
-        stop = names.fragments(letter)
-        node = For(variable.name, Int(0), stop, Int(1), (node,), unroll=True)
-    return (node,)
+LOWER = {StorePartial: store_partial, Arrive: arrive, ReducePartials: reduce_partials}

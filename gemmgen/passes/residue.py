@@ -50,7 +50,7 @@ class Residue:
     )
 
     letter: str
-    by_lanes: bool
+    within_warp: bool
     said: Said = field(compare=False)
 
     @staticmethod
@@ -67,7 +67,7 @@ class Residue:
                 "the contraction is not cut into tiles",
                 hint=f"tile {sizes} {k}=8 cuts it",
             )
-        if self.by_lanes:
+        if self.within_warp:
             raise self._refusal(
                 "the lanes of a warp share out its terms, and copy no tiles",
                 hint=f"residue {k}=last",

@@ -19,7 +19,7 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
 from gemmgen.ir.nodes import Buffer, Swizzle
-from gemmgen.lower import addresses, bounds, epilogue, operands, tensor_core
+from gemmgen.lower import addresses, bounds, epilogue, operands, wmma
 from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context
 from gemmgen.lower.swizzle import Known
@@ -158,17 +158,17 @@ def too_few_stages(patch: pytest.MonkeyPatch) -> None:
 
 def rows_taken_for_columns(patch: pytest.MonkeyPatch) -> None:
     """Tensor cores read tiles as if they lay the other way."""
-    line = tensor_core._line
+    line = wmma._line
 
     def turned(context: Context, tile: Buffer) -> str:
         return "row" if line(context, tile) == "col" else "col"
 
-    patch.setattr(tensor_core, "_line", turned)
+    patch.setattr(wmma, "_line", turned)
 
 
 def sums_read_at_once(patch: pytest.MonkeyPatch) -> None:
     """A warp's lanes do not wait for one another where sums pass through shared memory."""
-    patch.setattr(tensor_core, "WarpBarrier", lambda: Block("", (), ()))
+    patch.setattr(wmma, "WarpBarrier", lambda: Block("", (), ()))
 
 
 BUGS: dict[Plant, set[str]] = {

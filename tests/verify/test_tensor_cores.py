@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from gemmgen.expand import fragments
-from gemmgen.ir.expanded import Multiply
+from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Expr, Int
 from gemmgen.ir.lowered import Node, WarpBarrier
-from gemmgen.ir.nodes import Buffer, Kernel, Loop
-from gemmgen.lower import tensor_core
+from gemmgen.ir.nodes import Buffer, Kernel, Loop, Map
+from gemmgen.lower import wmma
 from gemmgen.lower.context import Context
 from gemmgen.proof import cpu, meaning
 from gemmgen.proof.outcome import Subject
@@ -90,13 +90,13 @@ def lines_without_their_pad(patch: Patch) -> None:
     def short(tile: Buffer) -> Expr:
         return pitch(replace(tile, pad=0))
 
-    pitch = tensor_core._pitch
-    patch.setattr(tensor_core, "_pitch", short)
+    pitch = wmma._pitch
+    patch.setattr(wmma, "_pitch", short)
 
 
 def columns_for_rows(patch: Patch) -> None:
     """Fragments of B are loaded as if its tile lay the other way."""
-    line = tensor_core._line
+    line = wmma._line
 
     def turned(context: Context, tile: Buffer) -> str:
         found = line(context, tile)
@@ -104,17 +104,17 @@ def columns_for_rows(patch: Patch) -> None:
             return found
         return "row" if found == "col" else "col"
 
-    patch.setattr(tensor_core, "_line", turned)
+    patch.setattr(wmma, "_line", turned)
 
 
 def fragment_of_the_wrong_step(patch: Patch) -> None:
     """The first step's fragments for every step."""
-    fetch = tensor_core.fetch
+    fetch = wmma.fetch
 
     def stuck(context: Context, node: fragments.Fetch) -> tuple[Node, ...]:
         return fetch(context, replace(node, k=Int(0)))
 
-    patch.setattr(tensor_core, "fetch", stuck)
+    patch.setitem(wmma.LOWER, Fetch, stuck)
 
 
 def slots_mixed_up(patch: Patch) -> None:
@@ -145,12 +145,12 @@ def half_of_the_steps(patch: Patch) -> None:
 
 def no_warp_barriers(patch: Patch) -> None:
     """Sums are read before they are there, and overwritten before they are read."""
-    store = tensor_core.store
+    store = wmma.store
 
     def bare(context: Context, node: object) -> tuple[Node, ...]:
         return tuple(_without(one) for one in store(context, node))
 
-    patch.setattr(tensor_core, "store", bare)
+    patch.setitem(wmma.LOWER, Map, bare)
 
 
 def _without(node: Node) -> Node:

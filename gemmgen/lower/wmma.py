@@ -1,15 +1,23 @@
-"""Tensor cores: a warp's fragments loaded, multiplied, and on their way out of the registers."""
+"""WMMA: opaque fragments, which a warp loads from shared memory, multiplies, and stores to shared
+memory on their way to the epilogue.
+
+Which lane holds which element is unspecified, so a lane has no coordinates of its own; the epilogue
+takes up neighbouring sums from a slice of shared memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from gemmgen.ir import names
+from gemmgen.ir.atoms import ATOMS, AtomTraits
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.lowered import (
+    Check,
+    Constant,
     FragmentArray,
     Line,
     LoadFragment,
@@ -23,10 +31,11 @@ from gemmgen.ir.lowered import (
 from gemmgen.ir.nodes import Buffer, Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
-from gemmgen.lower import addresses, bounds, epilogue
-from gemmgen.lower.context import Context, store_width
+from gemmgen.lower import addresses, bounds, epilogue, warps
+from gemmgen.lower.checks import both, divides
+from gemmgen.lower.context import LANE, Context, Lowering, SumBody, store_width
 
-LANE, PIECE, SPOT = Var("lane"), Var("piece"), Var("spot")
+PIECE, SPOT = Var("piece"), Var("spot")
 SUMS = "sums"
 LEAVING = "some of the warp's sums go to shared memory"
 TAKING = "its lanes take up neighbouring ones"
@@ -102,7 +111,8 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
             Block(TAKING, node.origins, taking),
         )
 
-    return (Define(first.name, number), *_each(context, outer, pass_on))
+    body = (Define(first.name, number), *_each(context, outer, pass_on))
+    return (Block(epilogue.NOTE, node.origins, body),)
 
 
 def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Node, ...]:
@@ -193,3 +203,72 @@ def _each(
         return body(Int(0))
     number = Var(f"frag_{letter}")
     return (For(number.name, Int(0), names.fragments(letter), Int(1), body(number), unroll=True),)
+
+
+def row_of_sums(context: Context) -> int:
+    """A lane's registers of one fragment."""
+    return _atom(context).registers
+
+
+def each_sum(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
+    """``body`` for a lane's registers of its warp's fragments: which sums they are does not matter,
+    as a lane of another block has the same ones."""
+    m, n = context.letters
+    row, column, register = Var(f"frag_{m}"), Var(f"frag_{n}"), Var("reg")
+    registers = Int(row_of_sums(context))
+    fragment = add(mul(row, names.fragments(n)), column)
+    number = add(mul(fragment, registers), register)
+    inner = body(Element("acc", (row, column, register)), number)
+    node: Node = For(register.name, Int(0), registers, Int(width), inner, unroll=True)
+    for variable, letter in ((column, n), (row, m)):
+        stop = names.fragments(letter)
+        node = For(variable.name, Int(0), stop, Int(1), (node,), unroll=True)
+    return (node,)
+
+
+def coordinates(context: Context) -> Iterator[Define]:
+    """Where the warp's tile begins."""
+    yield from warps.numbers(Int(_atom(context).lanes))
+    number = warps.coordinates(context)
+    for letter in context.letters:
+        yield Define(names.warp_place(letter).name, mul(number[letter], names.warp(letter)))
+
+
+def constants(context: Context) -> Iterator[Constant]:
+    """A warp's tile, what an instruction multiplies, and how many of it the tile has along each
+    side."""
+    yield from warps.sizes(context)
+    atom, problem = _atom(context), context.problem
+    for letter, side in ((problem.m, atom.m), (problem.n, atom.n), (problem.k, atom.k)):
+        name = names.instruction(letter).name
+        yield Constant(name, side, None, "what one instruction multiplies")
+    for letter in context.letters:
+        count = div(names.warp(letter), names.instruction(letter))
+        name = names.fragments(letter).name
+        yield Constant(name, context.axis(letter).pieces, count, "a warp's fragments")
+
+
+def checks(context: Context) -> Iterator[Check]:
+    (m, n), k = context.letters, context.problem.k
+    parts = (divides(names.warp(x), names.instruction(x)) for x in (m, n))
+    yield Check(both(*parts), "the fragments fill a warp's tile")
+    yield Check(divides(names.block(k), names.instruction(k)), "the steps fill the tile")
+
+
+def _atom(context: Context) -> AtomTraits:
+    return ATOMS[context.kernel.spread.atom]
+
+
+LOWER = {Fetch: fetch, Multiply: multiply, Map: store}
+LOWERING = Lowering(
+    "warp",
+    LOWER,
+    array,
+    row_of_sums,
+    each_sum,
+    coordinates,
+    warps.in_one_dimension,
+    constants,
+    warps.threads,
+    checks,
+)

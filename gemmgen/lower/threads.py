@@ -1,0 +1,185 @@
+"""Threads that own elements: one, or a micro-tile, of the block's tile or of their warp's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir import names
+from gemmgen.ir.control import Block, Define, For
+from gemmgen.ir.edit import copies
+from gemmgen.ir.expanded import Fetch, Multiply
+from gemmgen.ir.expr import Binary, Expr, Float, Int, Var
+from gemmgen.ir.lowered import Check, Constant, Node, RegisterArray
+from gemmgen.ir.nodes import Buffer, Map
+from gemmgen.ir.simplify import add, div, mod, mul
+from gemmgen.ir.target import WARP
+from gemmgen.lower import addresses, contraction, epilogue, operands, warps
+from gemmgen.lower.checks import both, divides
+from gemmgen.lower.context import LANE, TID, Context, Lowering, SumBody, X, Y
+from gemmgen.lower.split import piece_width
+
+
+def array(context: Context, buffer: Buffer) -> Node:
+    """A thread's sums, or its fragment of an operand."""
+    if buffer.name == "acc":
+        return _sums(context, buffer)
+    (letter,) = buffer.letters
+    shape: tuple[Expr, ...] = (names.registers(letter),)
+    sizes = (context.axis(letter).registers,)
+    if buffer.stages > 1:
+        shape, sizes = (Int(buffer.stages), *shape), (buffer.stages, *sizes)
+    wide = any(c.dst == buffer.name and c.width > 1 for c in copies(context.kernel))
+    return RegisterArray(buffer.name, buffer.dtype, shape, sizes, wide=wide)
+
+
+def _sums(context: Context, buffer: Buffer) -> Node:
+    if context.scalar_sums:
+        return Define("acc", Float(0.0), "float", mutable=True)
+    sizes = tuple(context.axis(x).registers for x in context.letters)
+    shape = tuple(names.registers(x) for x in context.letters)
+    wide = context.is_split and piece_width(context) > 1
+    return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True, wide=wide)
+
+
+def store(context: Context, node: Map) -> tuple[Node, ...]:
+    return (Block(epilogue.NOTE, node.origins, epilogue.store(context, node)),)
+
+
+def row_of_sums(context: Context) -> int:
+    """Neighbouring registers of sums."""
+    return context.axis(context.letters[1]).registers
+
+
+def each_sum(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
+    """``body`` for each piece of ``width`` sums of the thread, and the number of its first."""
+    if context.scalar_sums:
+        return body(Var("acc"), Int(0))
+    m, n = context.letters
+    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
+    number = add(mul(row, names.registers(n)), column)
+    inner = body(addresses.sum_at(context, {m: row, n: column}), number)
+    columns = For(column.name, Int(0), names.registers(n), Int(width), inner, unroll=True)
+    return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)
+
+
+# Where a thread's elements are.
+
+
+def coordinates(context: Context) -> Iterator[Define]:
+    """The thread's first element within the block's tile."""
+    if context.kernel.spread.by_warp:
+        yield from _in_warp(context)
+        return
+    x = context.kernel.spread.x
+    if context.tile_copies or context.is_split:
+        across = names.lanes(x) if not context.scalar_sums else names.block(x)
+        yield Define(TID.name, add(mul(Y, across), X))
+    for letter in context.letters:
+        thread = X if letter == x else Y
+        yield Define(names.place(letter).name, mul(thread, width(context, letter)))
+
+
+def _in_warp(context: Context) -> Iterator[Define]:
+    """Lanes over the warp's tile, along x first."""
+    spread = context.kernel.spread
+    x = spread.x
+    lanes, number = spread.axes[0].lanes * spread.axes[1].lanes, warps.coordinates(context)
+    yield from warps.numbers(Int(lanes))
+    across = names.lanes(x) if not context.scalar_sums else names.warp(x)
+    for letter in context.letters:
+        lane = (mod if letter == x else div)(LANE, across)
+        of_warp = mul(number[letter], names.warp(letter))
+        first = add(of_warp, mul(lane, width(context, letter)))
+        yield Define(names.place(letter).name, first)
+
+
+def width(context: Context, letter: str) -> Expr:
+    """Neighbours that a thread owns from its first element on."""
+    axis = context.axis(letter)
+    if axis.width == 1:
+        return Int(1)
+    return names.registers(letter) if axis.pieces == 1 else names.piece(letter)
+
+
+def block(context: Context) -> tuple[int, int]:
+    """The block's threads along x and y: of one dimension where warps are numbered."""
+    spread = context.kernel.spread
+    if spread.by_warp:
+        return warps.in_one_dimension(context)
+    (other,) = (a.letter for a in spread.axes if a.letter != spread.x)
+    return spread.axis(spread.x).threads, spread.axis(other).threads
+
+
+# The sizes that the text names.
+
+
+def constants(context: Context) -> Iterator[Constant]:
+    of_warp = context.kernel.spread.by_warp
+    if of_warp:
+        yield from warps.sizes(context)
+    if not context.scalar_sums:
+        yield from micro_tile(context, "a thread's share")
+        yield from pieces(context)
+        whole = "of a warp" if of_warp else "of the block"
+        yield from along_sides(context, f"threads along each side {whole}")
+
+
+def micro_tile(context: Context, note: str) -> Iterator[Constant]:
+    for letter in context.letters:
+        yield Constant(names.registers(letter).name, context.axis(letter).registers, None, note)
+
+
+def pieces(context: Context) -> Iterator[Constant]:
+    """The neighbours that interleaved micro-tiles are made of."""
+    for letter in context.letters:
+        axis = context.axis(letter)
+        if axis.pieces > 1 and axis.width > 1:
+            note = "in pieces of this many neighbours"
+            yield Constant(names.piece(letter).name, axis.width, None, note)
+
+
+def along_sides(context: Context, note: str) -> Iterator[Constant]:
+    for letter in context.letters:
+        share = div(_whole(context, letter), names.registers(letter))
+        yield Constant(names.lanes(letter).name, context.axis(letter).lanes, share, note)
+
+
+def _whole(context: Context, letter: str) -> Var:
+    """What the threads along a letter divide up."""
+    return names.warp(letter) if context.kernel.spread.by_warp else names.block(letter)
+
+
+def threads(context: Context) -> Expr:
+    """The number of threads, as the text computes it."""
+    m, n = context.letters
+    if context.scalar_sums:
+        return Binary("*", names.block(m), names.block(n))
+    if context.kernel.spread.by_warp:
+        return warps.threads(context)
+    return Binary("*", names.lanes(m), names.lanes(n))
+
+
+def checks(context: Context) -> Iterator[Check]:
+    if context.scalar_sums:
+        return
+    m, n = context.letters
+    parts = (divides(_whole(context, x), names.registers(x)) for x in (m, n))
+    yield Check(both(*parts), "the micro-tiles fill the tile")
+    if context.kernel.spread.by_warp:
+        lanes = mul(names.lanes(m), names.lanes(n))
+        yield Check(Binary("==", lanes, Int(WARP)), "a warp's threads fill its tile")
+
+
+LOWER = {Fetch: operands.fetch, Multiply: contraction.multiply, Map: store}
+LOWERING = Lowering(
+    "thread",
+    LOWER,
+    array,
+    row_of_sums,
+    each_sum,
+    coordinates,
+    block,
+    constants,
+    threads,
+    checks,
+)

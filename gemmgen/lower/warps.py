@@ -1,0 +1,53 @@
+"""Warps that own sub-tiles of the block's tile: their sizes, and which of them a thread is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir import names
+from gemmgen.ir.control import Define
+from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.lowered import Constant
+from gemmgen.ir.simplify import div, mod
+from gemmgen.ir.target import WARP
+from gemmgen.lower.context import LANE, TID, Context, X
+
+OWN_WARP = Var("warp")
+
+
+def sizes(context: Context) -> Iterator[Constant]:
+    """A warp's extents."""
+    for letter in context.letters:
+        axis = context.axis(letter)
+        size = axis.extent // axis.warps
+        yield Constant(names.warp(letter).name, size, None, "a warp's share of it")
+
+
+def numbers(lanes: Expr) -> tuple[Define, Define, Define]:
+    """The thread's number in a block of one dimension, its warp's in the block, and its own among
+    the ``lanes`` of its warp."""
+    return (
+        Define(TID.name, X),
+        Define(OWN_WARP.name, div(TID, lanes)),
+        Define(LANE.name, mod(TID, lanes)),
+    )
+
+
+def coordinates(context: Context) -> dict[str, Expr]:
+    """Which of the warps along each letter this one is; warps go over the block's tile along x
+    first."""
+    x = context.kernel.spread.x
+    across = div(names.block(x), names.warp(x))
+    return {letter: (mod if letter == x else div)(OWN_WARP, across) for letter in context.letters}
+
+
+def threads(context: Context) -> Expr:
+    """The number of threads, as the text computes it."""
+    m, n = context.letters
+    along = (div(names.block(letter), names.warp(letter)) for letter in (m, n))
+    return Binary("*", Binary("*", next(along), next(along)), Int(WARP))
+
+
+def in_one_dimension(context: Context) -> tuple[int, int]:
+    """The block's threads along x and y, where warps are numbered."""
+    return context.kernel.spread.threads, 1
