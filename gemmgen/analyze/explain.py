@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from gemmgen.analyze.count import Counts, Launch, count_compiled
+from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.gpus import Gpu
-from gemmgen.analyze.joined import as_compiled, as_written
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
-from gemmgen.analyze.measure import SECTOR
+from gemmgen.analyze.load_joining import as_compiled, as_written
 from gemmgen.analyze.pads import PadChoice, pad_choices
 from gemmgen.analyze.resources import (
     Occupancy,
@@ -21,6 +20,8 @@ from gemmgen.analyze.resources import (
     waves_of,
 )
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
+from gemmgen.analyze.tally import Counts, Launch
+from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import HALVES

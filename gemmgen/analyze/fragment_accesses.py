@@ -13,8 +13,8 @@ from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.lowered import LoadFragment, StoreFragment
 from gemmgen.ir.target import WARP
 
-Places = tuple[tuple[Ints, Ints], ...]
-"""Accesses: of each lane its line, and where it begins in it."""
+Spans = tuple[tuple[Ints, Ints], ...]
+"""Accesses: of each lane the line, and the first element in it."""
 
 HALF = WMMA.m // 2
 MULTIPLY_ADDS = 64
@@ -22,12 +22,12 @@ MULTIPLY_ADDS = 64
 
 _LANE = np.arange(WARP)
 _QUARTERS = tuple((row, column) for row in (0, HALF) for column in (0, HALF))
-_LOADED: Places = ((_LANE % WMMA.m, _LANE // WMMA.m * HALF),)
-_PAIRS: Places = tuple((_LANE // 4 + row, _LANE % 4 * 2 + column) for row, column in _QUARTERS)
-_TURNED: Places = tuple((within + e, line) for line, within in _PAIRS for e in (0, 1))
+_LOADED: Spans = ((_LANE % WMMA.m, _LANE // WMMA.m * HALF),)
+_PAIRS: Spans = tuple((_LANE // 4 + row, _LANE % 4 * 2 + column) for row, column in _QUARTERS)
+_TURNED: Spans = tuple((within + e, line) for line, within in _PAIRS for e in (0, 1))
 
 
-def places_of(node: LoadFragment | StoreFragment) -> tuple[Places, int]:
+def spans_of(node: LoadFragment | StoreFragment) -> tuple[Spans, int]:
     """A fragment's accesses, and how many elements each has."""
     if isinstance(node, LoadFragment):
         return _LOADED, HALF

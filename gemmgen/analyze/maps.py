@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gemmgen.analyze import measure
-from gemmgen.analyze.count import first_elements
+from gemmgen.analyze import transactions
+from gemmgen.analyze.accesses import Site, first_elements
 from gemmgen.analyze.explain import AnalyzedKernel, Shape, Values
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import record_accesses
-from gemmgen.analyze.sites import Site
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.interpreter.operators import Ints
@@ -99,14 +98,13 @@ def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Requ
 
 def _wavefronts(requests: list[_Request]) -> list[float]:
     """Per phase, so that a conflict outweighs a wide access."""
-    told = [measure.shared(r.first[None], r.site.width, r.site.size) for r in requests]
+    told = [transactions.shared(r.first[None], r.site.width, r.site.size) for r in requests]
     return [float(t.wavefronts[0] / t.phases[0]) for t in told]
 
 
 def _sectors(requests: list[_Request]) -> list[float]:
-    told = (
-        measure.units(r.first[None], r.site.width, measure.SECTOR, r.site.size) for r in requests
-    )
+    sector = transactions.SECTOR
+    told = (transactions.units(r.first[None], r.site.width, sector, r.site.size) for r in requests)
     return [float(units[0]) for units in told]
 
 
@@ -144,7 +142,7 @@ def _elements(kernel: AnalyzedKernel, values: Values, request: _Request) -> Pict
     site = request.site
     indices = next(p.indices for p in kernel.lowered.interface.params if p.name == site.buffer)
     pitch = dict(kernel.lowered.interface.pitch).get(site.buffer)
-    size = measure.SECTOR // site.size
+    size = transactions.SECTOR // site.size
     rows = _by_place(request.first, site.width, lambda e: divmod(e, size), size)
 
     batches = dict(kernel.lowered.interface.batches)
@@ -167,17 +165,17 @@ def _elements(kernel: AnalyzedKernel, values: Values, request: _Request) -> Pict
 
 def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture:
     """Shared memory: phase by phase, a row for each wavefront."""
-    site, banks = request.site, measure.BANKS
-    parts = measure.words_of(site.width, site.size)
-    size = measure.WARP // parts
+    site, banks = request.site, transactions.BANKS
+    parts = transactions.words_of(site.width, site.size)
+    size = transactions.WARP // parts
     drawn: list[HeatRow] = []
     for phase in range(parts):
-        first = np.full(measure.WARP, NOBODY)
+        first = np.full(transactions.WARP, NOBODY)
         own = slice(phase * size, (phase + 1) * size)
         first[own] = request.first[own]
         columns: list[list[int]] = [[] for _ in range(banks)]
         seen: set[int] = set()
-        words = np.where(first >= 0, first * site.size // measure.WORD, NOBODY)
+        words = np.where(first >= 0, first * site.size // transactions.WORD, NOBODY)
         for word, lane in _touched(words, parts):
             if word not in seen:
                 seen.add(word)
@@ -186,7 +184,7 @@ def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture
             cells = tuple(c[front] if front < len(c) else NOBODY for c in columns)
             label = f"phase {phase}" if front == 0 else f"  again ({front + 1})"
             drawn.append(HeatRow(label, cells))
-    told = measure.shared(request.first[None], site.width, site.size)
+    told = transactions.shared(request.first[None], site.width, site.size)
     ways, fronts, phases = (int(x[0]) for x in (told.ways, told.wavefronts, told.phases))
     verdict = "no bank conflict" if ways == 1 else f"a {ways}-way bank conflict"
     return Picture(

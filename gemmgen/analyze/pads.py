@@ -11,10 +11,9 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.analyze import measure
-from gemmgen.analyze.count import first_elements
+from gemmgen.analyze import transactions
+from gemmgen.analyze.accesses import Site, first_elements
 from gemmgen.analyze.recorder import record_accesses
-from gemmgen.analyze.sites import Site
 from gemmgen.base.record import record
 from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.simt import Index, Lanes, Mask
@@ -111,14 +110,14 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
         for w, (first, often) in groups.items():
             at, column = first // row, _permuted(tile.swizzle, first // row % rows, first % row)
             place = at * (length + by) + _permuted(swizzle, at % rows, column)
-            told = measure.shared(np.where(first < 0, -1, place), w, size)
+            told = transactions.shared(np.where(first < 0, -1, place), w, size)
             wavefronts += int(told.wavefronts @ often)
             phases += int(told.phases @ often)
             ways = max(ways, int(told.ways.max(initial=0)))
         return Conflicts(by, swizzle, wavefronts, phases, ways)
 
     # Pads repeat after as many elements as the banks hold.
-    most = measure.BANKS * measure.WORD // size
+    most = transactions.BANKS * transactions.WORD // size
     padded = (conflicts(by, None) for by in range(most + 1) if (length + by) % width == 0)
     best = min(padded, key=lambda c: (c.excess, c.pad))
     now = conflicts(tile.pad, tile.swizzle)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from math import prod
 
-from gemmgen.analyze.count import Counts
 from gemmgen.analyze.fragment_accesses import MULTIPLY_ADDS
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
-from gemmgen.analyze.measure import WARP
+from gemmgen.analyze.tally import Counts
+from gemmgen.analyze.transactions import WARP
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import BYTES, DType

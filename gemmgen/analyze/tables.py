@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from gemmgen.analyze.explain import Explanation, Traffic
-from gemmgen.analyze.measure import SECTOR
 from gemmgen.analyze.pads import PadChoice
 from gemmgen.analyze.resources import Resources
+from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, DType
 

@@ -37,11 +37,6 @@ class Compiled:
     reads: bool = False
 
     @property
-    def constant(self) -> Value | None:
-        """The value, if it is known and not ``UNKNOWN``."""
-        return None if self.known is UNKNOWN else self.known
-
-    @property
     def accesses(self) -> Run | None:
         """What is left of it if the value is not used; only of one that is ``UNKNOWN``."""
         assert self.known is UNKNOWN

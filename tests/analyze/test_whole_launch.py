@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from gemmgen.analyze import count
-from gemmgen.analyze.count import Tally, count_every_block, count_launch
+from gemmgen.analyze.accesses import Site
+from gemmgen.analyze.count import count_every_block, count_launch
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
-from gemmgen.analyze.sites import Site
+from gemmgen.analyze.loop_periods import periodic_trips
+from gemmgen.analyze.tally import Tally
 from gemmgen.base.source import Source
 from gemmgen.interpreter.simt import Lanes
 from gemmgen.language import parse_schedule
@@ -81,6 +83,7 @@ def test_trips_that_do_not_repeat_are_all_made() -> None:
     """A loop whose accesses grow from trip to trip: nothing may be skipped."""
     lanes = Lanes(0, 1, 32, 1)
     tally = Tally(lanes)
+    trips = periodic_trips(tally, 32)
     site = Site("A", "global", False, 1, "", ())
     made: list[int] = []
 
@@ -88,12 +91,13 @@ def test_trips_that_do_not_repeat_are_all_made() -> None:
         made.append(i)
         tally.see(site, np.arange(32) * i, None)
 
-    tally.trips(run, 100, 32, 1)
+    trips(run, 100, 32, 1)
     assert sorted(made) == list(range(100))
 
 
 def test_trips_that_repeat_are_counted_without_being_made() -> None:
     tally = Tally(Lanes(0, 1, 32, 1))
+    trips = periodic_trips(tally, 32)
     site = Site("A", "global", False, 1, "", ())
     made: list[int] = []
 
@@ -101,7 +105,7 @@ def test_trips_that_repeat_are_counted_without_being_made() -> None:
         made.append(i)
         tally.see(site, np.arange(32) + 8 * i, None)
 
-    tally.trips(run, 1003, 8, 1)
+    trips(run, 1003, 8, 1)
     assert len(made) < 60
     ((_, counts),) = tally.weighted(np.ones(1, np.int64))
     assert (counts.elements, counts.requests, counts.sectors) == (32 * 1003, 1003, 4 * 1003)

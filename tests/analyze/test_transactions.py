@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gemmgen.analyze import measure
+from gemmgen.analyze import transactions
 
 LANES = np.arange(32)
 
@@ -29,8 +29,8 @@ def warp(first: np.ndarray) -> np.ndarray:
     ],
 )
 def test_sectors_and_lines(first: np.ndarray, width: int, sectors: int, lines: int):
-    assert measure.units(warp(first), width, measure.SECTOR).tolist() == [sectors]
-    assert measure.units(warp(first), width, measure.LINE).tolist() == [lines]
+    assert transactions.units(warp(first), width, transactions.SECTOR).tolist() == [sectors]
+    assert transactions.units(warp(first), width, transactions.LINE).tolist() == [lines]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_sectors_and_lines(first: np.ndarray, width: int, sectors: int, lines: i
 def test_bank_conflicts_by_phase(
     first: np.ndarray, width: int, phases: int, wavefronts: int, ways: int, clocks: int
 ):
-    told = measure.shared(warp(first), width)
+    told = transactions.shared(warp(first), width)
     found = (told.phases, told.wavefronts, told.ways, told.clocks)
     assert [x.tolist() for x in found] == [[phases], [wavefronts], [ways], [clocks]]
 
 
 def test_elements_and_requests():
     first = warp(np.where(LANES % 2, LANES * 4, -1))
-    assert measure.elements(first, 4).tolist() == [64]
-    assert measure.requests(first).tolist() == [1]
-    assert measure.requests(warp(np.full(32, -1))).tolist() == [0]
+    assert transactions.elements(first, 4).tolist() == [64]
+    assert transactions.requests(first).tolist() == [1]
+    assert transactions.requests(warp(np.full(32, -1))).tolist() == [0]

@@ -15,10 +15,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from gemmgen.analyze.sites import Site
+from gemmgen.analyze.accesses import Site
 from gemmgen.interpreter.operators import Ints
+from gemmgen.ir.control import Barrier, Block, For, If
 from gemmgen.ir.dtypes import ACCESS
-from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.lowered import LoweredKernel, Node
 
 T = TypeVar("T")
 WIDTHS = (4, 2)
@@ -28,7 +29,7 @@ Count = Callable[[Site, Ints], None]
 """Called for each read as compiled, with the first element of each thread, by (warps, 32)."""
 
 
-class Joiner:
+class LoadJoiner:
     """Collects the reads between two barriers, and shows them to ``count`` as they are joined.
 
     ``widest``: per shared array the most elements that divide the distance of its stages; the
@@ -64,6 +65,23 @@ def widest_of(kernel: LoweredKernel) -> dict[str, int]:
         fitting = (w for w in WIDTHS if stages == 1 or distance % w == 0)
         found[array.name] = next(fitting, 1)
     return found
+
+
+def trips_joined(loop: For[Node]) -> int:
+    """Trips of a loop whose reads the compiler sees at once; 0 for all.  A loop without a barrier
+    that says nothing is unrolled by the compiler."""
+    if loop.unroll is False:
+        return int(any(isinstance(inner, Barrier) for inner in _statements(loop.body)))
+    return 0 if loop.unroll is True else loop.unroll
+
+
+def _statements(body: tuple[Node, ...]) -> Iterator[Node]:
+    for node in body:
+        yield node
+        if isinstance(node, Block | For):
+            yield from _statements(node.body)
+        elif isinstance(node, If):
+            yield from _statements((*node.body, *node.otherwise))
 
 
 def joined(reads: list[Ints], width: int, most: int) -> Iterator[tuple[int, Ints]]:

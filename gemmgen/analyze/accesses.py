@@ -1,12 +1,17 @@
-"""Accesses of memory, told apart by where they stand in a kernel, and memories that show them."""
+"""Accesses of memory: by which statements of a kernel they are made, and where each thread's
+begins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+
 from gemmgen.base.record import record
-from gemmgen.interpreter.simt import Index, Mask
+from gemmgen.interpreter.operators import Ints
+from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.ir.target import WARP
 
 Space = Literal["global", "shared"]
 
@@ -34,3 +39,10 @@ class Site:
 
 See = Callable[[Site, Index, Mask], None]
 """Called for each access: the first element of each thread that the mask lets take part."""
+
+
+def first_elements(lanes: Lanes, index: Index, mask: Mask) -> Ints:
+    """The first element that each thread touches, -1 for none, by (warps, 32)."""
+    every = index if isinstance(index, np.ndarray) else np.full(lanes.count, index)
+    active = every if mask is None else np.where(mask, every, -1)
+    return active.reshape(-1, WARP)

@@ -1,5 +1,5 @@
-"""Which tile of C each block computes, and its range of k: asked of the kernel's own first
-lines."""
+"""Which tile of C each block computes, and its range of k, as the kernel's own first lines compute
+them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.recorder import Recorder
-from gemmgen.analyze.sites import Site
+from gemmgen.analyze.watched_memory import Watch
 from gemmgen.interpreter.mechanisms import code_for
 from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.scope import Slot
-from gemmgen.interpreter.simt import Index, Mask
+from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.lowered import Advance, LoweredKernel, Node
 from gemmgen.ir.names import tile_origin
@@ -38,7 +39,8 @@ def _origins(
     kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints
 ) -> tuple[tuple[Ints, ...], tuple[Ints, ...], tuple[Ints, ...]]:
     names, lines = _until_known(kernel)
-    code = code_for(Recorder(kernel, blocks, values, _nothing, block=(1, 1)))
+    lanes = Lanes(0, blocks.size, 1, 1)
+    code = code_for(Recorder(kernel, lanes, blocks, values, Watch(_nothing, lambda: None)))
     run = code.kernel(replace(kernel, body=lines))
     assert run is not None
     run(None)

@@ -1,0 +1,72 @@
+"""Blocks that access memory alike: one of each class is run, and counts for all of them.
+
+Two blocks whose tiles lie inside C as a whole pass the same guards.  If the origins of their tiles
+are equal modulo 32 elements (64 where an element has 2 bytes), then in each matrix (row * ld +
+column) their addresses differ by a multiple of 128 bytes, for all threads alike: the same sectors
+and lines a request.  Shared addresses do not depend on the block.  A tile at a ragged edge is in a
+class of its own along that letter.  Of a tensor with batches the place where the block's matrix
+begins counts too, modulo as many elements.  Blocks that share a tile are of a class if their parts
+of k are as long and begin alike, and if they do the same after their sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from gemmgen.analyze import transactions
+from gemmgen.analyze.tile_origins import origins_of
+from gemmgen.interpreter.operators import Ints
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.lowered import LoweredKernel
+
+
+def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
+    """One block of each class, and how many blocks it counts for."""
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    period = period_of(kernel)
+    for blocks, origins, matrices, ranges in origins_of(kernel, values):
+        parts = [place % period for place in (*origins, *matrices)]
+        for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
+            parts.append((origin + size <= int(values[name])).astype(np.int64))
+        if ranges:
+            start, stop = ranges
+            parts += [start % period, np.maximum(stop - start, 0)]
+            parts.append(_role(kernel, values, blocks))
+        for at, count in _alike(parts):
+            key = tuple(int(part[at]) for part in parts)
+            block, before = found.get(key, (int(blocks[at]), 0))
+            found[key] = (block, before + count)
+    pairs = np.array(list(found.values()), np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def tiles_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> int:
+    """Tiles of C, over all batches: blocks whose numbers differ by a multiple of it share one."""
+    interface = kernel.interface
+    return interface.tile_count({name: int(values[name]) for name in interface.shaping()})
+
+
+def period_of(kernel: LoweredKernel) -> int:
+    """Elements after which addresses of every matrix begin a line again, at least 32."""
+    sizes = (BYTES[p.dtype] for p in kernel.interface.params if p.kind == "tensor")
+    return transactions.LINE // min(transactions.WORD, *sizes)
+
+
+def _role(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints) -> Ints:
+    """What each block does after its own sums, as a number: it follows from its part's number
+    within a group, and the group's."""
+    interface = kernel.interface
+    part, size = blocks // tiles_of(kernel, values), interface.parts // interface.groups
+    is_last = part == interface.parts - 1
+    return (part % size == size - 1) + 2 * is_last.astype(np.int64)
+
+
+def _alike(parts: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+    """The index of the first of each kind of rows of ``parts``, and how many are of that kind."""
+    kinds = np.zeros(parts[0].size, np.int64)
+    for part in parts:
+        _, kinds = np.unique(kinds * (part.max(initial=0) + 1) + part, return_inverse=True)
+    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+    yield from zip(first.tolist(), counts.tolist(), strict=True)

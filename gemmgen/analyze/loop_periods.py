@@ -1,0 +1,74 @@
+"""Loops of which only some trips are made, and counted for all.
+
+Two trips that pass the same guards, and lie a multiple of 32 elements (64 where an element has 2
+bytes) and of the number of shared stages apart, count alike: a *period*.  Guards are comparisons
+with a loop's variable, so each changes at most once.  The first and the last trips are made; if the
+periods after the first and before the last ones count alike, so do all between them.  If they do
+not, every trip is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import gcd, lcm
+
+import numpy as np
+
+from gemmgen.analyze.tally import Tally, Totals
+from gemmgen.ir.control import Assign
+from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.lowered import Node
+
+Trips = Callable[[Callable[[int], None], int, int, int], None]
+"""How the trips of a loop are made: ``trips(run, count, step, stages)`` calls ``run(i)`` for those
+of the numbers from 0 to ``count`` that it wants; ``stages`` is how often shared tiles come back."""
+
+
+def every_trip(run: Callable[[int], None], count: int, step: int, stages: int) -> None:
+    """All trips of a loop, one after another."""
+    for i in range(count):
+        run(i)
+
+
+def periodic_trips(tally: Tally, elements: int) -> Trips:
+    """Some trips of each loop, counted by ``tally`` for all; addresses that lie ``elements`` apart
+    begin a line alike."""
+
+    def make(run: Callable[[int], None], first: int, stop: int) -> None:
+        for i in range(first, stop):
+            run(i)
+        tally.flush()
+
+    def trips(run: Callable[[int], None], count: int, step: int, stages: int) -> None:
+        period = lcm(elements // gcd(step, elements), stages)
+        ends = 2 * period
+        skipped = (count - 2 * ends) // period - 2
+        if skipped < 1:
+            every_trip(run, count, step, stages)
+            return
+        make(run, 0, ends)
+        early = tally.change(lambda: make(run, ends, ends + period))
+        late = count - ends - (count - 2 * ends) % period - period
+        assert (late - ends - period) == skipped * period
+        if _same(early, tally.change(lambda: make(run, late, late + period))):
+            tally.repeat(early, skipped)
+        else:
+            make(run, ends + period, late)
+        make(run, late + period, count)
+
+    return trips
+
+
+def _same(one: Totals, other: Totals) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[s], other[s]) for s in one)
+
+
+def inductions(body: tuple[Node, ...]) -> Iterator[tuple[str, Expr]]:
+    """The variables to which each trip of a loop adds the same, and what it adds: a trip that is
+    not made would leave them at an earlier trip's value."""
+    for node in body:
+        match node:
+            case Assign(str(name), Binary("+", Var(same), Int() | Var() as step)) if same == name:
+                yield name, step
+            case _:
+                pass

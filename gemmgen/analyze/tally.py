@@ -1,0 +1,141 @@
+"""What the accesses of some blocks come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
+from hashlib import blake2b
+
+import numpy as np
+
+from gemmgen.analyze import transactions
+from gemmgen.analyze.accesses import Site, first_elements
+from gemmgen.analyze.load_joining import LoadJoiner
+from gemmgen.base.record import record
+from gemmgen.interpreter.operators import Ints
+from gemmgen.interpreter.simt import Index, Lanes, Mask
+
+FIELDS = 7
+"""Of ``Counts``, those that add up."""
+
+
+@record
+class Counts:
+    """What the accesses of a site come to in a launch.
+
+    ``elements``: of all threads; those of asynchronous copies by whole pieces.  ``requests``:
+    instructions of a warp with at least one thread in them.  ``sectors`` (32 bytes) and ``lines``
+    (128 bytes) of global memory.  ``phases`` and ``wavefronts`` of shared memory: without bank
+    conflicts they are equal; ``ways`` is the n of the worst n-way conflict, and ``clocks`` what an
+    H200 takes for them (``transactions.shared``).
+    """
+
+    elements: int = 0
+    requests: int = 0
+    sectors: int = 0
+    lines: int = 0
+    phases: int = 0
+    wavefronts: int = 0
+    clocks: int = 0
+    ways: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        sums = (a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+        return replace(Counts(*sums), ways=max(self.ways, other.ways))
+
+    @property
+    def conflicts(self) -> int:
+        """Wavefronts that bank conflicts add."""
+        return self.wavefronts - self.phases
+
+    @property
+    def sectors_per_request(self) -> float:
+        return self.sectors / self.requests if self.requests else 0.0
+
+    @property
+    def wavefronts_per_request(self) -> float:
+        return self.wavefronts / self.requests if self.requests else 0.0
+
+
+Launch = dict[Site, Counts]
+"""Of each site of the text; sites that are ``joined`` are in addition to them."""
+
+Totals = dict[Site, Ints]
+"""Per site: the fields of ``Counts``, by blocks."""
+
+
+class Tally:
+    """Adds up accesses, block by block; ``widest`` as of ``load_joining.widest_of``."""
+
+    def __init__(self, lanes: Lanes, widest: Mapping[str, int] | None = None):
+        self.lanes = lanes
+        self.joiner = LoadJoiner(self.count, widest or {})
+        self.totals: Totals = {}
+        self.ways: dict[Site, int] = {}
+        self._known: dict[tuple[bytes, int, int], tuple[Ints, int]] = {}
+
+    def see(self, site: Site, index: Index, mask: Mask) -> None:
+        first = first_elements(self.lanes, index, mask)
+        self.count(site, first)
+        if site.space == "shared" and not (site.write or site.fragment):
+            self.joiner.add(site, first)
+
+    def flush(self) -> None:
+        """Ends what reads may be joined with."""
+        self.joiner.flush()
+
+    def count(self, site: Site, first: Ints) -> None:
+        """Adds an access of threads that begin at ``first``, by (warps, 32)."""
+        if site.space == "global":
+            sizes = (transactions.SECTOR, transactions.LINE)
+            units = [transactions.units(first, site.width, unit, site.size) for unit in sizes]
+            by_block, ways = self._by_block(first, site.width, global_units=units), 0
+        else:
+            by_block, ways = self._shared(first, site.width, site.size)
+            self.ways[site] = max(self.ways.get(site, 0), ways)
+        if site in self.totals:
+            self.totals[site] += by_block
+        else:
+            self.totals[site] = by_block.copy()
+
+    def _shared(self, first: Ints, width: int, size: int) -> tuple[Ints, int]:
+        """Computed once: a loop's trips come back to the same places."""
+        key = blake2b(first.tobytes(), digest_size=16).digest(), width, size
+        if key not in self._known:
+            seen = transactions.shared(first, width, size)
+            parts = [seen.phases, seen.wavefronts, seen.clocks]
+            by_block = self._by_block(first, width, shared_parts=parts)
+            self._known[key] = by_block, int(seen.ways.max(initial=0))
+        return self._known[key]
+
+    def _by_block(
+        self,
+        first: Ints,
+        width: int,
+        *,
+        global_units: Sequence[Ints] = (),
+        shared_parts: Sequence[Ints] = (),
+    ) -> Ints:
+        """The fields of ``Counts``, by blocks."""
+        nothing = np.zeros(len(first), np.int64)
+        units, parts = global_units or [nothing] * 2, shared_parts or [nothing] * 3
+        elements, requests = transactions.elements(first, width), transactions.requests(first)
+        found = [elements, requests, *units, *parts]
+        return np.stack(found).reshape(FIELDS, self.lanes.blocks, -1).sum(axis=2)
+
+    def change(self, action: Callable[[], None]) -> Totals:
+        """What ``action`` adds."""
+        before = {site: total.copy() for site, total in self.totals.items()}
+        action()
+        return {s: total - before[s] if s in before else total for s, total in self.totals.items()}
+
+    def repeat(self, change: Totals, times: int) -> None:
+        """Adds ``change`` again, so many times."""
+        for site, counts in change.items():
+            self.totals[site] += times * counts
+
+    def weighted(self, weights: Ints) -> Iterator[tuple[Site, Counts]]:
+        """The counts of each site, each block's taken as often as its weight says."""
+        for site, total in self.totals.items():
+            sums = [int(number) for number in total @ weights]
+            yield site, Counts(*sums, ways=self.ways.get(site, 0))

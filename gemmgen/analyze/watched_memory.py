@@ -1,0 +1,178 @@
+"""Memories that hold nothing, and show what is accessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import numpy as np
+
+from gemmgen.analyze.accesses import See, Site, Space
+from gemmgen.analyze.fragment_accesses import spans_of
+from gemmgen.base.record import record
+from gemmgen.interpreter.control_flow import less
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.operators import Bools, Value
+from gemmgen.interpreter.scope import UNKNOWN
+from gemmgen.interpreter.simt import Index, Lanes, Mask, where
+from gemmgen.ir.control import Block
+from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.lowered import LoadFragment, Node, StoreFragment
+from gemmgen.ir.target import WARP
+
+
+class Watch:
+    """Whom accesses are shown to, and the block of statements that makes them now.
+
+    ``flush`` is called where the compiler keeps reads before it from those after it.
+    """
+
+    def __init__(self, see: See, flush: Callable[[], None]):
+        self.see, self.flush = see, flush
+        self.block: Block[Node] = Block("", (), ())
+
+
+class Watched(Memory):
+    """Global or shared memory, of which each access is shown."""
+
+    known = UNKNOWN
+
+    def __init__(self, watch: Watch, name: str, dtype: DType, space: Space):
+        super().__init__(name, dtype)
+        self._watch = watch
+        self._space: Space = space
+        self._sites: dict[tuple[object, ...], Site] = {}
+
+    def see(
+        self, index: Index, mask: Mask, *, write: bool, width: int = 1, fragment: bool = False
+    ) -> None:
+        """An access of ``width`` elements from ``index`` on, by the present block of statements."""
+        note, origins = self._watch.block.note, self._watch.block.origins
+        key = (note, origins, write, width, fragment)
+        if key not in self._sites:
+            kind = (self.name, self._space, write, width)
+            self._sites[key] = Site(*kind, note, origins, BYTES[self.dtype], fragment)
+        self._watch.see(self._sites[key], index, mask)
+
+    def load(self, index: Index, mask: Mask) -> Value:
+        self.see(index, mask, write=False)
+        return UNKNOWN
+
+    def store(self, index: Index, value: Value, mask: Mask) -> None:
+        self.see(index, mask, write=True)
+
+    def add(self, index: Index, value: Value, mask: Mask) -> None:
+        self.see(index, mask, write=True)
+
+    def read(
+        self, index: Index, width: int, mask: Mask, valid: Value | None = None
+    ) -> Sequence[Value]:
+        """If some exist, whole pieces are counted."""
+        some, there = (True, mask) if valid is None else where(less(0, valid), mask)
+        if some:
+            self.see(index, there, write=False, width=width)
+        return ()
+
+    def write(self, index: Index, values: Sequence[Value], width: int, mask: Mask) -> None:
+        self.see(index, mask, write=True, width=width)
+
+
+class WatchedCounters(Watched):
+    """Counters of blocks that share a tile; ``part`` is the number of each lane's part.
+
+    Which block comes last makes no difference to the counts: it is taken to be the one with the
+    last part, of a group that with the group's last; of groups, the last group's.
+    """
+
+    def __init__(self, watch: Watch, name: str, dtype: DType, part: Index):
+        super().__init__(watch, name, dtype, "global")
+        self._number = part
+
+    def count(self, index: Index, last: int, mask: Bools) -> Value:
+        if mask.any():
+            self.see(index, mask, write=True)
+        own, sharers = self._number, last + 1
+        self._number = own // sharers
+        return cast(Value, own % sharers == last)
+
+
+class Unwatched(Memory):
+    """Registers: no access of them is counted."""
+
+    known = UNKNOWN
+    recorded = False
+
+    def load(self, index: Index, mask: Mask) -> Value:
+        return UNKNOWN
+
+    def store(self, index: Index, value: Value, mask: Mask) -> None:
+        pass
+
+    def read(
+        self, index: Index, width: int, mask: Mask, valid: Value | None = None
+    ) -> Sequence[Value]:
+        return ()
+
+    def write(self, index: Index, values: Sequence[Value], width: int, mask: Mask) -> None:
+        pass
+
+
+@record
+class WatchedCopies:
+    """Asynchronous copies: they write all of a piece."""
+
+    watch: Watch
+
+    def issue(
+        self, target: Memory, index: Index, values: Sequence[Value], width: int, mask: Mask
+    ) -> None:
+        self.watch.flush()
+        target.write(index, values, width, mask)
+
+    def commit(self, mask: Mask) -> None:
+        self.watch.flush()
+
+    def wait(self, pending: int, mask: Mask) -> None:
+        self.watch.flush()
+
+
+class WatchedWarps:
+    """Fragments, as the compiled code accesses them."""
+
+    def __init__(self, lanes: Lanes):
+        self._lane = np.arange(lanes.count) % WARP
+
+    def read(
+        self, tile: Memory, node: LoadFragment, index: Index, pitch: Value, mask: Mask
+    ) -> Sequence[Value]:
+        self._see(tile, node, index, pitch, mask)
+        return ()
+
+    def write(
+        self,
+        tile: Memory,
+        node: StoreFragment,
+        index: Index,
+        pitch: Value,
+        values: Sequence[Value],
+        mask: Mask,
+    ) -> None:
+        self._see(tile, node, index, pitch, mask)
+
+    def _see(
+        self,
+        tile: Memory,
+        node: LoadFragment | StoreFragment,
+        index: Index,
+        pitch: Value,
+        mask: Mask,
+    ) -> None:
+        assert isinstance(tile, Watched)
+        spans, width = spans_of(node)
+        write, apart = isinstance(node, StoreFragment), cast(int, pitch)
+        for line, within in spans:
+            at = index + line[self._lane] * apart + within[self._lane]
+            tile.see(at, mask, write=write, width=width, fragment=True)
+
+    def meet(self, mask: Mask) -> None:
+        pass
