@@ -16,7 +16,6 @@ from gemmgen.fuzz.factors import Plan, plan_of
 from gemmgen.gpu import compiler
 from gemmgen.ir.nodes import Program
 from gemmgen.language import parse_schedule
-from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.cases import SPAN, reaching, work
@@ -236,7 +235,7 @@ def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
 
 def exact(emitted: Emitted) -> bool:
     """Does the kernel give the same bits with every library?"""
-    return is_exact(problem_of(emitted.schedule))
+    return is_exact(emitted.program.problem)
 
 
 @contextlib.contextmanager

@@ -26,8 +26,9 @@ MAX_TILE = 4096
 """Elements of a tile along one letter: a limit of the language, not of a GPU."""
 
 
-BF16_SINCE = 80
-"""The first architecture that converts to bf16."""
+SINCE = {"bf16": 80, "cp_async": 80}
+"""The first architecture that has a type, a way of copying or an atom, by its name in the IR; every
+one has those that are not listed."""
 
 
 def has(target: str, since: int) -> bool:

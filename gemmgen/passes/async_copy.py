@@ -22,15 +22,13 @@ from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Buffer, Contract, Copy, CopyMode, Kernel, Program
-from gemmgen.ir.target import has
+from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LEAST = 4
 """Bytes of the smallest copy."""
-SINCE = 80
-"""The first architecture with cp.async."""
 
 
 @record
@@ -63,7 +61,7 @@ class AsyncCopy:
         return AsyncCopy(said.facts("none"), said)
 
     def apply(self, program: Program) -> Program:
-        if not has(program.target, SINCE):
+        if not has(program.target, SINCE["cp_async"]):
             raise Refusal(
                 f"cp.async is not there on {program.target}",
                 at=self.said.span,

@@ -26,7 +26,7 @@ from gemmgen.ir.nodes import (
     Work,
 )
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
-from gemmgen.ir.target import BF16_SINCE, has
+from gemmgen.ir.target import SINCE, has
 from gemmgen.schedule.model import Access, Dtypes, Schedule
 from gemmgen.schedule.roles import batches, roles
 
@@ -41,7 +41,7 @@ def build(schedule: Schedule) -> Program:
     A given epilogue is computed unfused: the contraction writes a temporary matrix that a second
     kernel maps to C, until the pass ``fuse_epilogue`` removes both.
     """
-    problem = problem_of(schedule)
+    problem = _problem(schedule)
     if schedule.epilogue is not None and Var("acc") not in walk(problem.epilogue):
         raise Refusal(
             "the epilogue doesn't use acc, the sums that the kernel is there to compute",
@@ -64,17 +64,18 @@ def build(schedule: Schedule) -> Program:
 
 def _check_target(schedule: Schedule, problem: Problem) -> None:
     """Refuses a type that the target has no instructions for."""
+    since = SINCE["bf16"]
     stored = [name for name, dtype in schedule.dtypes if dtype == "bf16"]
-    if stored and not has(schedule.target, BF16_SINCE):
+    if stored and not has(schedule.target, since):
         raise Refusal(
             f"bf16 is not there on {schedule.target}",
             at=schedule.dtype_span,
-            notes=(f"{', '.join(stored)} would need conversions that sm_{BF16_SINCE} brought",),
-            hint=f"target sm_{BF16_SINCE} or later; or f16, which every target converts",
+            notes=(f"{', '.join(stored)} would need conversions that sm_{since} brought",),
+            hint=f"target sm_{since} or later; or f16, which every target converts",
         )
 
 
-def problem_of(schedule: Schedule) -> Problem:
+def _problem(schedule: Schedule) -> Problem:
     """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
     gemm, stored = schedule.gemm, dict(schedule.dtypes)
     m, n, k = roles(gemm)

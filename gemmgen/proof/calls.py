@@ -12,13 +12,12 @@ from gemmgen.calling.operands import as_stored, drawn
 from gemmgen.calling.sizes import alignment, laid_out, values_of
 from gemmgen.calling.strides import bounds
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import copies
 from gemmgen.ir.interface import Param
 from gemmgen.ir.problem import Problem
 from gemmgen.numerics import reference
 from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.formats import Real, Stored, computing, stored
-from gemmgen.passes.async_copy import AsyncCopy
-from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.epilogue import Wanted, hides_c, wanted
 from gemmgen.proof.sums import Summation
@@ -32,8 +31,8 @@ DENSE = 1 << 27
 
 def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
     """When asynchronous copies may land: one is enough for a kernel that has none."""
-    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
-    return LANDINGS if copies else LANDINGS[:1]
+    asynchronous = any(copy.mode == "cp_async" for copy in copies(emitted.program.main))
+    return LANDINGS if asynchronous else LANDINGS[:1]
 
 
 class Caller:
@@ -41,7 +40,7 @@ class Caller:
 
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
-        self.problem = problem_of(emitted.schedule)
+        self.problem = emitted.program.problem
         self._summation = Summation.of(emitted.program)
         self._sums: dict[object, tuple[dict[str, Real], Real]] = {}
 

@@ -6,16 +6,14 @@ from dataclasses import replace
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler
-from gemmgen.ir.target import BF16_SINCE, TARGETS
+from gemmgen.ir.needs import first_architecture
+from gemmgen.ir.nodes import Program
+from gemmgen.ir.target import TARGETS
 from gemmgen.lower.residency import fits
-from gemmgen.passes.async_copy import SINCE, AsyncCopy
-from gemmgen.passes.base import Said
-from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import whole
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
-from gemmgen.schedule.model import Schedule
 
 LAYER = "C3"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
@@ -60,29 +58,26 @@ def _unchecked(emitted: Emitted, why: str) -> str:
 
 
 def architectures(emitted: Emitted) -> tuple[str, ...]:
-    """Those that the block's shared memory fits and that have what its directives need; an exact
+    """Those that the block's shared memory fits and that have what it needs; an exact
     target (``sm_90a``) stands alone."""
     if not emitted.target.removeprefix("sm_").isdigit():
         return (emitted.target,)
     used = emitted.interface.static_shared + emitted.interface.dynamic_shared
-    copies = any(d.name == AsyncCopy.SPEC.name for d in emitted.schedule.directives)
-    converts = any(dtype == "bf16" for _, dtype in emitted.schedule.dtypes)
-    since = max(SINCE if copies else 0, BF16_SINCE if converts else 0)
+    since = first_architecture(emitted.program)
     x, y = emitted.interface.block
     fitting = [
         arch
         for arch in ARCHITECTURES
         if TARGETS[arch].shared >= used
         and int(arch.removeprefix("sm_")) >= since
-        and fits(TARGETS[arch], x * y, blocks_asked(emitted.schedule))
+        and fits(TARGETS[arch], x * y, blocks_asked(emitted.program))
     ]
     return tuple(dict.fromkeys((*fitting, emitted.target)))
 
 
-def blocks_asked(schedule: Schedule) -> int:
-    """What ``launch_bounds`` says; 1 where it says nothing."""
-    said = Said.of(schedule, LaunchBounds.SPEC.name)
-    return (said.integer("blocks") if said else None) or 1
+def blocks_asked(program: Program) -> int:
+    """The minimum of resident blocks that the program asks for; 1 if it asks for none."""
+    return max(1, program.main.bounds.blocks)
 
 
 def _complaint(emitted: Emitted, found: dict[str, compiler.Report]) -> str | None:

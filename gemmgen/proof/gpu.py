@@ -14,7 +14,6 @@ from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import Case, Reference, cases, verify
 from gemmgen.numerics.axes import axes_of, in_roles, in_storage
 from gemmgen.numerics.formats import Real, computing
-from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.epilogue import is_continuous, is_exact, wanted
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
@@ -49,7 +48,7 @@ def check(subject: Subject) -> Outcome:
         kernel,
         wanted_cases,
         reference=reference_of(emitted),
-        exact=is_exact(problem_of(emitted.schedule)),
+        exact=is_exact(emitted.program.problem),
     )
     for outcome in outcomes:
         if outcome.status != "passed":
@@ -70,7 +69,7 @@ def cases_of(subject: Subject) -> tuple[Case, ...]:
     if batched and not subject.shapes:
         many = (*MANY, *(1 for _ in names[len(MANY) :]))
         shapes = (*shapes, fit(emitted, many))
-    jumps = not is_continuous(problem_of(emitted.schedule))
+    jumps = not is_continuous(emitted.program.problem)
     return tuple(
         case
         for shape in dict.fromkeys(shapes)
@@ -83,7 +82,7 @@ def reference_of(emitted: Emitted) -> Reference | None:
     """What an epilogue of its own should give; None for the default one, which cuBLAS has too."""
     if emitted.schedule.epilogue is None:
         return None
-    problem, summation = problem_of(emitted.schedule), Summation.of(emitted.program)
+    problem, summation = emitted.program.problem, Summation.of(emitted.program)
     number = computing(problem.accumulate)
 
     params = {p.name: p.indices for p in emitted.interface.params if p.kind == "tensor"}

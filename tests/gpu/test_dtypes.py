@@ -16,7 +16,6 @@ from gemmgen.gpu.verify import Case, verify
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics import formats, reference
-from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject
@@ -81,7 +80,7 @@ def test_is_right_at_a_large_size(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in EVERY if EVERY[n].schedule.epilogue is None])
 def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
     emitted = EVERY[name]
-    problem = problem_of(emitted.schedule)
+    problem = emitted.program.problem
     on_gpu, on_cpu = Kernel.of(emitted), compile_kernel(emitted.text, emitted.interface)
     for m, n, k in SHAPES:
         drawn = reference.normal(m, n, k, m + n, problem.types)

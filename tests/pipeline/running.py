@@ -15,7 +15,6 @@ from gemmgen.ir.interface import Interface, MultipleOf, Param
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Stored, poison, stored
 from gemmgen.numerics.reference import F32, Comparison
-from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.sums import Summation
 from gemmgen.schedule.model import Schedule
@@ -73,7 +72,7 @@ def inputs(
 
 def types_of(kernel: Emitted) -> Types:
     """The element types of its matrices and sums."""
-    return problem_of(kernel.schedule).types
+    return kernel.program.problem.types
 
 
 def check(kernel: Emitted, call: Call, want: Want | None = None, text: str = "") -> None:

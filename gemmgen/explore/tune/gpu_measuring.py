@@ -24,7 +24,6 @@ from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
 from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas, verify
 from gemmgen.ir.interface import Interface
-from gemmgen.passes.build import problem_of
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.gpu import cases_of, reference_of
@@ -94,7 +93,7 @@ class GpuLab:
             self._kernel(candidate),
             cases_of(Subject(emitted, shapes)),
             reference=reference_of(emitted),
-            exact=is_exact(problem_of(emitted.schedule)),
+            exact=is_exact(emitted.program.problem),
         )
         for outcome in outcomes:
             if outcome.status != "passed":
