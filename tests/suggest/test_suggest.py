@@ -58,7 +58,7 @@ def lines(*shape: int, gemm: str = ORDERS[0], **options: str) -> dict[str, str]:
     return found
 
 
-def told(*shape: int, gemm: str = ORDERS[0], **options: str) -> str:
+def comments(*shape: int, gemm: str = ORDERS[0], **options: str) -> str:
     """The comments in one line."""
     text = of(*shape, gemm=gemm, **options).text
     return " ".join(x.lstrip("# ") for x in text.splitlines() if x.startswith("#"))
@@ -144,7 +144,7 @@ def test_small_matrices_get_small_tiles_and_large_ones_large() -> None:
 def test_waves_are_the_blocks_by_the_places_for_them() -> None:
     found = re.search(
         r"tile: (\d+) x (\d+) tiles of (\d+) x (\d+) are ([\d.]+) waves, at (\d+) block",
-        told(1024, 1024, 1024),
+        comments(1024, 1024, 1024),
     )
     assert found is not None
     rows, columns, m, n, held = (int(found[at]) for at in (1, 2, 3, 4, 6))
@@ -160,21 +160,21 @@ def test_a_long_sum_of_a_small_result_is_split() -> None:
 
 def test_odd_rows_move_one_by_one() -> None:
     assert lines(4097, 4097, 4097)["vectorize"] == "A.shared B.shared width=4"
-    assert "4097 elements, an odd number" in told(4097, 4097, 4097)
+    assert "4097 elements, an odd number" in comments(4097, 4097, 4097)
     assert "C" in lines(4096, 4096, 4096)["vectorize"].split()
 
 
 def test_single_stores_of_a_warp_lie_side_by_side() -> None:
     """Where C has odd rows and the sum is short, so that stores take much of the time."""
     assert "interleave=1" in lines(1221, 3319, 95)["register_block"]
-    assert "interleave: neighbours in a row" in told(1221, 3319, 95)
+    assert "interleave: adjacent threads own" in comments(1221, 3319, 95)
     assert "interleave" not in lines(1221, 3320, 95)["register_block"]
 
 
 def test_extents_that_a_tile_divides_are_assumed() -> None:
     assert {"M", "N", "K"} <= set(lines(1024, 1024, 1024)["assume"].split())
     assert "assume" not in lines(1021, 1024, 1024)
-    assert "no access has a guard" in told(1024, 1024, 1024)
+    assert "no access has a guard" in comments(1024, 1024, 1024)
 
 
 def test_as_many_blocks_with_parts_fit_as_run_at_once() -> None:

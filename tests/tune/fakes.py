@@ -1,4 +1,4 @@
-"""A builder and a lab without compiler and GPU, on a clock of their own."""
+"""A builder and a runner without compiler and GPU, on a clock of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmgen.analyze.gpus import GPUS
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.cubins import Built
 from gemmgen.explore.tune.legal import Census, Legal, census, judge
-from gemmgen.explore.tune.measuring import Candidate, Here, Reading, Rejection, Screen
+from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
@@ -22,7 +22,7 @@ from gemmgen.gpu.store import Stored
 from gemmgen.ir.interface import Interface
 
 SHAPE = (2048, 2048, 2048)
-HERE = Here("Fake GPU", "sm_90", GPUS["H200"])
+HERE = DeviceInfo("Fake GPU", "sm_90", GPUS["H200"])
 FILES = Stored(Path("a.cubin"), Path("a.cu"))
 CUBLAS = 0.34
 FEW = 10
@@ -105,7 +105,7 @@ class FakeBuilder:
 
 
 @dataclass
-class FakeLab:
+class FakeRunner:
     """Times points by ``cost``; those of ``wrong`` are so, ``later`` only once they were timed.
 
     Timing a point that was not found right fails the test, and so does timing a wrong one.
@@ -124,7 +124,7 @@ class FakeLab:
     before: Callable[[int], None] = lambda number: None
 
     @property
-    def here(self) -> Here:
+    def device_info(self) -> DeviceInfo:
         return HERE
 
     def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
@@ -165,10 +165,10 @@ class FakeLab:
 
 @dataclass
 class Run:
-    """A whole tuning on fakes: its lab and builder may be looked at afterwards."""
+    """A whole tuning on fakes: its runner and builder may be looked at afterwards."""
 
     tuned: Tuned
-    lab: FakeLab
+    runner: FakeRunner
     builder: FakeBuilder
     order: list[Trial]
 
@@ -188,12 +188,12 @@ def run(
     clock = Clock()
     builder = FakeBuilder(clock, **(building or {}))
     by_number = {point.number: point for point in found.legal}
-    lab = FakeLab(clock, by_number, **measuring)
+    runner = FakeRunner(clock, by_number, **measuring)
     task = Task(space, found, (SHAPE,), seed, 0.0, seconds, batch)
     kept = Kept(log, about(task, HERE), resume=resume)
-    tuned = tune(task, builder, lab, kept, clock)
+    tuned = tune(task, builder, runner, kept, clock)
     kept.close()
-    return Run(tuned, lab, builder, kept.order)
+    return Run(tuned, runner, builder, kept.order)
 
 
 class Kept(Log):
@@ -208,8 +208,8 @@ class Kept(Log):
         super().add(trial)
 
 
-class FragileLab(FakeLab):
-    """For ``RemoteLab``: of a few points some end the process, raise, or never answer."""
+class FragileRunner(FakeRunner):
+    """For ``RemoteRunner``: of a few points some end the process, raise, or never answer."""
 
     def __init__(self, killers: frozenset[int], hangs: frozenset[int] = frozenset()):
         space = SearchSpace(Source(TEXT, "space.sched"))

@@ -37,16 +37,16 @@ def space(tmp_path: Path) -> Path:
 
 
 class OnFakes:
-    """The command with a fake lab and a fake builder in place of the real ones."""
+    """The command with a fake runner and a fake builder in place of the real ones."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str, **measuring: object):
         _, census = fakes.points(text)
         by_number = {point.number: point for point in census.legal}
         clock = fakes.Clock()
-        self.lab = fakes.FakeLab(clock, by_number, **measuring)
-        self.lab.end = lambda: None  # type: ignore[attr-defined]
+        self.runner = fakes.FakeRunner(clock, by_number, **measuring)
+        self.runner.end = lambda: None  # type: ignore[attr-defined]
         monkeypatch.setattr(remote, "require_gpu", lambda: None)
-        monkeypatch.setattr(remote, "RemoteLab", lambda make: self.lab)
+        monkeypatch.setattr(remote, "RemoteRunner", lambda make: self.runner)
         builder = fakes.FakeBuilder(clock)
         monkeypatch.setattr(build, "CompilingBuilder", lambda *_: builder)
 

@@ -14,7 +14,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.tune.cubins import CompilingBuilder, code_of
 from gemmgen.explore.tune.legal import census
 from gemmgen.explore.tune.measuring import Candidate
-from gemmgen.explore.tune.remote import RemoteLab
+from gemmgen.explore.tune.remote import RemoteRunner
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import compile_source
@@ -82,10 +82,10 @@ def test_code_is_the_text_without_comments() -> None:
 
 def test_a_lab_that_a_kernel_brings_down_begins_anew() -> None:
     """One kernel ends the process, another spoils its GPU: both are known, the rest is timed."""
-    lab = RemoteLab(partial(fakes.FragileLab, frozenset({4, 7})))
+    runner = RemoteRunner(partial(fakes.FragileRunner, frozenset({4, 7})))
     try:
-        assert lab.here == fakes.HERE
-        found = lab.time([candidate(number) for number in (2, 4, 6, 7, 8)], rounds=1)
+        assert runner.device_info == fakes.HERE
+        found = runner.time([candidate(number) for number in (2, 4, 6, 7, 8)], rounds=1)
         assert [reading.number for reading in found] == [2, 4, 6, 7, 8]
         lost = {r.number: r.finding for r in found if r.finding is not None}
         assert {number: f.status for number, f in lost.items()} == {4: "crashed", 7: "crashed"}
@@ -93,29 +93,29 @@ def test_a_lab_that_a_kernel_brings_down_begins_anew() -> None:
         assert lost[7].reason == "RuntimeError: cudaErrorIllegalAddress"
         assert all(reading.ms for reading in found if reading.finding is None)
     finally:
-        lab.end()
+        runner.end()
 
 
 def test_a_kernel_that_never_ends_is_given_up() -> None:
-    lab = RemoteLab(partial(fakes.FragileLab, frozenset(), frozenset({5})), patience=4.0)
+    runner = RemoteRunner(partial(fakes.FragileRunner, frozenset(), frozenset({5})), patience=4.0)
     try:
-        assert lab.here
-        (found,) = lab.time([candidate(5)], rounds=1)
+        assert runner.device_info
+        (found,) = runner.time([candidate(5)], rounds=1)
         assert found.finding is not None and "no answer within 4 s" in found.finding.reason
-        assert lab.check([candidate(6)]) == (None,)
+        assert runner.check([candidate(6)]) == (None,)
     finally:
-        lab.end()
+        runner.end()
 
 
-def no_gpu() -> fakes.FakeLab:
+def no_gpu() -> fakes.FakeRunner:
     raise CannotCheck("this machine has no NVIDIA GPU, so no kernel can be launched")
 
 
 def test_a_lab_that_cannot_be_says_why() -> None:
-    lab = RemoteLab(no_gpu)
+    runner = RemoteRunner(no_gpu)
     with pytest.raises(CannotCheck, match="has no NVIDIA GPU"):
-        print(lab.here)
-    lab.end()
+        print(runner.device_info)
+    runner.end()
 
 
 def refused(text: str) -> None:

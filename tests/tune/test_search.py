@@ -57,7 +57,7 @@ def _all_are_tried(space: SearchSpace, census: Census, batch: int = 16) -> None:
     tried = [trial.number for trial in done.order]
     assert sorted(tried) == sorted(point.number for point in census.legal)
     assert done.tuned.finals.winner is not None
-    won = done.lab.by_number[done.tuned.finals.winner.number]
+    won = done.runner.by_number[done.tuned.finals.winner.number]
     assert fakes.cost(won) == min(map(fakes.cost, census.legal))
 
 
@@ -69,7 +69,7 @@ def test_short_of_time_the_sampler_comes_near_the_best() -> None:
         done = fakes.run(space, census, seed=seed, seconds=20, building={"seconds": 1.7})
         assert done.tuned.finals.winner is not None
         assert len(done.order) < 0.4 * len(census.legal)
-        won = done.lab.by_number[done.tuned.finals.winner.number]
+        won = done.runner.by_number[done.tuned.finals.winner.number]
         assert fakes.cost(won) <= costs[len(costs) // 40]
 
 
@@ -86,8 +86,8 @@ def test_one_seed_gives_one_order_and_one_text(seconds: float) -> None:
 
 
 def test_nothing_is_timed_before_it_was_found_right(space: SearchSpace, census: Census) -> None:
-    """The fake lab asserts it too, so this is about the order alone."""
-    events = fakes.run(space, census).lab.events
+    """The fake runner asserts it too, so this is about the order alone."""
+    events = fakes.run(space, census).runner.events
     first = {}
     for what, number in events:
         first.setdefault((what, number), len(first))
@@ -104,7 +104,7 @@ def test_a_wrong_kernel_is_never_timed_and_never_the_winner(
     space: SearchSpace, census: Census, best: Legal
 ) -> None:
     done = fakes.run(space, census, wrong=is_(best))
-    assert ("time", best.number) not in done.lab.events
+    assert ("time", best.number) not in done.runner.events
     _not_the_best(census, done)
 
 
@@ -119,7 +119,7 @@ def test_a_winner_that_fails_a_proof_gives_way_to_the_next(
 ) -> None:
     done = fakes.run(space, census, unproved=is_(best))
     _not_the_best(census, done)
-    assert next(e for e in done.lab.events if e[0] == "prove") == ("prove", best.number)
+    assert next(e for e in done.runner.events if e[0] == "prove") == ("prove", best.number)
 
 
 def _not_the_best(census: Census, done: fakes.Run) -> None:
@@ -129,14 +129,14 @@ def _not_the_best(census: Census, done: fakes.Run) -> None:
     assert done.tuned.state.trials[best.number].status == "wrong"
     assert [trial.number for trial in done.tuned.wrong] == [best.number]
     assert best.number not in [r.number for r in done.tuned.finals.readings]
-    assert fakes.cost(done.lab.by_number[winner.number]) == fakes.cost(second)
+    assert fakes.cost(done.runner.by_number[winner.number]) == fakes.cost(second)
 
 
 def test_where_all_are_wrong_there_is_no_winner(space: SearchSpace, census: Census) -> None:
     done = fakes.run(space, census, wrong=lambda point: True)
     assert done.tuned.finals.winner is None
     assert as_json(done.tuned)["winner"] is None
-    assert not [e for e in done.lab.events if e[0] == "time"]
+    assert not [e for e in done.runner.events if e[0] == "time"]
 
 
 def test_a_require_line_gates_what_was_compiled() -> None:
@@ -145,7 +145,7 @@ def test_a_require_line_gates_what_was_compiled() -> None:
     gated = [trial for trial in done.order if trial.status == "gated"]
     assert gated and all(trial.registers > 100 for trial in gated if trial.registers)
     assert gated[0].reason.startswith("require registers <= 100: registers = ")
-    checked = {number for what, number in done.lab.events if what == "check"}
+    checked = {number for what, number in done.runner.events if what == "check"}
     assert not checked & {trial.number for trial in gated}
 
 
@@ -168,7 +168,7 @@ def test_points_of_the_same_code_are_measured_once() -> None:
 
     done = fakes.run(space, census, building={"code": code})
     assert len(done.order) == len(census.legal)
-    checked = {number for what, number in done.lab.events if what == "check"}
+    checked = {number for what, number in done.runner.events if what == "check"}
     assert len(checked) == len(census.legal) // 2
     again = [trial for trial in done.order if trial.reason.startswith("the same code as point")]
     assert len(again) == len(census.legal) // 2

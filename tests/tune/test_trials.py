@@ -72,7 +72,7 @@ def test_a_finished_search_is_not_repeated(tmp_path: Path) -> None:
     second = search(log=path, resume=True)
     assert second.order == []
     assert second.tuned.finals.winner == first.tuned.finals.winner
-    raced = {number for what, number in second.lab.events if what == "time"}
+    raced = {number for what, number in second.runner.events if what == "time"}
     assert set(second.builder.built) == raced, "only the finalists are compiled again"
 
 

@@ -1,8 +1,8 @@
-"""A schedule for a shape without measuring: what ``gemmgen suggest`` writes.
+"""``gemmgen suggest``: a schedule for a shape, chosen by a cost model without measuring.
 
-``request`` is what is asked, ``forms`` are tiles that have proved good somewhere, ``plan`` writes
-one down for a request, ``cost`` estimates its time in closed form, ``choose`` takes the one that
-ends first, and ``reasons`` says why.
+``request`` is the problem, its extents and a GPU; ``forms`` lists tiles that have measured well;
+``schedules`` writes one down for a request, ``cost`` estimates its time in closed form, ``choose``
+takes the fastest, and ``reasons`` writes the comments.
 
     import gemmgen
     gemm = "C[m, n] = A[k, m] * B[k, n]"
@@ -32,17 +32,17 @@ def suggest(
     ld: Mapping[str, int] | None = None,
     kernel: str = "gemm",
 ) -> Suggestion:
-    """A schedule for ``gemm`` (what stands behind that word in a schedule) at ``shape``.
+    """A schedule for ``gemm`` (the text after that word in a schedule) at ``shape``.
 
-    ``shape``: extents by letter, ``{"b": 24, "m": 512, "n": 512, "k": 64}``, or rows, columns,
-    terms and batches in order.  ``dtype``: one of f32, f64, f16, bf16 for A, B and C, or what
-    stands behind that word, ``"A=bf16 B=bf16 C=f32"``.  ``epilogue``: the expression of
-    ``fuse_epilogue``.  ``gpu``: a name of ``gemmgen.analyze.gpus.GPUS``.  ``ld``: leading
-    dimensions in elements by tensor, for those that are not dense; the schedule is legal for them.
+    ``shape``: extents by letter, ``{"b": 24, "m": 512, "n": 512, "k": 64}``, or M, N, K and batches
+    in order.  ``dtype``: one of f32, f64, f16, bf16 for A, B and C, or the text after that word,
+    ``"A=bf16 B=bf16 C=f32"``.  ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name
+    of ``gemmgen.analyze.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those
+    that are not dense; the schedule is legal for them.
 
     The result has ``text`` (the schedule, reasons in comments), ``reasons``, ``schedule`` and
     ``emitted``.  Raises ``ScheduleError`` for a mistake in the gemm line, the types or the
-    epilogue, and ``UsageError`` for other ones, or where no schedule exists.
+    epilogue, and ``UsageError`` for other ones, or if no schedule exists.
     """
     from gemmgen.explore.suggest.choose import choose
     from gemmgen.explore.suggest.request import Request

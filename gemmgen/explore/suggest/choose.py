@@ -1,4 +1,4 @@
-"""Which form, and how many blocks for a tile: what the model expects to end first."""
+"""The choice of a form and of a number of splits along K: the least estimated time."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import extents
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
-"""Parts of k that are tried, beside those that fill the GPU."""
+"""Splits of k that are tried, in addition to those that fill the GPU."""
 PAIRED = 6
-"""From so many on, even numbers of parts may be added in two groups."""
+"""From so many parts on, even numbers of them may be reduced in two groups."""
 GROUPED = 16
-"""From so many parts on they are added in groups."""
+"""From so many parts on they are reduced in groups."""
 STEPS = 2
-"""Steps of k that a part has at the least."""
+"""The fewest steps of k in a part."""
 OVER = 2
-"""Blocks that parts may make, by the places for them."""
+"""The most blocks of a split launch, in waves."""
 LARGE = 64 * 64
-"""Elements of a tile that is worth loading through registers."""
+"""Elements of a tile from which on loading through registers pays."""
 SMALL = 16
 """The side of a tile that may be longer than any matrix."""
 PAIR = 2
-"""Blocks that emitted kernels ask for anyway, where their arrays fit."""
+"""Blocks per multiprocessor that emitted kernels ask for by default, if their arrays fit."""
 RASTER = 2
-"""Waves from which on the order of the blocks matters to the L2 cache."""
+"""Waves from which on the order of the blocks affects L2 hits."""
 
 
 @record
 class Option:
-    """A plan, and the seconds that it is expected to take."""
+    """A plan and its estimated seconds."""
 
     plan: SettledForm
     seconds: float
@@ -58,7 +58,7 @@ class Suggestion:
     emitted: Emitted
 
     @property
-    def places(self) -> int:
+    def resident_blocks(self) -> int:
         """Blocks that the GPU holds at once."""
         return self.request.gpu.sms * residents(self.chosen.plan)
 
@@ -73,21 +73,21 @@ class Suggestion:
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """Why, a sentence or two for each decision."""
+        """A sentence or two for each decision."""
         from gemmgen.explore.suggest.reasons import reasons
 
         return tuple(reasons(self))
 
     @cached_property
     def text(self) -> str:
-        """The schedule in its canonical form; above it a comment for each decision."""
+        """The schedule in its canonical form, after a comment for each decision."""
         from gemmgen.explore.suggest.reasons import schedule_text
 
         return schedule_text(self)
 
 
 def choose(request: Request) -> Suggestion:
-    """The schedule that the model likes best; raises ``UsageError`` where there is none."""
+    """The schedule with the least estimate; raises ``UsageError`` if there is none."""
     found = sorted(options(request), key=lambda option: option.seconds)
     refusal: ScheduleError | None = None
     for option in found:
@@ -105,7 +105,7 @@ def choose(request: Request) -> Suggestion:
 
 
 def takes(emitted: Emitted, request: Request) -> bool:
-    """Does the kernel take the request's tensors, at aligned addresses?"""
+    """Whether the kernel takes the request's tensors, at aligned addresses."""
     interface = emitted.interface
     values = dict(zip(extents(request.problem.gemm).values(), request.shape, strict=True))
     values |= {param.name: 0 for param in interface.params if param.kind == "tensor"}
@@ -143,7 +143,7 @@ def options(request: Request) -> Iterator[Option]:
 
 
 def _pieces(plan: SettledForm) -> tuple[int, ...]:
-    """Narrower pieces for rows of C that are not written 16 bytes at a time."""
+    """Narrower micro-tile pieces for rows of C that are not written 16 bytes at a time."""
     if plan.form.kind != "block":
         return ()
     if plan.load("c") == 1 and not plan.form.blocks:
@@ -152,20 +152,21 @@ def _pieces(plan: SettledForm) -> tuple[int, ...]:
 
 
 def _may_go_through(plan: SettledForm) -> bool:
-    """Registers pay where both tiles are turned and wide, and large enough for it."""
-    turned = [role for role in plan.staged if plan.turned(role)]
-    wide = all(plan.request.width(role) > 1 for role in turned)
-    return len(turned) == 2 and wide and plan.form.tile[0] * plan.form.tile[1] >= LARGE
+    """Whether copies through registers may pay: both tiles are transposed, wide and large."""
+    transposed = [role for role in plan.staged if plan.transposed(role)]
+    wide = all(plan.request.width(role) > 1 for role in transposed)
+    return len(transposed) == 2 and wide and plan.form.tile[0] * plan.form.tile[1] >= LARGE
 
 
 def _near(form: Form, request: Request) -> bool:
-    """Is a tile no more than twice as long as the matrix, or small?"""
+    """Whether the tile's sides are at most twice the matrix's, or small."""
     sides = zip(form.tile[:2], request.shape[:2], strict=True)
     return all(tile <= max(SMALL, 2 * size) for tile, size in sides)
 
 
 def _split(plan: SettledForm) -> Iterator[SettledForm]:
-    """A plan with k whole and in parts; adding parts takes registers that ``blocks`` deny."""
+    """A plan without and with split-K; a plan with ``blocks`` has no registers for the
+    reduction."""
     yield plan
     if plan.form.kind in ("lanes", "direct") or plan.form.blocks:
         return
@@ -181,22 +182,22 @@ def _split(plan: SettledForm) -> Iterator[SettledForm]:
 
 
 def groups_of(parts: int) -> int:
-    """Groups that parts are added in: about the square root, where parts are many."""
+    """The number of groups for a two-stage reduction: about the square root of many parts."""
     if parts < GROUPED:
         return 1
     return max(d for d in range(1, int(parts**0.5) + 1) if parts % d == 0)
 
 
 def _grouped(parts: int) -> int:
-    """The greatest number up to this that groups of about its square root divide."""
+    """The greatest number up to ``parts`` that is divisible by about its square root."""
     if parts < GROUPED:
         return parts
     return next(p for p in range(parts, 0, -1) if groups_of(p) ** 2 * 2 >= p)
 
 
 def _bounded(plan: SettledForm) -> SettledForm:
-    """Parts that are added take what registers there are: as many blocks must fit as run at
-    once."""
+    """The plan with launch bounds for as many blocks as run at once: the reduction of parts would
+    else take all registers."""
     if plan.form.kind != "block" or plan.parts == 1:
         return plan
     target = TARGETS[plan.request.problem.target]

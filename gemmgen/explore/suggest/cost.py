@@ -1,10 +1,9 @@
-"""What a plan costs: a closed form of its sizes, without compiling anything.
+"""The cost model: the time of a plan as a closed form of its sizes, without compiling it.
 
-A launch takes as long as its rounds of blocks, the last of which has fewer blocks on each
-multiprocessor; a block takes a beginning, its steps and an end; a step takes what its warps issue,
-what they move through shared memory, or what one of them waits for.  No launch is faster than
-memory.  ``Costs`` has the constants, which ``benchmarks/suggest_fit.py`` fitted to times measured
-on an NVIDIA H200.
+The time of a launch is that of its waves, the last of which has fewer blocks on each
+multiprocessor; a block has a prologue, steps along k and an end; a step is bound by its issue
+slots, by shared memory traffic, or by latency.  Memory bandwidth bounds the whole.  ``Costs`` has
+the constants, which ``benchmarks/suggest_fit.py`` fitted to times measured on an NVIDIA H200.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from gemmgen.explore.suggest.schedules import SettledForm
 from gemmgen.explore.suggest.sizes import LOOP, Sizes, sizes_of
 
 L2_BYTES = 40e6
-"""What stays in the L2 cache from one launch to the next."""
+"""The share of the L2 cache that is kept from one launch to the next."""
 MEMORY = 0.8
-"""The share of its bandwidth that memory reaches."""
+"""The share of the peak bandwidth that memory reaches."""
 EXACT = 0.97
-"""The share of a launch's time that is left where no access has a guard."""
+"""The time of a launch without guards, as a share of one with them."""
 LIMIT = 3
-"""How sharply a launch goes from being bound by arithmetic to being bound by memory."""
+"""The exponent of the norm that combines arithmetic and memory time."""
 
 
 @record
@@ -34,24 +33,24 @@ class Costs:
         ``launch``: seconds from one launch to the next of an empty kernel.
     A block
         ``first``: before its first step and after its last one.  ``lead``: the share of a tile's
-        copies that the first step waits for, by tiles copied ahead.  ``store``: bytes of C that a
-        multiprocessor writes in a clock.  ``squeeze``: the share that it takes longer where its
-        threads have fewer registers than they could use.
+        copies that the first step waits for, per prefetched tile.  ``store``: bytes of C that a
+        multiprocessor writes in a clock.  ``squeeze``: the relative loss if its threads have fewer
+        registers than they could use.
     A step
-        ``late``: from a copy's issue until its data may be used.  ``barrier``: beyond the
-        instructions of a warp.  ``ring``: the share that a step takes longer where tiles are copied
-        only one ahead; of two ahead it is a quarter.  ``overlap``: the exponent by which times
-        overlap; 1 where they add, infinite where the longest hides the others.
+        ``late``: the latency of a copy.  ``barrier``: clocks in addition to the instructions of a
+        warp.  ``ring``: the relative loss of a step if one tile is prefetched; a quarter of it for
+        two.  ``overlap``: the exponent of the norm that combines times: 1 adds them, infinity takes
+        the maximum.
     An access, in issue slots of a warp
-        ``copy``: from global to shared memory.  ``turn``: the same, an element to another row.
-        ``load``: from global memory to registers, and from there to shared memory later.  ``bare``:
-        from global memory to registers that are multiplied.  ``bank``: clocks of shared memory, by
-        those that its accesses should take.
-    Sums that are shared
-        ``meet``: the last block of a tile finds out that it is.  ``part``: it adds 4 elements of a
-        part per thread.  ``handed``: the time of writing and reading parts, as a share of what the
-        L2 cache would take.  ``gather``: a step of lanes, from its reads to its sums.
-        ``shuffles``: adding the lanes' sums, for one of them.
+        ``copy``: from global to shared memory.  ``turn``: the same, transposed, an element at a
+        time.  ``load``: from global memory to registers, stored to shared memory later.  ``bare``:
+        from global memory to registers as operands.  ``bank``: clocks of shared memory, relative
+        to those without conflicts.
+    Split-K
+        ``meet``: the last block of a tile finds out that it is the last.  ``part``: it adds 4
+        elements of a partial sum per thread.  ``handed``: the time of writing and reading partial
+        sums, relative to the L2 cache's bandwidth.  ``gather``: a step of a warp that splits k,
+        from its reads to its sums.  ``shuffles``: the warp's reduction of one sum.
     """
 
     launch: float = 3.24e-07
@@ -79,13 +78,13 @@ H200 = Costs()
 
 
 def seconds(plan: SettledForm, costs: Costs = H200) -> float:
-    """Of one launch; infinite where not even one block fits."""
+    """The time of one launch; infinite if no block fits on a multiprocessor."""
     guards = EXACT if plan.exact else 1.0
     return estimate(sizes_of(plan), plan.request.gpu, costs) * guards
 
 
 def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
-    """Seconds of a launch of such sizes."""
+    """Seconds of a launch with these sizes."""
     if not sizes.resident:
         return inf
     rounds, rest = divmod(sizes.blocks, gpu.sms * sizes.resident)
@@ -101,7 +100,7 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
 
 
 def _block(sizes: Sizes, share: int, costs: Costs) -> float:
-    """Clocks of ``share`` blocks side by side on one multiprocessor."""
+    """Clocks of ``share`` concurrent blocks on one multiprocessor."""
     return sizes.steps * _step(sizes, share, costs) + _ends(sizes, share, costs)
 
 
@@ -121,7 +120,7 @@ def _ends(sizes: Sizes, share: int, costs: Costs) -> float:
 
 
 def _step(sizes: Sizes, share: int, costs: Costs) -> float:
-    """Clocks of a step of ``share`` blocks: what all of them issue, or what one waits for."""
+    """Clocks of a step of ``share`` blocks: bound by issue slots, or by latency."""
     warps = share * sizes.warps
     per, own = max(1.0, warps / SCHEDULERS), max(1.0, sizes.warps / SCHEDULERS)
     bare = sizes.kind in ("lanes", "direct")
@@ -141,9 +140,9 @@ def _moves(sizes: Sizes, costs: Costs) -> float:
     each = costs.load if sizes.stores else costs.copy
     if sizes.kind in ("lanes", "direct"):
         each = costs.bare
-    return each * sizes.copies + costs.turn * sizes.turns
+    return each * sizes.copies + costs.turn * sizes.transposes
 
 
 def _together(costs: Costs, *clocks: float) -> float:
-    """Times that overlap, though not as a whole."""
+    """Times that overlap in part: a norm of them."""
     return sum(x**costs.overlap for x in clocks) ** (1 / costs.overlap)

@@ -1,4 +1,4 @@
-"""Forms that are good somewhere: which tile, warps, micro-tiles and stages."""
+"""Tiles, warp tiles, micro-tiles and stages that have measured well for some shape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gemmgen.explore.suggest.schedules import Form, on_tensor_cores
 
 
 def _both(*forms: Form) -> tuple[Form, ...]:
-    """Each form, and its mirror image where that is another."""
+    """Each form, and its mirror image if that differs."""
     found = (x for form in forms for x in (form, form.mirrored()))
     return tuple(dict.fromkeys(found))
 
@@ -77,7 +77,8 @@ _NARROW = _both(
     Form("direct", (16, 32, 8), (2, 1)),
     Form("direct", (64, 32, 4), (16, 1)),
 )
-"""Threads of a warp side by side along rows of C, whose single stores then touch whole sectors."""
+"""Micro-tiles whose warps have adjacent lanes along rows of C, so that their single stores fill
+whole sectors."""
 _SINGLE = (
     _block((128, 128, 16), (16, 128), (8, 8), 2),
     _block((128, 128, 16), (16, 128), (8, 8), 3),
@@ -104,7 +105,7 @@ _SINGLE = (
     _block((16, 128, 32), (4, 128), (4, 4), 3),
     _block((16, 64, 32), (4, 64), (4, 2), 3),
 )
-"""For rows of C that move element by element: 16 or 32 lanes along them."""
+"""For rows of C that are stored element by element: 16 or 32 lanes along them."""
 _FEW = _both(
     _block((8, 128, 32), (8, 32), (2, 4), 4),
     _block((8, 64, 64), (8, 16), (2, 2), 3),
@@ -173,7 +174,7 @@ _TENSOR = _both(
 
 
 def forms(request: Request) -> tuple[Form, ...]:
-    """Those for the operands' types on the GPU."""
+    """The forms for the operands' types on the GPU."""
     if on_tensor_cores(request):
         return _TENSOR + _LANES
     if "f64" in (request.dtype("a"), request.dtype("b"), request.dtype("acc")):

@@ -1,4 +1,4 @@
-"""A suggestion as a schedule file: ordinary text, and in its comments why."""
+"""A suggestion as a schedule file, with a comment for each decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH = 100
 
 
 def schedule_text(suggestion: Suggestion) -> str:
-    """The schedule in its canonical form; above it a comment for each decision."""
+    """The schedule in its canonical form, after a comment for each decision."""
     lines = [line for reason in reasons(suggestion) for line in _wrapped(reason)]
     return "".join(f"{line}\n" for line in lines) + format_schedule(suggestion.schedule)
 
@@ -37,23 +37,22 @@ def reasons(s: Suggestion) -> Iterator[str]:
     yield from _split(s)
     yield _threads(s)
     if plan.single:
-        yield "interleave: neighbours in a row of C, which move singly, belong to adjacent threads."
+        yield "interleave: adjacent threads own adjacent elements of a row of C, stored singly."
     yield from _accesses(s)
     yield from _copies(s)
     if plan.residue:
         k, size = plan.request.shape[2], plan.form.tile[2]
         yield (
-            f"residue: {_counted(k, 'term')} are {_counted(k // size, 'tile')} of {size} and "
-            f"{k % size} more; the ragged tile goes first, so that copies in the loop need no "
-            "guard along k."
+            f"residue: K = {k} is {_counted(k // size, 'tile')} of {size} and {k % size} more; the "
+            "partial tile is peeled to the front, so that copies in the loop need no guard along k."
         )
     if plan.form.blocks:
         yield (
-            f"launch_bounds: a thread gets registers for {plan.form.blocks} blocks on a "
+            f"launch_bounds: registers are capped so that {plan.form.blocks} blocks fit on a "
             "multiprocessor."
         )
     if plan.raster > 1:
-        yield "raster: blocks that run together share what they read of A and B in the L2 cache."
+        yield "raster: concurrent blocks share tiles of A and B in the L2 cache."
     flops = 2 * prod(s.request.shape) / s.chosen.seconds / 1e12
     yield (
         f"Estimated: {s.chosen.seconds * 1e6:.3g} us, {flops:.3g} TFLOP/s.  `gemmgen bench` "
@@ -62,7 +61,7 @@ def reasons(s: Suggestion) -> Iterator[str]:
 
 
 def _problem(s: Suggestion) -> str:
-    """What is computed, by extents in place of letters."""
+    """The product, with extents in place of letters."""
     request = s.request
     gemm = request.problem.gemm
     c, a, b = (
@@ -70,9 +69,9 @@ def _problem(s: Suggestion) -> str:
         for x in (gemm.c, gemm.a, gemm.b)
     )
     types = [request.dtype(role) for role in "abc"]
-    told = types[0] if len(set(types)) == 1 else ", ".join(types[:2]) + f" to {types[2]}"
+    stored = types[0] if len(set(types)) == 1 else ", ".join(types[:2]) + f" to {types[2]}"
     return (
-        f"A guess, not measured: {c} = {a} * {b} in {told}, for the {request.gpu.sms} "
+        f"An estimate, not measured: {c} = {a} * {b} in {stored}, for the {request.gpu.sms} "
         f"multiprocessors of an {request.gpu.name}."
     )
 
@@ -83,21 +82,21 @@ def _tile(s: Suggestion) -> str:
     form, shape = plan.form, s.request.shape
     rows, columns = ceil(shape[0] / form.tile[0]), ceil(shape[1] / form.tile[1])
     held = residents(plan)
-    waves = s.blocks / plan.parts / s.places
+    waves = s.blocks / plan.parts / s.resident_blocks
     matrices = f" for each of {prod(shape[3:])} matrices" if batches(s.request.problem.gemm) else ""
     each = "1 block" if held == 1 else f"{held} blocks"
-    told = (
+    chosen = (
         f"tile: {rows} x {columns} tiles of {form.name}{matrices} are {waves:.2f} waves, at {each} "
         "on each multiprocessor."
     )
     others = [o for o in s.options if o.plan.form.tile[:2] != form.tile[:2]]
     if not others:
-        return told
+        return chosen
     other = min(others, key=lambda o: o.seconds)
     longer = other.seconds / s.chosen.seconds
     split = f" in {other.plan.parts} parts" if other.plan.parts > 1 else ""
     return (
-        f"{told}  The best of another size, {other.plan.form.name}{split}, is estimated "
+        f"{chosen}  The best of another size, {other.plan.form.name}{split}, is estimated "
         f"{longer:.2f} times as long."
     )
 
@@ -108,18 +107,18 @@ def _split(s: Suggestion) -> Iterator[str]:
     if plan.form.kind == "lanes":
         rows, columns = plan.form.micro
         yield (
-            f"split_k: the {WARP} lanes of a warp share the {k} terms of its "
+            f"split_k: the {WARP} lanes of a warp split K = {k} of its "
             f"{_counted(rows * columns, 'sum')}; no tile is staged."
         )
     elif plan.parts > 1:
         tiles = s.blocks // plan.parts
-        told = (
-            f"split_k: {_counted(tiles, 'tile')} would take {tiles / s.places:.2f} of "
-            f"{s.places} places; {plan.parts} blocks a tile share its k = {k}, "
+        split = (
+            f"split_k: {_counted(tiles, 'tile')} would be {tiles / s.resident_blocks:.2f} waves of "
+            f"{s.resident_blocks} blocks; {plan.parts} blocks a tile split its K = {k}, "
             f"{s.blocks} blocks in all"
         )
-        added = f", and {plan.groups} groups of parts are added side by side"
-        yield told + (f"{added}." if plan.groups > 1 else ".")
+        added = f", and {plan.groups} groups of parts are reduced in parallel"
+        yield split + (f"{added}." if plan.groups > 1 else ".")
 
 
 def _threads(s: Suggestion) -> str:
@@ -143,20 +142,20 @@ def _threads(s: Suggestion) -> str:
 
 
 def _accesses(s: Suggestion) -> Iterator[str]:
-    """How wide global memory is accessed, tensor by tensor."""
+    """The width of global memory accesses, tensor by tensor."""
     plan, request = s.chosen.plan, s.request
-    told: list[str] = []
+    facts: list[str] = []
     for role in "abc":
         access = request.access(role)
         name, size, width = format_access(access), request.pitch(role), plan.load(role)
-        if plan.turned(role) and plan.asynchronous:
-            told.append(f"{name} is turned on its way into shared memory, element by element")
+        if plan.transposed(role) and plan.asynchronous:
+            facts.append(f"{name} is transposed into shared memory, element by element")
         elif width > 1:
-            told.append(f"{name} has rows of {size} elements, which {width} divides")
+            facts.append(f"{name} has rows of {size} elements, which {width} divides")
         elif request.width(role) == 1:
-            told.append(f"{name} has rows of {size} elements, an odd number, so they move singly")
-    if told:
-        yield f"vectorize: {'; '.join(told)}."
+            facts.append(f"{name} has rows of {size} elements, an odd number, copied singly")
+    if facts:
+        yield f"vectorize: {'; '.join(facts)}."
 
 
 def _copies(s: Suggestion) -> Iterator[str]:
@@ -174,9 +173,9 @@ def _copies(s: Suggestion) -> Iterator[str]:
 def _how(s: Suggestion) -> str:
     plan = s.chosen.plan
     if plan.asynchronous:
-        return "by cp.async, past the registers"
+        return "by cp.async"
     if plan.through:
-        return "through registers, wide, and turned on the way"
+        return "through registers, wide, and transposed"
     why = "this GPU has no cp.async" if s.request.arch < 80 else "single halves are too small"
     return f"through registers: {why}" + (" for cp.async" if s.request.arch >= 80 else "")
 

@@ -1,4 +1,4 @@
-"""What a schedule is wanted for: a problem, its extents, and a GPU."""
+"""The request for a schedule: a problem, its extents, and a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.roles import extents, matrix, roles
 
 Shape = tuple[int, ...]
-"""Rows, columns, terms, and the number of matrices along each batch letter."""
+"""M, N, K, and the number of matrices along each batch letter."""
 
 
 @record
@@ -48,10 +48,10 @@ class Request:
     ) -> Request:
         """A request as users write it.
 
-        ``gemm`` is what stands behind the word ``gemm`` in a schedule.  ``shape`` has the extents
-        by letter, or rows, columns, terms and batches in order.  ``dtype`` is one type for A, B and
-        C, or what stands behind the word ``dtype``.  Raises ``ScheduleError`` for a mistake in
-        these lines and ``UsageError`` for one in the others.
+        ``gemm`` is the text after the word ``gemm`` in a schedule.  ``shape`` has the extents by
+        letter, or M, N, K and batches in order.  ``dtype`` is one type for A, B and C, or the text
+        after the word ``dtype``.  Raises ``ScheduleError`` for a mistake in these lines and
+        ``UsageError`` for one in the other arguments.
         """
         chosen = _gpu(gpu)
         problem = _problem(gemm, dtype, epilogue, kernel, chosen)
@@ -93,7 +93,7 @@ class Request:
         return {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
 
     def along(self, role: str) -> str:
-        """The letter along which a tensor's neighbours lie: ``m``, ``n`` or ``k``."""
+        """The letter along which a tensor is contiguous: ``m``, ``n`` or ``k``."""
         return self._along[role]
 
     def extent(self, letter: str) -> int:
@@ -118,7 +118,7 @@ class Request:
         return self.strides(role)[access.indices.index(outer)]
 
     def width(self, role: str) -> int:
-        """Elements of the widest access that never straddles rows: 1 where rows are odd."""
+        """Elements of the widest access that never straddles rows: 1 if rows are odd."""
         return self._widths[role]
 
     def _width(self, role: str) -> int:
@@ -155,7 +155,7 @@ def _gpu(gpu: str | Gpu) -> Gpu:
 
 
 def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu) -> Schedule:
-    """The schedule of these lines alone."""
+    """The schedule of these lines, without directives."""
     for what, text in (("gemm", gemm), ("dtype", dtype), ("epilogue", epilogue or "")):
         if "\n" in text or "#" in text:
             raise UsageError(f"{what} is one line without a comment, not {text!r}")
@@ -172,7 +172,7 @@ def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu)
 
 
 def _target(gpu: Gpu, types: str) -> str:
-    """sm_80 where the GPU runs it, which is every schedule's default; else the GPU's own."""
+    """sm_80, the default of schedules, if the GPU runs it; else the GPU's own."""
     return "sm_80" if int(gpu.arch.removeprefix("sm_").rstrip("a")) >= 80 else gpu.arch
 
 
@@ -182,7 +182,7 @@ def gemm_of(gemm: str) -> Gemm:
 
 
 def _types(gemm: str, dtype: str) -> str:
-    """What stands behind ``dtype`` in a schedule, empty where all is f32."""
+    """The text after ``dtype`` in a schedule, empty if all is f32."""
     if dtype not in BYTES:
         return dtype
     if dtype == "f32":
@@ -193,7 +193,7 @@ def _types(gemm: str, dtype: str) -> str:
 
 
 def _extents(problem: Schedule, shape: Mapping[str, int] | Shape) -> Shape:
-    """Rows, columns, terms and batches; batches that are not given have one matrix."""
+    """M, N, K and batches; batches that are not given have one matrix."""
     sizes = shape_of(problem.gemm, shape)
     if min(sizes) < 1:
         raise UsageError("a shape to suggest a schedule for has extents of at least 1")

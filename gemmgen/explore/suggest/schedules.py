@@ -1,4 +1,4 @@
-"""The schedule of a form for a request: what depends on storage, types and extents is settled."""
+"""The schedule of a form for a request, with the choices that storage, types and extents fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Kind = Literal["block", "lanes", "direct", "tensor"]
 ASYNC = 80
 """The first architecture with cp.async."""
 UNROLLED = 8
-"""Terms of a step from which on loops over them are unrolled where nothing is staged."""
+"""Elements along k of a step from which on its loop is unrolled if nothing is staged."""
 GUARDED = 16
 """The least side of a tile whose guards cost time."""
 ASYNC_BYTES = 4
@@ -31,12 +31,12 @@ class Form:
     """How a block computes its tile.
 
     ``block``: both operands are staged in shared memory; a warp computes ``warp``, a thread
-    ``micro`` of it.  ``tensor``: the same, a warp multiplies by tensor cores.  ``lanes``: the lanes
-    of a warp share the terms of ``micro`` sums, and nothing is staged.  ``direct``: threads read
-    what they multiply from global memory.
+    ``micro`` of it.  ``tensor``: the same, with tensor cores.  ``lanes``: the lanes of a warp split
+    k for ``micro`` sums, and nothing is staged.  ``direct``: threads read operands from global
+    memory.
 
-    ``stages`` of the shared tiles; ``blocks`` are asked to fit on a multiprocessor, where the
-    compiler would else take registers for fewer (0 where it may choose).
+    ``stages`` of the shared tiles; ``blocks``: minimum resident blocks per multiprocessor for
+    ``launch_bounds`` (0 for the compiler's choice).
     """
 
     kind: Kind
@@ -70,9 +70,9 @@ class Form:
 
 @record
 class SettledForm:
-    """``parts`` of k are added in ``groups``; ``through`` registers, tiles that are turned are
-    loaded wide and stored late; ``exact``: extents are assumed to be multiples of the tile's;
-    ``piece``: neighbours along rows of C that a thread owns side by side, at most."""
+    """``parts`` of k are reduced in ``groups``; ``through``: transposed tiles are loaded wide into
+    registers and stored late; ``exact``: extents are assumed to be multiples of the tile's;
+    ``piece``: at most so many adjacent elements of a row of C belong to a thread."""
 
     form: Form
     request: Request
@@ -88,31 +88,32 @@ class SettledForm:
         """The operands in shared memory, by role."""
         return "ab" if self.form.kind in ("block", "tensor") else ""
 
-    def turned(self, role: str) -> bool:
-        """Does a tile change its order on its way into shared memory?"""
-        turns = self.form.kind != "tensor" and self.request.along(role) == "k"
-        return role in self.staged and turns
+    def transposed(self, role: str) -> bool:
+        """Whether the operand is transposed on its way into shared memory."""
+        transposes = self.form.kind != "tensor" and self.request.along(role) == "k"
+        return role in self.staged and transposes
 
     @cached_property
     def asynchronous(self) -> bool:
-        """cp.async copies 4 bytes at the least; it turns no tile that moves in wider pieces."""
+        """Whether cp.async copies all tiles: it copies at least 4 bytes, and transposes no wider
+        vectors."""
         if not self.staged or self.request.arch < ASYNC or self.through:
             return False
         return all(
-            (1 if self.turned(role) else self.load(role)) * BYTES[self.request.dtype(role)]
+            (1 if self.transposed(role) else self.load(role)) * BYTES[self.request.dtype(role)]
             >= ASYNC_BYTES
             for role in self.staged
         )
 
     def load(self, role: str) -> int:
-        """Elements that an access of global memory moves: of A and B into tiles, or of C."""
+        """The width of an access of global memory: of A and B into tiles, or of C."""
         request = self.request
         along, wide = request.along(role), request.width(role)
         m, n = self.form.micro
         match self.form.kind:
             case "lanes":
-                terms = self.form.tile[2] // WARP
-                return min(wide, terms) if role != "c" and along == "k" else 1
+                k_elements = self.form.tile[2] // WARP
+                return min(wide, k_elements) if role != "c" and along == "k" else 1
             case "tensor":
                 return wide
             case _ if role == "c":
@@ -123,12 +124,12 @@ class SettledForm:
                 piece = {"m": m, "n": n}.get(along, 1)
                 return min(wide, piece & -piece)
             case _:
-                turned = self.turned(role)
+                transposed = self.transposed(role)
                 size = dict(zip("mnk", self.form.tile, strict=True))[along]
-                return 1 if turned and not self.through else min(wide, size & -size)
+                return 1 if transposed and not self.through else min(wide, size & -size)
 
     def read(self, role: str) -> int:
-        """Elements that a read of a fragment moves from shared memory."""
+        """The width of a fragment's read from shared memory."""
         if role not in self.staged or self.form.kind == "tensor":
             return 1
         piece = self.form.micro["ab".index(role)]
@@ -138,21 +139,23 @@ class SettledForm:
 
     @property
     def single(self) -> bool:
-        """Whether lanes own neighbouring elements along rows of C, so that the single stores of a
-        warp fill sectors."""
+        """Whether adjacent lanes own adjacent elements of a row of C, so that the single stores of
+        a warp fill sectors."""
         across = "mn".index(self.request.along("c"))
         wide = self.form.micro[across] > 1
         return self.form.kind == "block" and self.piece == 1 and wide
 
     @property
     def residue(self) -> bool:
-        """Does the ragged tile of k come first, so that copies in the loop have no guard?"""
+        """Whether the partial tile of k is peeled to the front, so that copies in the loop have no
+        guard."""
         ragged = self.request.shape[2] % self.form.tile[2] > 0
         return ragged and (self.asynchronous or self.through) and self.parts == 1 and self._one
 
     @property
     def _one(self) -> bool:
-        """No access is wide along k: tiles that begin before term 0 would not be aligned."""
+        """Whether no access is wide along k: those of tiles that begin before k = 0 would be
+        misaligned."""
         return all(self.request.along(x) != "k" or self.load(x) == 1 for x in "ab")
 
     @cached_property
@@ -169,8 +172,8 @@ class SettledForm:
 
     @property
     def divides(self) -> bool:
-        """Whether the extents are multiples of a tile with many rows and columns, whose accesses
-        then need no guard; few rows gain nothing by that."""
+        """Whether the extents are multiples of the tile, whose accesses then need no guard; a tile
+        of few rows or columns gains nothing."""
         many = self.form.kind in ("block", "tensor") and min(self.form.tile[:2]) >= GUARDED
         sizes = zip(self.request.shape, self.form.tile, strict=False)
         return many and not any(size % tile for size, tile in sizes)
@@ -227,7 +230,7 @@ class SettledForm:
         for role in self.staged:
             if self.form.kind == "tensor":
                 yield f"pad {self.name(role)} by=8"
-            elif self.turned(role):
+            elif self.transposed(role):
                 yield f"pad {self.name(role)} by={widest(self.request.dtype(role))}"
 
     def _stages(self) -> Iterator[str]:
@@ -245,6 +248,6 @@ class SettledForm:
 
 
 def on_tensor_cores(request: Request) -> bool:
-    """Are there tensor cores for the operands' types, both the same, with sums in f32?"""
+    """Whether the GPU has tensor cores for the operands' types, both the same, with sums in f32."""
     a, b, since = request.dtype("a"), request.dtype("b"), {"f16": 75, "bf16": 80}
     return a == b and a in HALVES and request.arch >= since[a] and request.dtype("acc") == "f32"

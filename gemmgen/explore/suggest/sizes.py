@@ -1,4 +1,4 @@
-"""What a plan amounts to, in numbers: blocks, steps, issue slots, bytes."""
+"""The sizes of a plan that its cost depends on: blocks, steps, issue slots, bytes."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THR
 
 TENSOR_PAD, ALIGNED = 8, 16
 SECTOR = 8
-"""Elements of 4 bytes in what the L2 cache moves at once."""
+"""Elements of 4 bytes in a sector."""
 LOOP = 14
-"""Issue slots of a step beside its accesses: counters, stages, the branch."""
+"""Issue slots of a step in addition to its accesses: counters, stages, the branch."""
 STAGED, SPLIT = 44, 16
-"""Registers of a thread beside its arrays where tiles are staged, and those of parts."""
+"""Registers of a thread in addition to its arrays if tiles are staged; those of split-K."""
 TENSOR = 10.0
-"""Multiply-adds of tensor cores for one of a thread's, by instructions of one warp."""
+"""Multiply-adds of tensor cores in the time of one FMA of a thread, by issue slots of a warp."""
 
 
 @record
 class Sizes:
-    """Of a launch; a step's counts are those of a warp.
+    """Sizes of a launch; a step's counts are those of a warp.
 
-    ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory), ``turns`` (the same,
-    of single elements that are turned) and ``stores`` into shared memory are issue slots; ``port``
-    are clocks of shared memory.  ``tile``: elements of C in a block.  ``sums``: of a thread.
-    ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``: how many
-    times its bytes a store of C touches; ``sparse``: the same of the
+    ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory), ``transposes`` (the
+    same, of single elements of a transposed tile) and ``stores`` into shared memory are issue
+    slots; ``port`` are clocks of shared memory.  ``tile``: elements of C in a block.  ``sums``: of
+    a thread.  ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``:
+    sectors touched by a store of C, relative to a coalesced one; ``sparse``: the same of the
     ``elements`` that a thread reads straight from global memory in a step.  ``handed``: bytes of
-    parts that are written and read again.  ``squeezed``: threads get fewer registers than they
-    could use, so that more blocks fit.
+    partial sums that are written and read again.  ``squeezed``: threads get fewer registers than
+    they could use, so that more blocks fit.
     """
 
     kind: Kind
     blocks: int
     resident: int
     steps: int
-    terms: int
+    k_elements: int
     warps: int
     fmas: float
     reads: float
     copies: float
-    turns: float
+    transposes: float
     stores: float
     port: float
     stages: int
@@ -66,18 +66,18 @@ def sizes_of(plan: SettledForm) -> Sizes:
     m, n, k, *batches = request.shape
     a, b, c = (BYTES[request.dtype(role)] for role in "abc")
     rows, columns = min(form.tile[0], m), min(form.tile[1], n)
-    terms = form.tile[2] // WARP if form.kind == "lanes" else form.tile[2]
+    k_elements = form.tile[2] // WARP if form.kind == "lanes" else form.tile[2]
     return Sizes(
         kind=form.kind,
         blocks=blocks_of(plan),
         resident=residents(plan),
         steps=ceil(ceil(k / form.tile[2]) / plan.parts),
-        terms=terms,
+        k_elements=k_elements,
         warps=ceil(form.threads / WARP),
-        fmas=_fmas(plan, terms),
-        reads=_reads(plan, terms),
-        copies=sum(_copies(plan, role, terms) for role in "ab" if not _single(plan, role)),
-        turns=sum(_copies(plan, role, terms) for role in "ab" if _single(plan, role)),
+        fmas=_fmas(plan, k_elements),
+        reads=_reads(plan, k_elements),
+        copies=sum(_copies(plan, role, k_elements) for role in "ab" if not _single(plan, role)),
+        transposes=sum(_copies(plan, role, k_elements) for role in "ab" if _single(plan, role)),
         stores=sum(_stores(plan, role) for role in "ab"),
         port=_port(plan),
         stages=(form.stages if plan.asynchronous else min(2, form.stages)) if plan.staged else 1,
@@ -92,7 +92,9 @@ def sizes_of(plan: SettledForm) -> Sizes:
         handed=8.0 * blocks_of(plan) * form.tile[0] * form.tile[1] if plan.parts > 1 else 0.0,
         sparse=max(_sparse(plan, "a"), _sparse(plan, "b")),
         squeezed=_wanted(plan) > registers_of(plan),
-        elements=float(terms * sum(form.micro[at] for at in (0, 1) if "ab"[at] not in plan.staged)),
+        elements=float(
+            k_elements * sum(form.micro[at] for at in (0, 1) if "ab"[at] not in plan.staged)
+        ),
     )
 
 
@@ -104,7 +106,7 @@ def blocks_of(plan: SettledForm) -> int:
 
 
 def shared_of(plan: SettledForm) -> int:
-    """Bytes of a block's tiles, all stages."""
+    """Bytes of a block's shared tiles, all stages."""
     m, n, k = plan.form.tile
     tensor = plan.form.kind == "tensor"
     total = 0
@@ -114,7 +116,7 @@ def shared_of(plan: SettledForm) -> int:
             rows, row = (size, k) if plan.request.along(role) == "k" else (k, size)
             total += rows * (row + TENSOR_PAD) * item
         else:
-            total += k * (size + (ALIGNED // item if plan.turned(role) else 0)) * item
+            total += k * (size + (ALIGNED // item if plan.transposed(role) else 0)) * item
     total *= plan.form.stages
     if tensor:
         total += plan.form.threads // WARP * 16 * (plan.form.warp[1] + TENSOR_PAD) * 4
@@ -122,7 +124,7 @@ def shared_of(plan: SettledForm) -> int:
 
 
 def arrays_of(plan: SettledForm) -> int:
-    """Registers of a thread's arrays: sums, fragments, waiting pieces."""
+    """Registers of a thread's arrays: accumulators, fragments, prefetched vectors."""
     form, wide = plan.form, BYTES[plan.request.dtype("acc")] // 4
     m, n = form.warp if form.kind == "tensor" else form.micro
     if form.kind == "tensor":
@@ -138,8 +140,8 @@ def arrays_of(plan: SettledForm) -> int:
 
 
 def registers_of(plan: SettledForm) -> int:
-    """Registers of a thread, about; fewer where that lets a multiprocessor hold the blocks that the
-    compiler is asked for: two, where their arrays fit."""
+    """Estimated registers of a thread, capped by the launch bounds: two blocks per multiprocessor
+    by default, if their arrays fit."""
     form, arrays = plan.form, arrays_of(plan)
     blocks = form.blocks or 1
     if not form.blocks and 2 * form.threads <= RESIDENT_THREADS:
@@ -148,14 +150,14 @@ def registers_of(plan: SettledForm) -> int:
 
 
 def _wanted(plan: SettledForm) -> int:
-    """Registers that a thread uses where nothing limits them, about."""
-    beside = STAGED + (SPLIT if plan.parts > 1 else 0) if plan.staged else OVERHEAD + 8
-    return arrays_of(plan) + beside
+    """Estimated registers of a thread without launch bounds."""
+    overhead = STAGED + (SPLIT if plan.parts > 1 else 0) if plan.staged else OVERHEAD + 8
+    return arrays_of(plan) + overhead
 
 
 def residents(plan: SettledForm, registers: int | None = None) -> int:
-    """Blocks that a multiprocessor holds at once, with so many registers a thread, or as many as
-    are expected; 0 where not even one fits."""
+    """Resident blocks per multiprocessor with so many registers a thread, by default the estimate;
+    0 if none fits."""
     form, gpu = plan.form, plan.request.gpu
     shared = shared_of(plan)
     if arrays_of(plan) + OVERHEAD > MAX_REGISTERS:
@@ -172,7 +174,7 @@ def residents(plan: SettledForm, registers: int | None = None) -> int:
 
 
 def _sparse(plan: SettledForm, role: str) -> float:
-    """Lanes that read neighbours along k of what is stored the other way use a part of a sector."""
+    """Sectors per read of lanes along k, relative to coalesced reads: 1 if k is contiguous."""
     if plan.form.kind != "lanes" or plan.request.along(role) == "k":
         return 1.0
     used = plan.form.micro["ab".index(role)]
@@ -180,7 +182,7 @@ def _sparse(plan: SettledForm, role: str) -> float:
 
 
 def _scatter(plan: SettledForm) -> float:
-    """Sectors of 32 bytes that a warp's store touches, by those that it could fill."""
+    """Sectors that a warp's store touches, relative to those that it could fill."""
     form, request = plan.form, plan.request
     if form.kind == "tensor":
         return 1.0
@@ -198,51 +200,52 @@ def _scatter(plan: SettledForm) -> float:
     return max(1.0, SECTOR * touched / (lanes * width))
 
 
-def _fmas(plan: SettledForm, terms: int) -> float:
+def _fmas(plan: SettledForm, k_elements: int) -> float:
     form = plan.form
     if form.kind == "tensor":
-        return terms * form.warp[0] * form.warp[1] / WARP / TENSOR
+        return k_elements * form.warp[0] * form.warp[1] / WARP / TENSOR
     slow = plan.request.gpu.lanes / 128
     if plan.request.dtype("acc") == "f64":
         slow = plan.request.gpu.double_lanes / 128
-    return terms * form.micro[0] * form.micro[1] / slow
+    return k_elements * form.micro[0] * form.micro[1] / slow
 
 
-def _reads(plan: SettledForm, terms: int) -> float:
+def _reads(plan: SettledForm, k_elements: int) -> float:
     form = plan.form
     if form.kind == "tensor":
-        return terms * (form.warp[0] + form.warp[1]) / 16
+        return k_elements * (form.warp[0] + form.warp[1]) / 16
     return float(
-        sum(terms * form.micro["ab".index(role)] / plan.read(role) for role in plan.staged)
+        sum(k_elements * form.micro["ab".index(role)] / plan.read(role) for role in plan.staged)
     )
 
 
 def _single(plan: SettledForm, role: str) -> bool:
-    """Does an operand go into shared memory element by element, asynchronously and turned?"""
-    return plan.asynchronous and plan.turned(role)
+    """Whether an operand is copied to shared memory asynchronously, transposed, element by
+    element."""
+    return plan.asynchronous and plan.transposed(role)
 
 
-def _copies(plan: SettledForm, role: str, terms: int) -> float:
+def _copies(plan: SettledForm, role: str, k_elements: int) -> float:
     """Accesses of global memory by a thread in a step."""
     form, at = plan.form, "ab".index(role)
     if role in plan.staged:
         return form.tile[at] * form.tile[2] / form.threads / plan.load(role)
-    return terms * form.micro[at] / plan.load(role)
+    return k_elements * form.micro[at] / plan.load(role)
 
 
 def _stores(plan: SettledForm, role: str) -> float:
-    """Stores into shared memory by a thread in a step, where copies pass through registers."""
+    """Stores into shared memory by a thread in a step, if copies pass through registers."""
     if role not in plan.staged or plan.asynchronous:
         return 0.0
     each = plan.form.tile["ab".index(role)] * plan.form.tile[2] / plan.form.threads
-    return each if plan.turned(role) else each / plan.load(role)
+    return each if plan.transposed(role) else each / plan.load(role)
 
 
 def _port(plan: SettledForm) -> float:
     """Clocks of shared memory for a warp in a step.
 
-    A read of 16 bytes takes 2, or 4 where more than 8 of a warp's threads read different places; a
-    store takes one for each element of a thread, and those of a turned tile meet in banks.
+    A read of 16 bytes takes 2, or 4 if more than 8 of a warp's threads read different addresses; a
+    store takes one for each element of a thread, times the bank conflicts of a transposed tile.
     """
     form = plan.form
     if form.kind != "block":
@@ -257,6 +260,6 @@ def _port(plan: SettledForm) -> float:
 
 
 def _conflicts(plan: SettledForm, role: str) -> float:
-    """How many of a warp's stores meet in a bank: rows of a turned tile are 4 banks apart, so 8
-    terms side by side fill all 32."""
-    return max(1.0, min(WARP, plan.form.tile[2]) / 8) if plan.turned(role) else 1.0
+    """Bank conflicts of a warp's stores: rows of a transposed tile are 4 banks apart, so 8 adjacent
+    elements along k fill all 32."""
+    return max(1.0, min(WARP, plan.form.tile[2]) / 8) if plan.transposed(role) else 1.0

@@ -1,6 +1,6 @@
-"""The best schedule of a search space, found by measuring: what ``gemmgen tune`` does.
+"""``gemmgen tune``: the best schedule of a search space, found by measuring.
 
-``space`` numbers the points and ``legal`` keeps those that compile; ``model`` ranks them;
-``explore`` proposes which to try, ``build`` compiles them, a ``lab`` checks and times them;
-``search`` is the order of it all, ``finals`` how the winner is told from its rivals.
+``space`` numbers the points and ``legal`` keeps those that compile; ``estimate`` ranks them;
+``sampler`` proposes which to try, ``cubins`` compiles them, ``gpu_measuring`` checks and times
+them; ``search`` drives all of these, and ``successive_halving`` finds the winner.
 """

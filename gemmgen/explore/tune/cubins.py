@@ -1,7 +1,6 @@
-"""Points compiled to cubins, in processes of their own, each code once.
+"""Points compiled to cubins, in worker processes, each distinct code once.
 
-The cubins of a search lie in a folder of its own and go with it: thousands of them would fill a
-cache that nobody looks into.
+The cubins of a search are in a temporary folder: thousands of them would only fill the cache.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from gemmgen.pipeline import compile_source
 class Built:
     """A compiled point: ``code`` is equal for texts that differ in nothing but comments.
 
-    ``files`` is None where it did not compile, and ``reason`` says why.
+    ``files`` is None if it did not compile, and ``reason`` says why.
     """
 
     number: int
@@ -41,10 +40,10 @@ class Built:
 
 
 class Builder(Protocol):
-    """What compiles points for a search."""
+    """Compiles the points of a search."""
 
     def submit(self, points: Sequence[Legal]) -> Callable[[], tuple[Built, ...]]:
-        """Begins to compile ``points``; the result waits for them, and has them in their order."""
+        """Begins to compile ``points``; calling the result waits for them, in their order."""
         ...
 
 
@@ -70,7 +69,7 @@ class CompilingBuilder:
 
 
 def code_of(text: str) -> str:
-    """A name for a kernel's code: its emitted text without the lines that are comments."""
+    """A hash of a kernel's code: its emitted text without comment lines."""
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("//"))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:24]
 
@@ -81,7 +80,7 @@ def code_at(text: str) -> str:
 
 
 def _build(number: int, text: str, arch: str, folder: Path) -> Built:
-    """In a process: the schedule ``text`` compiled, its cubin and source written to ``folder``."""
+    """In a worker: compiles the schedule ``text`` and writes cubin and source to ``folder``."""
     emitted = compile_source(Source(text))
     code = code_of(emitted.text)
     try:

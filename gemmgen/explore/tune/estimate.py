@@ -1,8 +1,8 @@
-"""A cheap estimate of a kernel's time, to try the promising points first.
+"""A cheap estimate of a kernel's time, which ranks points so that promising ones are tried first.
 
-It counts what a multiprocessor has to issue for a block and divides by how well waits are hidden;
-it ranks, and is never a reason to leave a point out.  Latencies are those of an NVIDIA H200, from
-its measured ladder: others differ, and their order hardly does.
+It counts the issue slots of a block and divides them by how well latencies are hidden; it never
+excludes a point.  Latencies are those of an NVIDIA H200, from its measured ladder: other GPUs
+differ, but rank points much the same.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from gemmgen.ir.occupancy import allowed_registers
 from gemmgen.ir.target import WARP
 
 BARRIER, MEMORY, SHARED = 40.0, 700.0, 30.0
-"""Clocks: of a barrier, until an element of global memory arrives, of shared memory."""
+"""Clocks: of a barrier; the latencies of global and of shared memory."""
 LAUNCH = 2e-6
 """Seconds between two launches."""
 INSTRUCTIONS = 3.0
-"""Issue slots of an access with its address and its guard."""
+"""Issue slots of an access with its address computation and its guard."""
 LOOP = 12.0
-"""Issue slots of a step beside its accesses: counters, stages, the branch."""
+"""Issue slots of a step in addition to its accesses: counters, stages, the branch."""
 BANKS = 0.03
-"""The share of multiply-adds that wait for register banks where none share operands."""
+"""The share of multiply-adds with register bank conflicts if none reuse operands."""
 SPILL, SQUEEZE, MEMORIES = 2.0, 0.05, 15.0
-"""How much slower a kernel is that wants twice the registers it may have; the share that compilers
-save; how much slower where so much is missing (``MISSING``) that arrays end up in memory."""
+"""The slowdown of a kernel that needs twice the registers it may have; the share that compilers
+save; the slowdown if so many are missing (``MISSING``) that arrays go to local memory."""
 MISSING = 0.5
 ALONE = 0.3
-"""Of a scheduler's slots, what one warp leaves empty: instructions wait for each other."""
+"""The share of a scheduler's slots that one warp leaves empty: dependent instructions."""
 SHARPNESS = 3.0
-"""Issue and shared memory do not overlap as a whole: the norm that adds them (infinity would)."""
+"""The exponent of the norm that combines issue and shared memory time (infinity: full overlap)."""
 TENSOR = 10.0
-"""Multiply-adds of tensor cores for one of a thread's, by ``mma.sync``."""
+"""Multiply-adds of tensor cores in the time of one FMA of a thread, by ``mma.sync``."""
 PART, WIDE = 4, 32
 """Bytes of a sum in a workspace; bytes that a multiprocessor stores in a clock."""
 
 
 def estimate(facts: Facts, shape: Shape, gpu: Gpu) -> float:
-    """Seconds of one launch at ``shape`` (rows, columns, terms, batches) on ``gpu``."""
+    """Seconds of one launch at ``shape`` (M, N, K, batches) on ``gpu``."""
     m, n, k, *batches = shape
     rows, columns, step = facts.tile
     blocks = block_count(facts, shape)
@@ -59,7 +59,7 @@ def estimate(facts: Facts, shape: Shape, gpu: Gpu) -> float:
 
 
 def waves(facts: Facts, shape: Shape, gpu: Gpu) -> float:
-    """Blocks by the places for them on the whole GPU."""
+    """Blocks of a launch, divided by those that the GPU holds at once."""
     return block_count(facts, shape) / (gpu.sms * max(1, residents(facts, gpu)))
 
 
@@ -70,7 +70,7 @@ def block_count(facts: Facts, shape: Shape) -> int:
 
 
 def residents(facts: Facts, gpu: Gpu) -> int:
-    """Blocks that a multiprocessor holds at once; 0 where not even one fits."""
+    """Resident blocks per multiprocessor; 0 if none fits."""
     registers = REGISTERS // (min(facts.registers, allowance(facts)) * facts.threads)
     taken = facts.shared + gpu.reserved
     return min(
@@ -96,7 +96,7 @@ def intensity(facts: Facts) -> float:
 
 
 def _overhead(facts: Facts) -> float:
-    """Issue slots of a thread in a step that multiply nothing."""
+    """Issue slots of a thread in a step without its multiply-adds."""
     step = facts.tile[2]
     reads = sum(x.micro / x.read if x.tile else INSTRUCTIONS * x.micro for x in (facts.a, facts.b))
     moved = sum(_moves(x, facts) for x in (facts.a, facts.b))
@@ -114,7 +114,7 @@ def _step(facts: Facts, share: int, gpu: Gpu) -> float:
     """Clocks of a step of ``share`` blocks on one multiprocessor."""
     step = facts.tile[2]
     warps = share * facts.threads / WARP
-    each = max(1.0, warps / SCHEDULERS)  # a warp stays with its scheduler
+    each = max(1.0, warps / SCHEDULERS)  # warps don't move between schedulers
     filled = _filled(warps / SCHEDULERS)
     fmas = step * facts.micro * each * max(1.0, SCHEDULERS * WARP / _lanes(facts, gpu))
     fmas *= 1.0 if facts.reuse else 1.0 + BANKS
@@ -130,13 +130,13 @@ def _lanes(facts: Facts, gpu: Gpu) -> int:
 
 
 def _filled(warps: float) -> float:
-    """The share of its slots that a scheduler fills with so many warps; below one, some have none
-    and nothing fills the waits of the others."""
+    """The share of its slots that a scheduler fills with so many warps; below one, some schedulers
+    have none."""
     return warps / (warps + ALONE) * min(1.0, warps) ** 0.4
 
 
 def _spilled(facts: Facts) -> float:
-    """How many times slower for want of registers."""
+    """The slowdown by spilled registers."""
     over = facts.registers / allowance(facts) - 1.0 - SQUEEZE
     return MEMORIES if over > MISSING else 1.0 + SPILL * max(0.0, over)
 
@@ -151,7 +151,7 @@ def _port(x: OperandTraffic, facts: Facts) -> float:
 
 
 def _waits(facts: Facts, busy: float, share: int, each: float) -> float:
-    """Clocks in which none of a scheduler's ``each`` warps has anything to issue."""
+    """Clocks in which none of a scheduler's ``each`` warps can issue."""
     lag = 0.0
     if not facts.ahead:
         hidden = (each - 1) * facts.micro / 2
@@ -161,7 +161,7 @@ def _waits(facts: Facts, busy: float, share: int, each: float) -> float:
 
 
 def _ends(facts: Facts, share: int) -> float:
-    """Clocks of a block's first load and its stores; of the parts of a tile that it adds."""
+    """Clocks of a block's first load, its stores and its reduction of partial sums."""
     tile = facts.tile[0] * facts.tile[1] * share
     added = facts.parts / facts.groups + (facts.groups if facts.groups > 1 else 0)
     parts = tile * PART * (1 + added) / WIDE + 2 * MEMORY if facts.parts > 1 else 0.0

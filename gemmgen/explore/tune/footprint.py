@@ -1,4 +1,4 @@
-"""What the cheap model knows of a schedule: its sizes, read off the declared program."""
+"""The features of a schedule for the estimate: its sizes, from the declared program."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BANK = 4
 
 @record
 class OperandTraffic:
-    """How one operand travels to the multiply-adds.
+    """The traffic of one operand from global memory to the multiply-adds.
 
     ``tile``: elements of a step's tile in shared memory, 0 without one.  ``load`` and ``read`` are
-    elements an access moves, from global and from shared memory; ``store`` those into shared
+    the widths of accesses of global and of shared memory; ``store`` that of stores to shared
     memory.  ``micro``: elements of a thread's fragment, or its share of a warp's.  ``lanes``:
-    threads of a warp that read different fragments.  ``ways``: how many of a warp's stores, at the
-    most, fall into one bank.  ``bytes`` are an element's.
+    threads of a warp that read different fragments.  ``ways``: bank conflicts of a warp's stores.
+    ``bytes`` are an element's.
     """
 
     tile: int
@@ -39,14 +39,13 @@ class OperandTraffic:
 
 @record
 class Facts:
-    """Of a schedule, whatever the problem's extents.
+    """Features of a schedule that don't depend on the problem's extents.
 
-    ``registers`` are estimated (``estimated_registers``).
-    ``stages``: copies of the shared tiles, 1 where a step waits for its own.  ``ahead``: fragments
-    are read a step early.  ``reuse``: consecutive multiply-adds share operands.  ``micro``:
-    multiply-adds of a thread for one k.  ``parts`` blocks share a tile, whose sums are added in
-    ``groups``.  ``blocks``: as many are
-    asked to fit on a multiprocessor, 0 where nothing is said.  ``element``: C's bytes.
+    ``registers`` are estimated (``estimated_registers``).  ``stages`` of the shared tiles, 1
+    without prefetching.  ``ahead``: fragments are prefetched.  ``reuse``: consecutive multiply-adds
+    share operands.  ``micro``: multiply-adds of a thread for one k.  ``parts`` blocks split the K
+    of a tile, whose sums are reduced in ``groups``.  ``blocks``: minimum resident blocks per
+    multiprocessor of the launch bounds, 0 if not given.  ``element``: C's bytes.
     """
 
     tile: tuple[int, int, int]
@@ -70,7 +69,7 @@ class Facts:
 
 
 def facts_of(program: Program, interface: Interface) -> Facts:
-    """``program`` as the passes left it; ``interface`` as lowering did."""
+    """From ``program`` after all passes, and ``interface`` after lowering."""
     kernel, problem = program.main, program.problem
     pipeline = pipeline_of(kernel)
     m, n = (kernel.work.size(letter) for letter in (problem.m, problem.n))
@@ -125,9 +124,9 @@ def _last(kernel: Kernel, name: str) -> str:
 
 
 def _ways(kernel: Kernel, fill: Copy) -> int:
-    """Conflicts of a transposing store: neighbours in global memory go down a column.
+    """Bank conflicts of a transposing store: a vector of global memory is stored down a column.
 
-    A warp's pieces, side by side in global memory, start ``width`` columns apart; their rows in
+    A warp's vectors, contiguous in global memory, start ``width`` columns apart; their rows in
     shared memory begin in banks that are ``width * row`` words apart, modulo 32.
     """
     tile = kernel.buffer(fill.dst)

@@ -1,4 +1,4 @@
-"""The lab that is a GPU."""
+"""The runner of a search on a GPU of this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import scalars
 from gemmgen.calling.launches import spelled
-from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Here, Reading, Rejection, Screen
+from gemmgen.explore.tune.measuring import SAMPLE, Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import as_stored, wanted_of
 from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
@@ -34,7 +34,7 @@ from gemmgen.schedule.roles import extents
 CUBLAS = "cuBLAS"
 RAGGED = (127, 131, 257)
 WARM = 0.5
-"""Seconds of cuBLAS before anything is timed: a GPU that did nothing has a low clock."""
+"""Seconds of cuBLAS before timing: an idle GPU has a low clock."""
 
 
 SCREENED = 2.0
@@ -43,20 +43,20 @@ TIMES = 3
 """Launches of a rough timing."""
 
 
-class GpuLab:
+class GpuRunner:
     """The current GPU, for kernels of one problem at ``shapes``; ``text`` is one such schedule.
 
-    Inputs are random normal numbers, alpha is 1 and beta 0.  Raises ``CannotCheck`` where there is
-    no GPU, or not one that runs the schedule's target.
+    Inputs are random normal numbers, alpha is 1 and beta 0.  Raises ``CannotCheck`` if there is no
+    GPU, or none that runs the schedule's target.
     """
 
     def __init__(self, text: str, shapes: Sequence[Shape]):
         emitted = compile_source(Source(text))
-        here = cupy().cuda.runtime.getDevice()
-        self.here = Here(
-            device.name(here),
-            device.arch_for(emitted.target, *device.capability(here)),
-            gpu_here(here),
+        number = cupy().cuda.runtime.getDevice()
+        self.device_info = DeviceInfo(
+            device.name(number),
+            device.arch_for(emitted.target, *device.capability(number)),
+            gpu_figures(number),
         )
         self._shapes = tuple(shapes)
         reference, names = reference_of(emitted), tuple(extents(emitted.schedule.gemm).values())
@@ -125,7 +125,7 @@ class GpuLab:
         rounds: int,
         screen: Screen | None,
     ) -> tuple[dict[int, float], float | None]:
-        """Milliseconds by point, and cuBLAS's."""
+        """Milliseconds by point, and those of cuBLAS."""
         if not self._warm:
             problem.warm_up(self._kernel(candidates[0]), WARM)
             self._warm = True
@@ -148,7 +148,7 @@ class GpuLab:
 
 @dataclass
 class _Problem:
-    """One shape: its inputs, what comes of them, and cuBLAS's call where it has one."""
+    """One shape: its inputs, the expected result, and cuBLAS's call if it has one."""
 
     interface: Interface
     extents: Mapping[str, int]
@@ -169,7 +169,7 @@ class _Problem:
 
     @cached_property
     def arrays(self) -> dict[str, DeviceArray]:
-        """The same as kernels take them; every candidate's result goes where C is."""
+        """The arguments of kernels; all candidates write the same C."""
         return as_stored(self.interface, self.values)
 
     @property
@@ -187,7 +187,7 @@ class _Problem:
 
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
-        """Its call for the same matrices, with a result of its own."""
+        """cuBLAS's call for the same matrices, with an output of its own."""
         if not is_plain(self.interface):
             return None
         arrays = {**self.arrays, self.product.c.name: self.output.copy()}
@@ -197,7 +197,7 @@ class _Problem:
         return kernel.prepare(**self.arrays, **self.numbers)
 
     def complaint(self, kernel: Kernel) -> str | None:
-        """What is wrong with the result of one launch on a poisoned output, if anything is."""
+        """What is wrong with the result of one launch on a poisoned output, or None."""
         launch, param = self.launch(kernel), self.product.c
         if not param.read or self.numbers.get("beta") == 0:
             self.output.fill(nan(param.dtype))
@@ -212,9 +212,9 @@ class _Problem:
 
 
 def once(launch: Callable[[], None]) -> float:
-    """Milliseconds of a launch, the first one left out, roughly.
+    """A rough time of a launch in milliseconds, after a first one.
 
-    The least of some: a hiccup of the driver's takes two milliseconds, and must not look like a
+    The minimum of some: a hiccup of the driver takes two milliseconds, and must not look like a
     slow kernel.
     """
     cp = cupy()
@@ -235,8 +235,8 @@ _THREADS, _SHARED, _BLOCKS, _RESERVED = 39, 81, 106, 111
 _LANES = {(7, 5): 64, (8, 0): 64}
 
 
-def gpu_here(number: int) -> Gpu:
-    """The GPU's figures as its driver tells them; L2's bandwidth where it is known by name."""
+def gpu_figures(number: int) -> Gpu:
+    """The GPU's figures from its driver; the L2 cache's bandwidth if the GPU is a known one."""
 
     def ask(attribute: int) -> int:
         return cupy().cuda.runtime.deviceGetAttribute(attribute, number)

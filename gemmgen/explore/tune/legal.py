@@ -1,7 +1,6 @@
-"""Which points of a space are legal: those that the compiler takes, at these shapes.
+"""The legal points of a space: those that the compiler accepts, at these shapes.
 
-What is asked is the compiler itself, up to one thread's code and the target's limits; only its text
-is left out.
+Each point is compiled up to the lowered kernel and the target's limits; only emission is left out.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from gemmgen.pipeline import make_concrete, rewrite
 from gemmgen.schedule.formatting import format_schedule
 
 CHUNK = 128
-"""Points that a process takes at a time."""
+"""Points of one job of a process."""
 
 
 @record
 class Legal:
-    """A point that compiles: its canonical text, and what the model knows of it."""
+    """A point that compiles: its canonical text, and its features for the estimate."""
 
     number: int
     settings: Settings
@@ -36,7 +35,7 @@ class Legal:
 
 @dataclass
 class Census:
-    """The legal points, in the space's order, and why the others are none."""
+    """The legal points, in the space's order, and the reasons against the others."""
 
     points: int = 0
     legal: list[Legal] = field(default_factory=list[Legal])
@@ -51,7 +50,7 @@ class Census:
 
 
 Found = Legal | str
-"""A legal point, or the first thing that is wrong with it."""
+"""A legal point, or its first mistake."""
 
 
 def census(
@@ -60,7 +59,7 @@ def census(
     pool: Executor | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Census:
-    """Looks at every point of ``space``; with a ``pool``, in its processes."""
+    """Judges every point of ``space``; with a ``pool``, in its processes."""
     found = Census()
     for chunk in _chunks(space, tuple(shapes), pool):
         for one in chunk:
@@ -70,7 +69,7 @@ def census(
 
 
 def judge(space: SearchSpace, number: int, shapes: Sequence[Shape]) -> Found:
-    """One point: legal, or why not."""
+    """One point: legal, or its first mistake."""
     try:
         schedule = space.schedule(number)
         program = rewrite(schedule)[-1].program
@@ -85,7 +84,7 @@ def judge(space: SearchSpace, number: int, shapes: Sequence[Shape]) -> Found:
 
 
 def judge_all(space: SearchSpace, first: int, last: int, shapes: tuple[Shape, ...]) -> list[Found]:
-    """What a process does at a time: the points from ``first`` up to ``last``."""
+    """One job of a process: the points from ``first`` up to ``last``."""
     return [judge(space, number, shapes) for number in range(first, last)]
 
 

@@ -1,4 +1,4 @@
-"""A space as a list: what is legal, what the model thinks of it, and why the rest is not."""
+"""``tune --list``: the legal points with their estimates, and the reasons against the others."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ REASONS = 20
 def sections(
     space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: Gpu
 ) -> tuple[Section, ...]:
-    """Every legal point, the likeliest to be fast first, and the reasons of the others."""
+    """Every legal point by its estimate, fastest first, and the reasons against the others."""
     keys = [key for key, values in space.sets.items() if len(values) > 1]
     figures = ("threads", "shared", "registers", "blocks/SM", "FFMA", "intensity")
-    waved = tuple(f"waves, {_told(shape)}" for shape in shapes)
-    speed = tuple(f"TFLOP/s, {_told(shape)}" for shape in shapes)
+    waved = tuple(f"waves, {_spelled(shape)}" for shape in shapes)
+    speed = tuple(f"TFLOP/s, {_spelled(shape)}" for shape in shapes)
     ranked = rank(census.legal, shapes, gpu)
     rows = tuple(
         (
-            str(place),
+            str(position),
             *_figures(point, gpu),
             *(f"{waves(point.facts, shape, gpu):.2f}" for shape in shapes),
             *(f"{_rate(point, shape, gpu):.1f}" for shape in shapes),
             *(str(dict(point.settings)[key]) for key in keys),
         )
-        for place, point in enumerate(ranked, 1)
+        for position, point in enumerate(ranked, 1)
     )
     title = f"{len(ranked):,} legal schedules of {census.points:,} points, ranked for {gpu.name}"
     note = "registers are estimated, and so is the speed: it is for the order alone"
@@ -90,5 +90,5 @@ def _rate(point: Legal, shape: Shape, gpu: Gpu) -> float:
     return 2 * prod(shape) / estimate(point.facts, shape, gpu) / 1e12
 
 
-def _told(shape: Shape) -> str:
+def _spelled(shape: Shape) -> str:
     return spelled(shape) if len(set(shape)) > 1 else str(shape[0])

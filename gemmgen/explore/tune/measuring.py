@@ -1,6 +1,6 @@
-"""What a search asks of a GPU: is this kernel right, and how long does it take?
+"""The interface between a search and a GPU: ``Runner`` checks candidates and times them.
 
-The search knows a ``Lab`` alone, so that its logic is tested without a GPU.
+The search depends on ``Runner`` alone, so that its logic is tested without a GPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Candidate:
 
 @record
 class Rejection:
-    """Why a candidate is no good: ``wrong``, ``refused`` by its launcher, or ``crashed``."""
+    """Why a candidate is rejected: ``wrong``, ``refused`` by its launcher, or ``crashed``."""
 
     status: Status
     reason: str
@@ -37,8 +37,8 @@ class Rejection:
 class Reading:
     """A candidate's time per shape: medians in milliseconds, and cuBLAS's of the same rounds.
 
-    ``rival`` is None where cuBLAS has no such call.  ``finding``: what was wrong with the result
-    that it left after it was timed; its times count for nothing then.
+    ``rival`` is None if cuBLAS has no such call.  ``finding``: what was wrong with its result after
+    it was timed; its times are then ignored.
     """
 
     number: int
@@ -55,8 +55,8 @@ class Reading:
 
 
 @record
-class Here:
-    """Where a lab is: the GPU's name, what to compile for, and its figures."""
+class DeviceInfo:
+    """A runner's GPU: its name, the architecture to compile for, and its figures."""
 
     name: str
     arch: str
@@ -64,21 +64,21 @@ class Here:
 
 
 SAMPLE = 5.0
-"""Milliseconds between two events, at the least, where time is no object."""
+"""The least milliseconds between two events, without ``Screen``."""
 
 
 @record
 class Screen:
-    """A first timing: what takes more than ``slowest`` times cuBLAS is timed roughly, and once."""
+    """A first timing: a kernel over ``slowest`` times cuBLAS's time is timed once and roughly."""
 
     slowest: float
 
 
-class Lab(Protocol):
-    """A place where kernels are measured, for given shapes."""
+class Runner(Protocol):
+    """Checks and times kernels at given shapes."""
 
     @property
-    def here(self) -> Here: ...
+    def device_info(self) -> DeviceInfo: ...
 
     def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
         """Runs each on a poisoned output; None for those whose result is right at every shape."""
@@ -87,11 +87,11 @@ class Lab(Protocol):
     def time(
         self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
     ) -> tuple[Reading, ...]:
-        """Times candidates that were found right, in turns with each other and cuBLAS, and checks
-        what they left; with ``screen`` in haste."""
+        """Times candidates that were found right, interleaved with each other and cuBLAS, and
+        checks their last results; with ``screen`` in less time."""
         ...
 
     def prove(self, candidate: Candidate, text: str) -> Rejection | None:
-        """Everything that can be asked of the kernel of the schedule ``text``: every kind of
-        numbers, ragged edges."""
+        """All GPU checks of the kernel of the schedule ``text``: every kind of numbers, ragged
+        edges."""
         ...

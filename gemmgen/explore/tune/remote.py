@@ -1,7 +1,7 @@
-"""A lab in a process of its own, which a kernel may bring down, and which is then begun anew.
+"""A runner in a process of its own, which is restarted if a kernel crashes or blocks it.
 
-A kernel that writes where it may not leaves its process without a usable GPU, one that never ends
-blocks it.  Neither may cost a search what it has found.
+A kernel that writes out of bounds leaves its process without a usable GPU, one that never ends
+blocks it.  A search survives both.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from typing import Literal, TypeVar, cast
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.base.processes import serve_quietly
-from gemmgen.explore.tune.measuring import Candidate, Here, Lab, Reading, Rejection, Screen
+from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Runner, Screen
 from gemmgen.gpu import device
 
 T = TypeVar("T")
 PATIENCE, BEGINNING = 120.0, 120.0
-"""Seconds until a process that does not answer is taken for lost, and one that is to begin."""
+"""Timeouts in seconds: for an answer, and for the start of the process."""
 Answer = tuple[Literal["done", "refused", "lost"], object]
 
 
 class Lost(Exception):
-    """The lab's process ended, or does not answer; the message says which."""
+    """The runner's process ended, or does not answer; the message says which."""
 
 
 def require_gpu() -> None:
-    """Raises ``CannotCheck`` where no kernel can be launched from this machine."""
+    """Raises ``CannotCheck`` if this machine cannot launch kernels."""
     device.cupy()
 
 
-class RemoteLab:
-    """A ``Lab`` that ``make`` makes, in another process.
+class RemoteRunner:
+    """The ``Runner`` that ``make`` returns, in another process.
 
-    It begins at once, and the first question waits for it.  Raises ``CannotCheck`` where ``make``
-    raises a ``GemmgenError``: there is no GPU, say.
+    The process starts at once, and the first request waits for it.  Raises ``CannotCheck`` if
+    ``make`` raises a ``GemmgenError``: there is no GPU, say.
     """
 
-    def __init__(self, make: Callable[[], Lab], patience: float = PATIENCE):
+    def __init__(self, make: Callable[[], Runner], patience: float = PATIENCE):
         self._make, self._patience = make, patience
         self._context = multiprocessing.get_context("spawn")
-        self._here: Here | None = None
+        self._device_info: DeviceInfo | None = None
         self._start()
 
     @property
-    def here(self) -> Here:
-        if self._here is None:
-            self._here = self._greeting()
-        return self._here
+    def device_info(self) -> DeviceInfo:
+        if self._device_info is None:
+            self._device_info = self._greeting()
+        return self._device_info
 
     def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
         def ask(some: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
@@ -81,7 +81,7 @@ class RemoteLab:
         ask: Callable[[Sequence[Candidate]], tuple[T, ...]],
         crashed: Callable[[Candidate, Rejection], T],
     ) -> tuple[T, ...]:
-        """All at once; where that is lost each alone, to know the one to blame."""
+        """All in one request; if that crashes, each alone, to find the culprit."""
         try:
             return ask(candidates)
         except Lost as lost:
@@ -90,7 +90,7 @@ class RemoteLab:
         return tuple(one for c in candidates for one in self._one_by_one((c,), ask, crashed))
 
     def _ask(self, question: str, *arguments: object) -> object:
-        assert self.here
+        assert self.device_info
         try:
             self._connection.send((question, arguments))
             kind, answer = self._answer(self._patience)
@@ -117,7 +117,7 @@ class RemoteLab:
         self._process.start()
         theirs.close()
 
-    def _greeting(self) -> Here:
+    def _greeting(self) -> DeviceInfo:
         try:
             kind, answer = self._answer(BEGINNING)
         except (OSError, EOFError):
@@ -126,18 +126,18 @@ class RemoteLab:
             raise CannotCheck(str(answer))
         if kind == "lost":
             raise CannotCheck(f"the process that measures could not be started: {answer}")
-        assert isinstance(answer, Here)
+        assert isinstance(answer, DeviceInfo)
         return answer
 
 
-def serve(connection: Connection, make: Callable[[], Lab]) -> None:
-    """The process: a greeting, then an answer to each question until the connection ends."""
+def serve(connection: Connection, make: Callable[[], Runner]) -> None:
+    """The process: a greeting, then an answer to each request until the connection ends."""
     serve_quietly()
     try:
-        lab = make()
-        connection.send(("done", lab.here))
+        runner = make()
+        connection.send(("done", runner.device_info))
         while True:
-            connection.send(("done", _answered(lab, *connection.recv())))
+            connection.send(("done", _answered(runner, *connection.recv())))
     except GemmgenError as error:
         connection.send(("refused", str(error)))
     except EOFError:
@@ -146,17 +146,17 @@ def serve(connection: Connection, make: Callable[[], Lab]) -> None:
         connection.send(("lost", f"{type(error).__name__}: {error}"))
 
 
-def _answered(lab: Lab, question: str, arguments: tuple[object, ...]) -> object:
+def _answered(runner: Runner, question: str, arguments: tuple[object, ...]) -> object:
     match question, arguments:
         case "check", (candidates,):
-            return lab.check(cast(Sequence[Candidate], candidates))
+            return runner.check(cast(Sequence[Candidate], candidates))
         case "time", (candidates, rounds, screen):
-            return lab.time(
+            return runner.time(
                 cast(Sequence[Candidate], candidates),
                 cast(int, rounds),
                 cast(Screen | None, screen),
             )
         case "prove", (candidate, text):
-            return lab.prove(cast(Candidate, candidate), cast(str, text))
+            return runner.prove(cast(Candidate, candidate), cast(str, text))
         case _:
             raise AssertionError(question)

@@ -1,9 +1,9 @@
-"""Which points to try next: Optuna's TPE sampler over the legal points.
+"""The order in which points are tried: Optuna's TPE sampler over the legal points.
 
-The sampler knows of sets and not of what is legal, so each of its proposals is led to the nearest
+The sampler does not know which points are legal, so each of its proposals is mapped to the nearest
 legal point that was not tried: as many sets as possible keep their value, and the others are close
-to it.  Between its proposals stand the points that the model ranks first, which are all that there
-is before anything was measured.  Where everything is tried the search is exhaustive.
+to it.  Its proposals alternate with the next points by the estimate's rank, with which a search
+begins.  With time for all points the search is exhaustive.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gemmgen.explore.tune.space import SearchSpace, Value
 
 INSTALL = "pip install 'gemmgen[tune]'"
 OPENING = 64
-"""Points by rank before the sampler is asked: it has nothing to go by yet."""
+"""The first points, by rank, before the sampler has data."""
 EVERY = 4
-"""One in so many of the later points is the next by rank."""
+"""Every so many later points, one is the next by rank."""
 
 
 class Explorer:
@@ -32,9 +32,9 @@ class Explorer:
     def __init__(self, space: SearchSpace, ranked: Sequence[Legal], seed: int):
         self._ranked = ranked
         self._axes = [_Axis(key, values) for key, values in space.sets.items() if len(values) > 1]
-        self._places = np.array(
+        self._positions = np.array(
             [
-                [axis.place(dict(point.settings)[axis.key]) for axis in self._axes]
+                [axis.position(dict(point.settings)[axis.key]) for axis in self._axes]
                 for point in ranked
             ],
             dtype=np.float64,
@@ -59,11 +59,11 @@ class Explorer:
         return int(self._free.sum())
 
     def ask(self, count: int) -> tuple[Legal, ...]:
-        """The next points, at most ``count`` of them; none where all were proposed."""
+        """The next points, at most ``count`` of them; none if all were proposed."""
         return tuple(self._one() for _ in range(min(count, self.left)))
 
     def tell(self, number: int, value: float | None) -> None:
-        """What a proposed point came to, less being better; None for one that is no good at all."""
+        """The objective of a proposed point, to be minimized; None for one that failed."""
         trial = self._asked.pop(number)
         if value is None:
             self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
@@ -94,7 +94,7 @@ class Explorer:
         return self._next
 
     def _take(self, at: int, trial: OptunaTrial | None = None) -> Legal:
-        """The point at this rank is tried now: the sampler sees it as running."""
+        """Marks the point at this rank as running, for the sampler too."""
         if trial is None:
             self._study.enqueue_trial(self._params(at))
             trial = self._study.ask(self._space)
@@ -104,19 +104,19 @@ class Explorer:
         return point
 
     def _params(self, at: int) -> dict[str, Value]:
-        pairs = zip(self._axes, self._places[at], strict=True)
-        return {axis.key: axis.param(int(place)) for axis, place in pairs}
+        pairs = zip(self._axes, self._positions[at], strict=True)
+        return {axis.key: axis.param(int(at)) for axis, at in pairs}
 
     def _nearest(self, params: Mapping[str, Value]) -> int:
-        """Of the untried points the one with most sets as in ``params``; of equals the first."""
-        wanted = np.array([axis.place_of(params[axis.key]) for axis in self._axes])
-        off = np.abs(self._places - wanted) * self._scale
+        """The untried point that agrees with ``params`` in most sets; of equals the first."""
+        wanted = np.array([axis.position_of_param(params[axis.key]) for axis in self._axes])
+        off = np.abs(self._positions - wanted) * self._scale
         far = np.where(off > 0, 1.0 + off, 0.0).sum(axis=1)
         return int(np.argmin(np.where(self._free, far, np.inf)))
 
 
 class _Axis:
-    """A set with more than one value: numbers lie in order, words only differ."""
+    """A set with more than one value: numbers are ordered, words are categories."""
 
     def __init__(self, key: str, values: Sequence[Value]):
         self.key = key
@@ -126,7 +126,7 @@ class _Axis:
 
     @property
     def scale(self) -> float:
-        """What one place further counts, against a set that differs at all."""
+        """The cost of one position's difference, relative to that of any difference."""
         return 1 / len(self._values) if self._ordered else 0.0
 
     def distribution(self, optuna: Optuna) -> object:
@@ -135,14 +135,14 @@ class _Axis:
             return kinds.IntDistribution(0, len(self._values) - 1)
         return kinds.CategoricalDistribution(tuple(map(str, self._values)))
 
-    def place(self, value: Value) -> int:
+    def position(self, value: Value) -> int:
         return self._values.index(value)
 
-    def place_of(self, param: Value) -> int:
+    def position_of_param(self, param: Value) -> int:
         return int(param) if self._ordered else list(map(str, self._values)).index(str(param))
 
-    def param(self, place: int) -> Value:
-        return place if self._ordered else str(self._values[place])
+    def param(self, position: int) -> Value:
+        return position if self._ordered else str(self._values[position])
 
 
 class OptunaTrial(Protocol):
@@ -191,7 +191,7 @@ class _Exceptions(Protocol):
 
 
 class Optuna(Protocol):
-    """The little of Optuna that is used here, typed."""
+    """The part of Optuna that is used here, typed."""
 
     samplers: _Samplers
     distributions: _Distributions
@@ -203,7 +203,7 @@ class Optuna(Protocol):
 
 
 def require_optuna() -> Optuna:
-    """Optuna, silent; ``CannotCheck`` where it is not installed."""
+    """Optuna without its log; ``CannotCheck`` if it is not installed."""
     try:
         found = cast(Optuna, importlib.import_module("optuna"))
     except ImportError:

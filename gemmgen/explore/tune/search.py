@@ -1,8 +1,7 @@
-"""The search itself: propose, compile, check, time; then finals among the best.
+"""The search: batches of points are proposed, compiled, checked and timed, in a pipeline.
 
-Every batch goes the same way.  While one is measured a later one is proposed, and those between
-are compiled.  What is proposed depends on what was told, never on when, so that one seed
-gives one order of trials.
+While one batch is measured a later one is proposed, and those between are compiled.  Proposals
+depend on results, never on their time of arrival, so that one seed gives one order of trials.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ from dataclasses import dataclass, field, replace
 from gemmgen.base.record import record
 from gemmgen.explore.tune.cubins import Builder, Built
 from gemmgen.explore.tune.legal import Legal
-from gemmgen.explore.tune.measuring import Candidate, Lab, Reading, Screen
+from gemmgen.explore.tune.measuring import Candidate, Reading, Runner, Screen
 from gemmgen.explore.tune.sampler import Explorer
 from gemmgen.explore.tune.trials import Log, Status, Trial
 from gemmgen.lower.limits import meets
 from gemmgen.schedule.model import Require
 
 AHEAD = 2
-"""Batches that are being compiled or are ready, while one is measured."""
+"""Batches that are compiled, or being compiled, while one is measured."""
 SCREEN = 3
 """Rounds of the first timing."""
 HOPELESS = 1.5
-"""A kernel that takes so many times the best one's time is timed once."""
+"""A kernel over so many times the best one's time is timed once."""
 UNKNOWN = 6.0
 """The same against cuBLAS, while there is no best one."""
 
 
 @record
 class SearchProgress:
-    """How far a search has come: for a progress bar."""
+    """The state of a search for a progress bar."""
 
     stage: str
     done: int
@@ -44,9 +43,10 @@ class SearchProgress:
 
 @dataclass
 class State:
-    """What a search knows: its trials by point, and the kernels that can be timed again.
+    """The results of a search: its trials by point, and the kernels that can be timed again.
 
-    ``waited`` for the compiler, of the seconds that batches took, ``measured``.
+    ``measured`` are the seconds of all batches, of which ``waited`` were spent waiting for the
+    compiler.
     """
 
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
@@ -56,7 +56,7 @@ class State:
 
     @property
     def timed(self) -> list[Trial]:
-        """The right ones, fastest first."""
+        """The timed trials, fastest first."""
         found = [trial for trial in self.trials.values() if trial.status == "timed"]
         return sorted(found, key=lambda trial: (value_of(trial), trial.number))
 
@@ -72,29 +72,29 @@ class State:
 class Search:
     """Tries the points that ``explorer`` proposes until ``until``, or until all were tried.
 
-    ``clock`` tells seconds; ``requires`` are the schedule's gates on registers and spills.
+    ``clock`` returns seconds; ``requires`` are the schedule's limits on registers and spills.
     """
 
     def __init__(
         self,
         explorer: Explorer,
         builder: Builder,
-        lab: Lab,
+        runner: Runner,
         log: Log,
         requires: Sequence[Require],
         clock: Callable[[], float],
         watch: Callable[[SearchProgress], None] = lambda _: None,
     ):
-        self._explorer, self._builder, self._lab, self._log = explorer, builder, lab, log
+        self._explorer, self._builder, self._runner, self._log = explorer, builder, runner, log
         self._requires, self._clock, self._watch = tuple(requires), clock, watch
         self._codes: dict[str, Trial] = {}
         self.state = State()
 
     def resume(self, trials: Sequence[Trial]) -> None:
-        """Trials of an earlier search: they count as tried."""
+        """Adds the trials of an earlier search, which are not tried again."""
         for trial in trials:
             self._keep(trial)
-            self._explorer.known(trial.number, _told(trial))
+            self._explorer.known(trial.number, _objective(trial))
 
     def run(self, until: float, batch: int) -> None:
         pending: deque[tuple[tuple[Legal, ...], Callable[[], tuple[Built, ...]]]] = deque()
@@ -117,7 +117,7 @@ class Search:
                 self.state.measured += self._clock() - begin
 
     def _measure(self, points: Sequence[Legal], built: Sequence[Built]) -> list[Trial]:
-        """One batch: gated, checked and timed."""
+        """One batch: its ``require`` lines, checks and times."""
         trials: dict[int, Trial] = {}
         again: list[tuple[Legal, Built]] = []
         ready: list[Candidate] = []
@@ -148,7 +148,7 @@ class Search:
     ) -> dict[int, Trial]:
         """Checks all of ``ready``, and times those that are right."""
         found: dict[int, Trial] = {}
-        findings = self._lab.check(ready) if ready else ()
+        findings = self._runner.check(ready) if ready else ()
         right: list[Candidate] = []
         for candidate, finding in zip(ready, findings, strict=True):
             if finding is None:
@@ -156,7 +156,7 @@ class Search:
                 continue
             point, one = by_number[candidate.number]
             found[point.number] = _trial(point, one, finding.status, finding.reason)
-        for reading in self._lab.time(right, SCREEN, Screen(self._slowest())) if right else ():
+        for reading in self._runner.time(right, SCREEN, Screen(self._slowest())) if right else ():
             point, one = by_number[reading.number]
             found[point.number] = _timed(point, one, reading)
         self.state.candidates |= {c.number: c for c in right}
@@ -171,7 +171,7 @@ class Search:
     def _finish(self, trial: Trial) -> None:
         self._keep(trial)
         self._log.add(trial)
-        self._explorer.tell(trial.number, _told(trial))
+        self._explorer.tell(trial.number, _objective(trial))
         done = len(self.state.trials)
         self._watch(SearchProgress("trying", done, done + self._explorer.left, self.state.best))
 
@@ -182,14 +182,14 @@ class Search:
 
 
 def value_of(trial: Trial | Reading) -> float:
-    """What is made small: the mean logarithm of the times, against cuBLAS's where it has any."""
+    """The objective: the mean logarithm of the times, relative to cuBLAS's if there are any."""
     if trial.share is not None:
         return -sum(map(math.log, trial.share)) / len(trial.share)
     return sum(map(math.log, trial.ms)) / len(trial.ms)
 
 
 def gate(built: Built, requires: Sequence[Require]) -> str:
-    """The first ``require`` line that the compiled kernel does not meet; empty where it does."""
+    """The first ``require`` line that the compiled kernel does not meet, or an empty string."""
     known = {"registers": built.registers, "spills": built.spills}
     for require in requires:
         value = known.get(require.quantity)
@@ -199,7 +199,7 @@ def gate(built: Built, requires: Sequence[Require]) -> str:
     return ""
 
 
-def _told(trial: Trial) -> float | None:
+def _objective(trial: Trial) -> float | None:
     return value_of(trial) if trial.status == "timed" else None
 
 

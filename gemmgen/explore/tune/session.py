@@ -1,4 +1,4 @@
-"""A whole search as one call: what ``gemmgen tune`` and ``gemmgen.tune`` run."""
+"""A whole search as one call, for ``gemmgen tune`` and ``gemmgen.tune``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.explore.tune.workers import Workers
 
 LARGE = 4096
-"""Points whose counting may take a minute: the GPU that it is for is asked for first."""
+"""Points from which on the census may take a minute: the GPU is required before it."""
 
 
 def count(
@@ -48,28 +48,28 @@ def search(
     resume: bool = False,
     watch: Callable[[SearchProgress], None] = lambda _: None,
 ) -> Tuned:
-    """Compiles, checks and times points of ``task`` until its end; each trial goes to ``trials``.
+    """Compiles, checks and times points of ``task`` until its end, and logs trials to ``trials``.
 
     Raises ``CannotCheck`` without a GPU, CuPy, a compiler or Optuna.
     """
     from gemmgen.explore.tune.cubins import CompilingBuilder
-    from gemmgen.explore.tune.gpu_measuring import GpuLab
-    from gemmgen.explore.tune.remote import RemoteLab
+    from gemmgen.explore.tune.gpu_measuring import GpuRunner
+    from gemmgen.explore.tune.remote import RemoteRunner
     from gemmgen.explore.tune.sampler import require_optuna
     from gemmgen.gpu.compiler import compiler
 
     require_optuna()
-    lab = RemoteLab(partial(GpuLab, task.census.legal[0].text, task.shapes))
+    runner = RemoteRunner(partial(GpuRunner, task.census.legal[0].text, task.shapes))
     log: Log | None = None
     try:
-        here = lab.here
-        compiler()  # refuses where there is none
-        log = Log(trials, about(task, here), resume=resume)
+        device_info = runner.device_info
+        compiler()  # raises CannotCheck if there is none
+        log = Log(trials, about(task, device_info), resume=resume)
         with temporary.folder("tune-") as folder:
-            builder = CompilingBuilder(workers, here.arch, Path(folder))
-            return tune(task, builder, lab, log, time.monotonic, watch)
+            builder = CompilingBuilder(workers, device_info.arch, Path(folder))
+            return tune(task, builder, runner, log, time.monotonic, watch)
     finally:
-        lab.end()
+        runner.end()
         if log is not None:
             log.close()
 
@@ -84,7 +84,7 @@ def run(
     trials: Path | None = None,
     resume: bool = False,
 ) -> Tuned:
-    """Counts the points of ``space``, and searches them for ``seconds`` in all."""
+    """Finds the legal points of ``space`` and searches them, for ``seconds`` in all."""
     begin = time.monotonic()
     if space.size > LARGE:
         remote.require_gpu()
@@ -103,6 +103,6 @@ def task_of(
     seconds: float,
     workers: Workers,
 ) -> Task:
-    """Batches as large as what is compiled at once keep every process busy."""
+    """A task whose batches are large enough to keep every process busy."""
     batch = max(16, 2 * workers.jobs)
     return Task(space, found, tuple(shapes), seed, begin, begin + seconds, batch)

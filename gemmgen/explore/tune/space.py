@@ -18,16 +18,16 @@ Settings = tuple[tuple[str, Value], ...]
 """A point: a value for each set, by key, in the text's order."""
 
 MOST = 1_000_000
-"""Points that are looked at one by one, in a minute or so; a larger space is refused."""
+"""The most points of a space; judging them takes minutes."""
 
 
 @record
 class SearchSpace:
     """The points of ``source``: each a value per set, the last set's varying fastest.
 
-    ``given`` settles some sets beforehand, as ``--set`` does.  ``target``, where it is not None,
-    stands in place of the schedule's.  Raises ``ScheduleError`` for a text with mistakes,
-    ``UsageError`` for one with no set left or with too many points.
+    ``given`` fixes some sets, as ``--set`` does.  ``target`` replaces the schedule's unless it is
+    None.  Raises ``ScheduleError`` for a text with mistakes, ``UsageError`` for one with no set
+    left or with too many points.
     """
 
     source: Source
@@ -53,12 +53,12 @@ class SearchSpace:
 
     @property
     def gemm(self) -> Gemm:
-        """What is computed, which no set changes."""
+        """The ``gemm`` line, which no set changes."""
         return self._unsettled.gemm
 
     @cached_property
     def sets(self) -> dict[str, tuple[Value, ...]]:
-        """The values that are left to choose from, by key."""
+        """The sets that are not fixed, by key."""
         given = dict(self.given)
         found = {key: choice.values for key, choice in self._unsettled.sets.items()}
         return {
@@ -80,7 +80,7 @@ class SearchSpace:
         return tuple(reversed(found))
 
     def number(self, settings: Settings) -> int | None:
-        """The point with these settings; None where there is none."""
+        """The number of the point with these settings, or None."""
         wanted, found = dict(settings), 0
         if wanted.keys() != self.sets.keys():
             return None
@@ -91,7 +91,7 @@ class SearchSpace:
         return found
 
     def schedule(self, number: int) -> Schedule:
-        """The point's schedule; raises ``ScheduleError`` where it is illegal by its text alone."""
+        """The point's schedule; raises ``ScheduleError`` if its text is illegal."""
         found = self._unsettled.settled(self.settings(number))
         return replace(found, target=self.target) if self.target else found
 

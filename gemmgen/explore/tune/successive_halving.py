@@ -1,8 +1,8 @@
-"""Who is fastest: successive halving among the best of the first timing.
+"""The winner of a search, by successive halving of the best of the first timing.
 
-A first timing is a few launches; over thousands of kernels its best is partly luck.  So the best of
-it meet again, in turns with each other and with cuBLAS, for more rounds each time half of them are
-out.  The last ones' medians decide, and the winner has to pass every check there is.
+A first timing is a few launches; over thousands of kernels its best is partly luck.  So the best
+are timed again, interleaved with each other and cuBLAS, and each race drops half of them and has
+more rounds.  The medians of the last race decide, and the winner must pass all checks.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gemmgen.base.record import record
 from gemmgen.explore.tune.legal import Legal
-from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Lab, Reading, Rejection
+from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Reading, Rejection, Runner
 from gemmgen.explore.tune.search import SearchProgress, value_of
 from gemmgen.explore.tune.trials import Trial
 
 FIELD = (48, 24, 12, 6)
-"""How many meet in each race."""
+"""The candidates of each race."""
 FEWEST, MOST = 5, 60
 """Rounds of a race."""
 SETUP = 3
@@ -25,9 +25,9 @@ SETUP = 3
 
 @record
 class Finals:
-    """The last race's readings, fastest first, and what disqualified others on the way.
+    """The last race's readings, fastest first, and the trials that were disqualified.
 
-    ``winner`` is the first of ``readings`` that passed every check; None where none did.
+    ``winner`` is the first of ``readings`` that passed every check, or None.
     """
 
     winner: Reading | None
@@ -36,7 +36,7 @@ class Finals:
 
 
 def finals(
-    lab: Lab,
+    runner: Runner,
     entrants: Sequence[tuple[Trial, Candidate]],
     points: Mapping[int, Legal],
     clock: Callable[[], float],
@@ -45,13 +45,13 @@ def finals(
 ) -> Finals:
     """Races between ``entrants``, the fastest first, that end at about ``until``.
 
-    They are checked first: those of an earlier search were compiled anew.
+    They are checked first: those of an earlier search were compiled again.
     """
     times = {trial.number: trial.ms for trial, _ in entrants}
     found: dict[int, Rejection] = {}
     left: list[Candidate] = []
     everyone = [candidate for _, candidate in entrants]
-    for candidate, finding in zip(everyone, lab.check(everyone), strict=True):
+    for candidate, finding in zip(everyone, runner.check(everyone), strict=True):
         if finding is None:
             left.append(candidate)
         else:
@@ -65,7 +65,7 @@ def finals(
         share = (until - clock()) / (len(FIELD) - race)
         rounds = _rounds([times[c.number] for c in left], share)
         readings = []
-        for reading in lab.time(left, rounds):
+        for reading in runner.time(left, rounds):
             if reading.finding is None:
                 readings.append(reading)
             else:
@@ -75,7 +75,7 @@ def finals(
         left = [by_number[reading.number] for reading in readings]
     for reading, candidate in zip(readings, left, strict=True):
         watch(SearchProgress("proving", len(FIELD), len(FIELD), None))
-        finding = lab.prove(candidate, points[candidate.number].text)
+        finding = runner.prove(candidate, points[candidate.number].text)
         if finding is None:
             right = tuple(r for r in readings if r.number not in found)
             return Finals(reading, right, found)
@@ -84,7 +84,7 @@ def finals(
 
 
 def _rounds(times: Sequence[tuple[float, ...]], seconds: float) -> int:
-    """How many rounds of these candidates, and of cuBLAS, fit into ``seconds``."""
+    """The number of rounds of these candidates and cuBLAS that fit into ``seconds``."""
     once = sum(max(SAMPLE, ms) for each in times for ms in each) / 1e3
     once *= (len(times) + 1) / max(1, len(times))
     return max(FEWEST, min(MOST, int(seconds / max(once, 1e-9)) - SETUP))

@@ -1,7 +1,7 @@
-"""What became of a point that was tried, and the file that keeps it.
+"""Trials: the results of points that were tried, and the file that keeps them.
 
-A trials file is JSON Lines: first what was tuned where, then one line a point, written as it is
-known.  ``--resume`` goes on from it; a line that was cut off by a crash is left out.
+A trials file is JSON Lines: a header with the schedule, shapes and GPU, then one line for each
+point, written at once.  ``--resume`` continues from it and ignores a truncated line.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from gemmgen.base.record import record
 from gemmgen.explore.tune.space import Settings, Value
 
 Status = Literal["timed", "gated", "failed", "refused", "wrong", "crashed"]
-"""``timed``: right, and measured.  ``gated``: a ``require`` line does not hold for it.  ``failed``:
-it did not compile.  ``refused``: its launcher does not take the shape.  ``wrong``: its result was.
-``crashed``: the GPU's process ended, or did not answer."""
+"""``timed``: right, and measured.  ``gated``: it does not meet a ``require`` line.  ``failed``: it
+did not compile.  ``refused``: its launcher does not take the shape.  ``wrong``: its result is
+wrong.  ``crashed``: the GPU's process ended, or did not answer."""
 
 
 @record
 class Trial:
     """One point: ``code`` names its kernel's code, ``ms`` and ``share`` of cuBLAS are per shape.
 
-    ``share`` is None where cuBLAS has no such call; ``spills`` counts bytes.
+    ``share`` is None if cuBLAS has no such call; ``spills`` counts bytes.
     """
 
     number: int
@@ -44,9 +44,9 @@ class Trial:
 
 @record
 class About:
-    """What a trials file is of: times of another schedule, shape or GPU are no use.
+    """The header of a trials file: trials of another schedule, shape or GPU are not resumed.
 
-    ``code`` names the code of the first legal point: a gemmgen that emits other code shows there.
+    ``code`` is the code hash of the first legal point: it differs if gemmgen emits other code.
     """
 
     gemmgen: str
@@ -58,7 +58,7 @@ class About:
     arch: str
 
     def differs(self, other: About) -> str | None:
-        """The first thing that is not as in ``other``, if there is one."""
+        """The first difference from ``other``, in words, or None."""
         for name, mine in asdict(self).items():
             theirs = getattr(other, name)
             if mine != theirs:
@@ -68,7 +68,7 @@ class About:
 
 
 class Log:
-    """A trials file that is being written; without a path it keeps nothing."""
+    """Writes a trials file; without a path it writes nothing."""
 
     def __init__(self, path: Path | None, about: About, *, resume: bool = False):
         self.known: tuple[Trial, ...] = ()
@@ -87,7 +87,7 @@ class Log:
         self._file = _opened(path, [about, *self.known])
 
     def add(self, trial: Trial) -> None:
-        """Written at once: what is in the file outlives this process."""
+        """Writes the trial at once, so that it survives a crash of this process."""
         if self._file is not None:
             self._file.write(_line(_as_json(trial)))
             self._file.flush()
@@ -98,7 +98,8 @@ class Log:
 
 
 def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
-    """What a trials file holds, of each point the last line; ``UsageError`` where it is none."""
+    """The header and trials of a file, of each point the last line; ``UsageError`` if it is no
+    trials file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         head = cast(dict[str, object], json.loads(lines[0]))
@@ -122,7 +123,7 @@ def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
 
 
 def _trial(line: str, shapes: int) -> Trial | None:
-    """A line's trial of ``shapes`` shapes; None for a line that was cut off, or is damaged."""
+    """A line's trial of ``shapes`` shapes; None for a truncated or damaged line."""
     try:
         found = cast(dict[str, object], json.loads(line))
         status, share = found["status"], found["share"]
@@ -144,7 +145,7 @@ def _trial(line: str, shapes: int) -> Trial | None:
 
 
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What reading a line raises that is none."""
+"""What reading a malformed line raises."""
 
 
 def _whole(value: object) -> int:
@@ -164,7 +165,7 @@ def _text(value: object) -> str:
 
 
 def _times(value: object, counts: tuple[int, ...]) -> tuple[float, ...]:
-    """Positive numbers, as many as one of ``counts``."""
+    """Positive numbers; their count must be one of ``counts``."""
     found = tuple(cast(list[object], value)) if isinstance(value, list) else ()
     if not isinstance(value, list) or len(found) not in counts:
         raise ValueError(f"{value!r} is no list of so many times")
@@ -197,7 +198,7 @@ def _line(values: Mapping[str, object]) -> str:
 
 
 def _opened(path: Path, begin: Sequence[About | Trial]) -> IO[str]:
-    """The file with these lines, to be gone on with; what was there is lost last."""
+    """The file with these lines, open for appending; an earlier file is replaced atomically."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_text("".join(_line(_as_json(one)) for one in begin), "utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""``tune`` as one function: the legal points, ranked, searched, and raced."""
+"""``tune``: ranks the legal points, searches them, and finds the winner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.tune.cubins import Builder, code_at
 from gemmgen.explore.tune.estimate import estimate
 from gemmgen.explore.tune.legal import Census, Legal, Shape
-from gemmgen.explore.tune.measuring import Candidate, Here, Lab
+from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Runner
 from gemmgen.explore.tune.sampler import Explorer
 from gemmgen.explore.tune.search import Search, SearchProgress, State, value_of
 from gemmgen.explore.tune.space import SearchSpace
@@ -22,14 +22,14 @@ from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.language import fmt_source
 
 RACES = 0.2
-"""The share of the time that the finals get."""
+"""The share of the time for the finals."""
 FINALS = (5.0, 45.0)
-"""Seconds of the finals, at least and at most."""
+"""Least and most seconds of the finals."""
 
 
 @record
 class Task:
-    """What is tuned: the legal points of ``space`` at ``shapes``, by ``seed``, until ``end``."""
+    """A tuning task: the legal points of ``space`` at ``shapes``, by ``seed``, until ``end``."""
 
     space: SearchSpace
     census: Census
@@ -42,10 +42,10 @@ class Task:
 
 @record
 class Tuned:
-    """What came of it.  ``finals.winner`` is None where no point was right."""
+    """The result of a task.  ``finals.winner`` is None if no point was right."""
 
     task: Task
-    here: Here
+    device_info: DeviceInfo
     state: State
     finals: Finals
     seconds: float
@@ -56,46 +56,46 @@ class Tuned:
 
     @property
     def wrong(self) -> list[Trial]:
-        """Points whose kernels gave wrong results, or none: mistakes of gemmgen's."""
+        """Points whose kernels gave wrong results or crashed: errors of gemmgen."""
         return [t for t in self.state.trials.values() if t.status in ("wrong", "crashed")]
 
 
 def tune(
     task: Task,
     builder: Builder,
-    lab: Lab,
+    runner: Runner,
     log: Log,
     clock: Callable[[], float],
     watch: Callable[[SearchProgress], None] = lambda _: None,
 ) -> Tuned:
-    """Searches, and tells the winner; each trial is in ``log`` as soon as it is known."""
+    """Searches and finds the winner; each trial is in ``log`` as soon as it is known."""
     points = {point.number: point for point in task.census.legal}
-    ranked = rank(task.census.legal, task.shapes, lab.here.gpu)
+    ranked = rank(task.census.legal, task.shapes, runner.device_info.gpu)
     requires = task.space.schedule(ranked[0].number).requires
     explorer = Explorer(task.space, ranked, task.seed)
-    search = Search(explorer, builder, lab, log, requires, clock, watch)
+    search = Search(explorer, builder, runner, log, requires, clock, watch)
     search.resume([trial for trial in log.known if trial.number in points])
     search.run(until=task.end - _for_finals(task), batch=task.batch)
     entrants = _entrants(search.state, points, builder)
-    found = finals(lab, entrants, points, clock, task.end, watch)
+    found = finals(runner, entrants, points, clock, task.end, watch)
     for number, finding in found.found.items():
         trial = search.state.trials[number]
         wrong = Trial(number, trial.settings, finding.status, trial.code, reason=finding.reason)
         search.state.trials[number] = wrong
         log.add(wrong)
-    return Tuned(task, lab.here, search.state, found, clock() - task.begin)
+    return Tuned(task, runner.device_info, search.state, found, clock() - task.begin)
 
 
-def about(task: Task, here: Here) -> About:
-    """What the trials of this task are worth something for."""
+def about(task: Task, device_info: DeviceInfo) -> About:
+    """The header of this task's trials file."""
     return About(
         gemmgen=__version__,
         code=code_at(task.census.legal[0].text),
         schedule=fmt_source(Source(_without_comments(task.space.source.text))),
         sets=tuple(task.space.sets.items()),
         shapes=task.shapes,
-        gpu=here.name,
-        arch=here.arch,
+        gpu=device_info.name,
+        arch=device_info.arch,
     )
 
 
@@ -104,7 +104,7 @@ def _without_comments(text: str) -> str:
 
 
 def rank(legal: Sequence[Legal], shapes: Sequence[Shape], gpu: Gpu) -> tuple[Legal, ...]:
-    """The points by the model's time, the mean over the shapes; of equals the first."""
+    """The points by their estimates, the mean over the shapes; of equals the first."""
 
     def mean(point: Legal) -> float:
         return sum(math.log(estimate(point.facts, shape, gpu)) for shape in shapes)

@@ -1,4 +1,4 @@
-"""What a search found, as a schedule file, as a table, and for scripts."""
+"""The result of a search as a schedule file, as a table, and as JSON."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WIDTH = 100
 
 
 def schedule_text(tuned: Tuned) -> str:
-    """The winner: an ordinary schedule, settled, with what was measured as its comment.
+    """The winner as a schedule without sets, with its measurements as a comment.
 
-    The same measurements give the same text: it has no date and no path.
+    Equal measurements give equal text: it has no date and no path.
     """
     winner = tuned.finals.winner
     assert winner is not None
-    lines = [f"# Tuned by gemmgen on an {tuned.here.name}, results checked:"]
-    lines += [f"#   {told}" for told in _speeds(tuned, winner)]
+    lines = [f"# Tuned by gemmgen on an {tuned.device_info.name}, results checked:"]
+    lines += [f"#   {speed}" for speed in _speeds(tuned, winner)]
     tried, legal = len(tuned.state.trials), len(tuned.task.census.legal)
     lines.append(f"# Of {legal:,} legal schedules {tried:,} were tried (seed {tuned.task.seed}).")
     return "\n".join(lines) + "\n" + tuned.points[winner.number].text
@@ -39,7 +39,7 @@ def _speeds(tuned: Tuned, reading: Reading) -> Iterator[str]:
 
 
 def section(tuned: Tuned) -> Section:
-    """The finalists, fastest first, and how many points came to what."""
+    """The finalists, fastest first, and the number of points by status."""
     keys = [key for key, values in tuned.task.space.sets.items() if len(values) > 1]
     shapes = [spelled(shape) for shape in tuned.task.shapes]
     compared = any(reading.share is not None for reading in tuned.finals.readings)
@@ -48,33 +48,33 @@ def section(tuned: Tuned) -> Section:
         header += tuple(f"of cuBLAS, {shape}" for shape in shapes)
     rows = tuple(
         (
-            str(place),
+            str(position),
             *(f"{ms:.4f}" for ms in reading.ms),
             *(f"{share:.1%}" for share in reading.share or ()),
             _number(_trial(tuned, reading).registers),
             _number(_trial(tuned, reading).spills),
             *(str(dict(_trial(tuned, reading).settings)[key]) for key in keys),
         )
-        for place, reading in enumerate(tuned.finals.readings, 1)
+        for position, reading in enumerate(tuned.finals.readings, 1)
     )
     counts = tuned.state.count()
-    told = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
+    outcomes = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     tried, legal = len(tuned.state.trials), len(tuned.task.census.legal)
     waited, measured = tuned.state.waited, tuned.state.measured
     notes = (
-        f"{tried:,} of {legal:,} legal schedules in {tuned.seconds:.0f} s: {told}",
+        f"{tried:,} of {legal:,} legal schedules in {tuned.seconds:.0f} s: {outcomes}",
         f"{measured:.0f} s for the search, {waited:.0f} s of them waiting for the compiler",
     )
-    title = f"the best on an {tuned.here.name}, seed {tuned.task.seed}"
+    title = f"the best on an {tuned.device_info.name}, seed {tuned.task.seed}"
     return Section(title, ("", *header, "registers", "spills", *keys), rows, notes)
 
 
 def as_json(tuned: Tuned) -> dict[str, object]:
-    """The same for scripts; ``winner`` is null where no point was right."""
+    """The same for scripts; ``winner`` is null if no point was right."""
     winner = tuned.finals.winner
     return {
-        "gpu": tuned.here.name,
-        "arch": tuned.here.arch,
+        "gpu": tuned.device_info.name,
+        "arch": tuned.device_info.arch,
         "shapes": [list(shape) for shape in tuned.task.shapes],
         "seed": tuned.task.seed,
         "seconds": round(tuned.seconds, 3),

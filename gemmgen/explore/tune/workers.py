@@ -1,4 +1,4 @@
-"""Processes that do what they are given, one thing at a time each."""
+"""A pool of processes that survives the crash of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 @dataclass
 class Job(Generic[T]):
-    """What was asked for, and the answer to come; ``pool`` counts the pools before this one."""
+    """A submitted call and its future; ``pool`` counts the pools before this one."""
 
     start: Callable[[], Future[T]]
     future: Future[T]
@@ -24,10 +24,10 @@ class Job(Generic[T]):
 
 
 class Workers:
-    """``jobs`` processes; where one is ended from outside, the others' work is done again.
+    """``jobs`` processes; if one is killed, the jobs of the others are repeated.
 
-    A pool that lost a process (no memory left, say) is lost with all that it was doing.  Each of
-    those jobs is begun anew, alone, so that the one to blame is known.
+    A pool that lost a process (no memory left, say) loses all of its running jobs.  Each of them
+    is repeated alone, which finds the one that ends its process.
     """
 
     def __init__(self, jobs: int):
@@ -46,7 +46,7 @@ class Workers:
         return Job(start, self._started(start), self._pools)
 
     def result(self, job: Job[T]) -> T | None:
-        """The job's answer, waited for; None where it ends its process."""
+        """Waits for the job's result; None if the job ends its process."""
         try:
             return job.future.result()
         except BrokenExecutor:
@@ -59,7 +59,7 @@ class Workers:
             return None
 
     def end(self) -> None:
-        """Ends the processes, whatever they are doing."""
+        """Terminates the processes."""
         processes = list(
             (self._pool._processes or {}).values()
         )  # pyright: ignore[reportPrivateUsage]
@@ -76,7 +76,7 @@ class Workers:
     def _started(self, start: Callable[[], Future[T]]) -> Future[T]:
         try:
             return start()
-        except BrokenExecutor:  # what broke it is told to those who wait for it
+        except BrokenExecutor:  # those that wait for the job that broke it get the error
             self._replace()
             return start()
 
