@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from gemmgen.emit.layout import LAST, SOFT
 from gemmgen.ir.expr import (
     Binary,
     Call,
@@ -64,8 +65,16 @@ C_NAMES = {
 
 
 def c_text(expr: Expr) -> str:
-    """``expr`` as C, with no parentheses but those it needs (and those a reader wants)."""
+    """``expr`` as C, with no parentheses but those it needs (and those a reader wants).
+
+    It has the marks of ``layout``, where a long line may be broken.
+    """
     return _print(expr)[0]
+
+
+def increment(variable: str, step: Expr) -> str:
+    """``++k``, or ``k += 4``."""
+    return f"++{variable}" if step == Int(1) else f"{variable} += {c_text(step)}"
 
 
 def _print(expr: Expr) -> tuple[str, int]:
@@ -86,12 +95,12 @@ def _print(expr: Expr) -> tuple[str, int]:
         case Wide(operand):
             return f"(long long){_within(operand, PREFIX)}", PREFIX
         case Select(condition, yes, no):
-            text = f"{_within(condition, CHOICE + 1)} ? {_within(yes, CHOICE + 1)} : "
-            return text + _within(no, CHOICE), CHOICE
+            chosen = f"{SOFT}{_within(yes, CHOICE + 1)} : {SOFT}{_within(no, CHOICE)}"
+            return f"{_within(condition, CHOICE + 1)} ? {chosen}", CHOICE
         case Call(function, arguments):
-            return f"{C_NAMES[function]}({', '.join(map(c_text, arguments))})", PRIMARY
+            return f"{C_NAMES[function]}({f', {SOFT}'.join(map(c_text, arguments))})", PRIMARY
         case Element(buffer, indices):
-            return buffer + "".join(f"[{c_text(i)}]" for i in indices), PRIMARY
+            return buffer + LAST.join(f"[{c_text(i)}]" for i in indices), PRIMARY
 
 
 def _within(expr: Expr, least: int) -> str:

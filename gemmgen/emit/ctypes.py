@@ -12,11 +12,14 @@ STORED: dict[DType, str] = {
 }
 """What an element is in memory; f16 and bf16 are raw bits, since a kernel includes no header."""
 
-KINDS = {"int": "int", "float": "float", "double": "double", "bool": "bool"}
-"""The types of a thread's variables."""
-
 REGISTERS: dict[DType, int] = {"f16": 8, "bf16": 4, "f32": 8}
 """32-bit registers that a lane gives to a fragment; of f16 the hardware may hold elements twice."""
+
+
+def fragment_type(dtype: DType) -> str:
+    """What a register of a fragment is: a sum, or bits of operands."""
+    return "float" if dtype == "f32" else "unsigned"
+
 
 _OF_WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 
 from gemmgen.base.record import record
@@ -20,18 +19,13 @@ from gemmgen.emit.header import (
     units_text,
     wrapped,
 )
-from gemmgen.emit.printing import environment
-from gemmgen.emit.views import WIDTH, View, bodies, comment_lines, constant_lines, shared_text
+from gemmgen.emit.layout import SOFT, WIDTH, comment_lines, directive, laid_out
+from gemmgen.emit.printing import printed
+from gemmgen.emit.views import statements
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.lowered import LoweredKernel, SharedArray
+from gemmgen.ir.lowered import Constant, LoweredKernel, SharedArray
 
-JOINTS = re.compile(r" = |, | [?:] |\((?=&|shared_memory)")
-"""Where a long line may be broken."""
-INDICES = re.compile(r"\](?=\[)")
-"""Where it may be broken if nowhere else."""
-CITATIONS = re.compile(r"; | (?=\()")
-"""Where a comment may be broken that cites directives."""
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
 
@@ -87,7 +81,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     interface = kernel.interface
     view = FileView(
         textwrap.wrap(what, WIDTH - 3),
-        schedule.rstrip("\n").split("\n"),
+        [directive(line) for line in schedule.rstrip("\n").split("\n")],
         textwrap.wrap(f"call ({types_text(interface)}):", WIDTH - 3),
         _call_lines(interface),
         launch_lines(interface),
@@ -97,34 +91,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         _render(_kernel_view(kernel)),
         _render(_launcher_view(interface)),
     )
-    return "\n".join(fold(line.rstrip()) for line in _render(view).split("\n")) + "\n"
-
-
-def fold(line: str) -> str:
-    """A line of at most ``WIDTH`` columns, broken where an expression has a joint."""
-    if len(line) <= WIDTH:
-        return line
-    if line.lstrip().startswith("//"):
-        return _fold_comment(line)
-    code, note, comment = line.partition("  // ")
-    if note:
-        return f"{line[: len(line) - len(line.lstrip())]}// {comment}\n{fold(code)}"
-    ends = [m.end() for m in JOINTS.finditer(line) if m.end() <= WIDTH]
-    ends = ends or [m.end() for m in INDICES.finditer(line) if m.end() <= WIDTH]
-    if not ends:
-        return line
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    return line[: ends[-1]].rstrip() + "\n" + fold(indent + line[ends[-1] :])
-
-
-def _fold_comment(line: str) -> str:
-    """A comment goes on behind another ``//``."""
-    indent = " " * (len(line) - len(line.lstrip()))
-    first = len(indent) + len("// ")
-    ends = [m.end() for m in CITATIONS.finditer(line, first) if first < m.end() <= WIDTH]
-    if not ends:
-        return line
-    return line[: ends[-1]].rstrip() + "\n" + fold(f"{indent}// {line[ends[-1] :]}")
+    return laid_out(_render(view)) + "\n"
 
 
 def _call_lines(interface: Interface) -> list[str]:
@@ -142,7 +109,7 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
         kernel.interface.name,
         parameter_lines(kernel.interface, 95),
         _shared_lines(kernel),
-        bodies(kernel.body, _render),
+        statements(kernel.body),
     )
 
 
@@ -160,6 +127,12 @@ def _shared_lines(kernel: LoweredKernel) -> list[str]:
     return [*_shared_comment(kernel.shared), *arrays, ""] if arrays else []
 
 
+def shared_text(array: SharedArray) -> str:
+    """A shared array's declaration: its type, name and extents."""
+    shape = "".join(f"[{c_text(extent)}]" for extent in array.shape)
+    return f"{STORED[array.dtype]} {array.name}{shape}"
+
+
 def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
     """Arrays laid one after another in the memory that the launch passes (over 48 KiB), each where
     wide accesses can begin."""
@@ -175,7 +148,7 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
         stored = STORED[array.dtype]
         lines.append(
             f"{stored}(*const {array.name}){inner} ="
-            f" reinterpret_cast<{stored}(*){inner}>({memory}{offset});"
+            f" {SOFT}reinterpret_cast<{stored}(*){inner}>({SOFT}{memory}{offset});"
         )
         size = f"{c_text(array.shape[0])} * sizeof({array.name}[0])"
         before.append(size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16")
@@ -185,7 +158,8 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
 def _shared_comment(arrays: tuple[SharedArray, ...]) -> list[str]:
     """One comment over all arrays, citing the directives that shaped them."""
     origins = dict.fromkeys(origin for array in arrays for origin in array.origins)
-    return comment_lines("tiles in shared memory", tuple(origins)) if arrays else []
+    lines = comment_lines("tiles in shared memory", tuple(origins)) if arrays else []
+    return [f"// {line}" for line in lines]
 
 
 def _launcher_view(interface: Interface) -> LauncherView:
@@ -204,7 +178,7 @@ def _launcher_view(interface: Interface) -> LauncherView:
         [str(dynamic)] if dynamic else [],
         f"dim3({x}, {y})" if y > 1 else str(x),
         str(dynamic),
-        ", ".join(p.name for p in interface.params),
+        f", {SOFT}".join(p.name for p in interface.params),
     )
 
 
@@ -230,5 +204,36 @@ def _count_lines(interface: Interface) -> list[str]:
     ]
 
 
-def _render(view: View | KernelView | LauncherView | FileView) -> str:
-    return environment().get_template(view.template).render(view=view).rstrip("\n")
+def constant_lines(constants: tuple[Constant, ...]) -> list[str]:
+    """``constexpr`` lines: literals of one note share a line."""
+    lines: list[str] = []
+    group: list[Constant] = []
+
+    def flush() -> None:
+        if group:
+            names = ", ".join(f"{c.name} = {_value(c)}" for c in group)
+            lines.extend(_noted(f"constexpr int {names};", group[0].note))
+            group.clear()
+
+    for constant in constants:
+        if group and constant.note != group[0].note:
+            flush()
+        group.append(constant)
+    flush()
+    return lines
+
+
+def _noted(code: str, note: str) -> list[str]:
+    """A line and its comment, above it if there is no room for it on its end."""
+    if not note:
+        return [code]
+    line = f"{code}  // {note}"
+    return [line] if len(line) <= WIDTH else [f"// {note}", code]
+
+
+def _value(constant: Constant) -> str:
+    return str(constant.value) if constant.definition is None else c_text(constant.definition)
+
+
+def _render(view: KernelView | LauncherView | FileView) -> str:
+    return printed(view.template, {"view": view})

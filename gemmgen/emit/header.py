@@ -4,6 +4,7 @@ text."""
 from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.layout import SOFT
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.interface import (
     Aligned,
@@ -78,7 +79,7 @@ def launch_lines(interface: Interface) -> list[str]:
         blocks += f" * {interface.parts}"
     x, y = interface.block
     threads = f"{x} x {y} threads" if y > 1 else f"{x} threads"
-    lines = [f"{blocks} blocks of {threads}; none where C is empty"]
+    lines = [f"{blocks} blocks of {threads}; {SOFT}none where C is empty"]
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
     if interface.product:
@@ -110,7 +111,7 @@ def scratch_lines(interface: Interface) -> list[str]:
         if param.align > 4:
             told += f", aligned to {param.align} bytes"
         if param.zeroed:
-            told += ", zeros; each launch leaves zeros"
+            told += f", zeros; {SOFT}each launch leaves zeros"
         lines.append(told)
     if lines:
         names = " and ".join(p.name for p in interface.scratch)

@@ -1,48 +1,69 @@
-"""The templates, compiled once for each user: their byte code is kept."""
+"""The templates, compiled once for each user: their code is kept."""
 
 from __future__ import annotations
 
+import marshal
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import CodeType
 
 import jinja2
-from jinja2.bccache import Bucket
 
 from gemmgen.base import caches
 
+FOLDER = Path(__file__).parent / "templates"
 _CODE = "code"
 
 
-class _ByteCode(jinja2.BytecodeCache):
-    """Byte code in the user's cache, which gives back only what was written."""
-
-    def get_cache_key(self, name: str, filename: str | None = None) -> str:
-        return name
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        kept = caches.read(self._name(bucket))
-        if kept is not None:
-            bucket.bytecode_from_string(kept[_CODE])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        caches.write(self._name(bucket), {_CODE: bucket.bytecode_to_string()})
-
-    def _name(self, bucket: Bucket) -> str:
-        """Of all that decides; ``checksum`` is that of the template's text."""
-        printer = Path(__file__).read_bytes()  # the environment's options
-        versions = f"{jinja2.__version__} {sys.version}"
-        return f"template-{caches.key(versions, printer, bucket.key, bucket.checksum)}"
+def printed(template: str, view: Mapping[str, object]) -> str:
+    """A template (``nodes/If.j2``) filled from a view, without the end of its last line."""
+    return _environment().get_template(template).render(view).rstrip("\n")
 
 
 @cache
-def environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        bytecode_cache=_ByteCode(),
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
         auto_reload=False,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
     )
+    environment.loader = _Loader(_compiled(environment))
+    return environment
+
+
+class _Loader(jinja2.BaseLoader):
+    """Loads templates that are compiled."""
+
+    def __init__(self, codes: Mapping[str, CodeType]):
+        self.codes = codes
+
+    def load(
+        self,
+        environment: jinja2.Environment,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+    ) -> jinja2.Template:
+        if name not in self.codes:
+            raise jinja2.TemplateNotFound(name)
+        return jinja2.Template.from_code(environment, self.codes[name], dict(globals or {}))
+
+
+def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
+    """All templates by their names, from the user's cache where they are as they were."""
+    files = sorted(FOLDER.rglob("*.j2"))
+    texts = {
+        file.relative_to(FOLDER).as_posix(): file.read_text(encoding="utf-8") for file in files
+    }
+    options = Path(__file__).read_text(encoding="utf-8")
+    versions = f"{jinja2.__version__} {sys.version}"
+    name = f"templates-{caches.key(versions, options, *texts, *texts.values())}"
+    kept = caches.read(name)
+    if kept is not None:
+        return marshal.loads(kept[_CODE])
+    codes = {name: environment.compile(text, name) for name, text in texts.items()}
+    caches.write(name, {_CODE: marshal.dumps(codes)})
+    return codes

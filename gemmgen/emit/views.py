@@ -1,159 +1,52 @@
-"""Typed views of finished text: all that a template sees.
+"""Statements as text: each kind of node has a template, ``nodes/If.j2``, that prints its fields.
 
-Each lowered node becomes one view; the table ``TEMPLATES`` names the template of each.  No template
-holds a decision: what may be there or not is a list, empty or not.
+A template sees a node's fields, expressions as C, and what ``_MORE`` adds to them.  It decides
+nothing: a flag is a list of one item or none.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from typing import cast
 
-from gemmgen.base.record import record
-from gemmgen.emit.ctext import c_text
-from gemmgen.emit.ctypes import KINDS, REGISTERS, STORED, vector_type
-from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
+from gemmgen.emit.ctext import c_text, increment
+from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type, vector_type
+from gemmgen.emit.layout import comment_lines, plain
+from gemmgen.emit.printing import printed
+from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
-from gemmgen.ir.lowered import (
-    Advance,
-    AtomicAdd,
-    Constant,
-    CopyAsync,
-    CountArrival,
-    FragmentArray,
-    Leave,
-    LoadFragment,
-    Move,
-    MultiplyFragments,
-    Node,
-    Point,
-    RegisterArray,
-    SharedArray,
-    StoreFragment,
-    WarpBarrier,
-)
+from gemmgen.ir.expr import Binary, Expr, Int, Select, walk
+from gemmgen.ir.lowered import CopyAsync, FragmentArray, Move, Node, Point, RegisterArray
 
-WIDTH = 100
+View = dict[str, object]
+"""What a template sees, by its names there."""
+
 SHORT = 76
-INDENT = "    "
+"""Columns, without its indentation, of a line with two declarations, or with a statement after its
+``if`` or ``for``."""
 
 
-@record
-class LineView:
-    """One statement on one line, or broken after its ``=``."""
-
-    text: str
-    template = "line.j2"
-
-
-@record
-class ForView:
-    pragma: list[str]
-    head: str
-    body: list[str]
-    template = "for.j2"
-
-
-@record
-class IfView:
-    condition: str
-    body: list[str]
-    otherwise: list[list[str]]
-    template = "if.j2"
-
-
-@record
-class BlockView:
-    comment: list[str]
-    opening: list[str]
-    body: list[str]
-    closing: list[str]
-    template = "block.j2"
-
-
-View = LineView | ForView | IfView | BlockView
-Render = Callable[[View], str]
-
-
-def view_of(node: Node, render: Render) -> View:
-    """The view of one node; bodies are rendered first."""
-    match node:
-        case RegisterArray():
-            return LineView(_register_array(node))
-        case Define():
-            return LineView(_define(node))
-        case Assign(target, value):
-            return LineView(_assignment(_target(target), c_text(value)))
-        case Move():
-            return LineView(_move(node))
-        case Leave(condition):
-            return LineView(f"if ({c_text(condition)}) return;")
-        case Advance(tensor, by):
-            return LineView(f"{tensor} += {c_text(by)};")
-        case Point(name, source, dtype):
-            pointer = f"const {STORED[dtype]} *const {name}"
-            return LineView(_assignment(pointer, f"gg_base(&{c_text(source)})"))
-        case Break(condition):
-            return LineView(f"if ({c_text(condition)}) break;")
-        case Barrier():
-            return LineView("__syncthreads();")
-        case CountArrival():
-            return LineView(_count_arrival(node))
-        case AtomicAdd(target, value):
-            return LineView(f"gg_add(&{c_text(target)}, {c_text(value)});")
-        case CopyAsync():
-            return LineView(_copy_async(node))
-        case Commit():
-            return LineView("gg_commit_group();")
-        case Wait(pending):
-            return LineView(f"gg_wait_group<{pending}>();")
-        case FragmentArray():
-            return LineView(_fragment_array(node))
-        case LoadFragment():
-            arguments = f"{c_text(node.target)}, &{c_text(node.source)}, {c_text(node.pitch)}"
-            return LineView(_call(f"gg_wmma_load_{node.side}_{node.line}_{node.dtype}", arguments))
-        case MultiplyFragments():
-            arguments = ", ".join(c_text(e) for e in (node.sum, node.a, node.b))
-            return LineView(
-                _call(f"gg_wmma_multiply_{node.a_line}_{node.b_line}_{node.dtype}", arguments)
-            )
-        case StoreFragment():
-            arguments = f"&{c_text(node.target)}, {c_text(node.source)}, {c_text(node.pitch)}"
-            return LineView(_call(f"gg_wmma_store_{node.line}", arguments))
-        case WarpBarrier():
-            return LineView("__syncwarp();")
-        case For():
-            return _for(node, render)
-        case If(condition, body, otherwise):
-            inside = bodies(_unscoped(body), render)
-            if not otherwise and _fits(f"if ({c_text(condition)})", inside):
-                return LineView(f"if ({c_text(condition)}) {inside[0]}")
-            other = [bodies(_unscoped(otherwise), render)] if otherwise else []
-            return IfView(c_text(condition), inside, other)
-        case Block():
-            return _block(node, render)
-
-
-def bodies(nodes: tuple[Node, ...], render: Render) -> list[str]:
-    """The rendered nodes of a body; a blank line before each part that has a comment of its own."""
+def statements(body: tuple[Node, ...]) -> list[str]:
+    """A body's statements as text; a blank line before each part that has a comment of its own."""
     texts: list[str] = []
-    before: Node | None = None
-    for node in nodes:
+    together: tuple[Node, ...] = ()
+    for node in body:
+        if together and _are_alike(together[-1], node):
+            text = _text(*together, node)
+            if len(plain(text)) <= SHORT:
+                texts[-1], together = text, (*together, node)
+                continue
         if texts and isinstance(node, Block) and node.note:
             texts.append("")
-        text = render(view_of(node, render))
-        joined = _joined(texts[-1], text) if _are_coordinates(before, node) else None
-        if joined is None:
-            texts.append(text)
-        else:
-            texts[-1] = joined
-        before = node
+        texts.append(_text(node))
+        together = (node,)
     return texts
 
 
-def _are_coordinates(before: Node | None, node: Node) -> bool:
-    """Two declarations alike, such as a place's row and column, may share a line."""
+def _are_alike(before: Node, node: Node) -> bool:
+    """Two declarations, such as a row and a column, that may share a line."""
     if isinstance(before, RegisterArray) and isinstance(node, RegisterArray):
         alike = before.wide == node.wide and before.dtype == node.dtype
         return alike and not (before.zero or node.zero)
@@ -171,91 +64,87 @@ def _stem(name: str) -> str:
     return name.rpartition("_")[0]
 
 
-def _joined(before: str, text: str) -> str | None:
-    """``const int m = ..., k = ...;`` if that is a short line."""
-    declared = re.match(r"(alignas\(16\) )?(const )?(unsigned )?\w+ ", text)
-    assert declared is not None
-    joined = f"{before[:-1]}, {text[declared.end():]}"
-    return joined if len(joined) <= SHORT and "\n" not in joined else None
+def _text(*nodes: Node) -> str:
+    """One statement, or the declarations that share one."""
+    kind = type(nodes[0])
+    template = f"nodes/{kind.__name__}.j2"
+    view = {**fields_view(nodes[0]), **(_MORE[kind](*nodes) if kind in _MORE else {})}
+    if "short" in view:
+        text = printed(template, {**view, "body": view["short"]})
+        if len(plain(text.rpartition("\n")[2])) <= SHORT + len(" "):
+            return text
+    return printed(template, view)
 
 
-def _target(target: Element | str) -> str:
-    return target if isinstance(target, str) else c_text(target)
+def fields_view(node: object) -> View:
+    """A node's fields as templates see them."""
+    return {name: _shown(getattr(node, name)) for name in _names(type(node))}
 
 
-def _assignment(target: str, value: str) -> str:
-    text = f"{target} = {value};"
-    return text if len(text) <= WIDTH - 16 else f"{target} =\n{INDENT}{value};"
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
-def _define(node: Define) -> str:
-    constant = "" if node.mutable else "const "
-    return _assignment(f"{constant}{KINDS[node.kind]} {node.name}", c_text(node.value))
+def _shown(value: object) -> object:
+    """An expression as C, a flag as one item or none."""
+    if isinstance(value, bool):
+        return range(value)
+    if isinstance(value, tuple):
+        return [_shown(part) for part in cast("tuple[object, ...]", value)]
+    return c_text(value) if isinstance(value, Expr) else value
 
 
-def _register_array(node: RegisterArray) -> str:
-    shape = "".join(f"[{c_text(extent)}]" for extent in node.shape)
-    aligned = "alignas(16) " if node.wide else ""
-    zero = " = {}" if node.zero else ""
-    return f"{aligned}{STORED[node.dtype]} {node.name}{shape}{zero};"
+def _declared(*nodes: Define | RegisterArray) -> View:
+    return {"together": [fields_view(node) for node in nodes]}
 
 
-def _fragment_array(node: FragmentArray) -> str:
-    shape = "".join(f"[{c_text(extent)}]" for extent in node.shape)
-    held = "float" if node.dtype == "f32" else "unsigned"
-    zero = " = {}" if node.zero else ""
-    aligned = "alignas(16) " if node.wide else ""
-    return f"{aligned}{held} {node.name}{shape}[{REGISTERS[node.dtype]}]{zero};"
+def _define(*nodes: Define) -> View:
+    return {"constant": range(not nodes[0].mutable), **_declared(*nodes)}
 
 
-def _call(function: str, arguments: str) -> str:
-    return f"{function}({arguments});"
+def _register_array(*nodes: RegisterArray) -> View:
+    return {"type": STORED[nodes[0].dtype], **_declared(*nodes)}
 
 
-def shared_text(array: SharedArray) -> str:
-    """A shared array's declaration: its type, name and extents."""
-    shape = "".join(f"[{c_text(extent)}]" for extent in array.shape)
-    return f"{STORED[array.dtype]} {array.name}{shape}"
+def _fragment_array(node: FragmentArray) -> View:
+    return {"type": fragment_type(node.dtype), "registers": REGISTERS[node.dtype]}
 
 
-def _move(node: Move) -> str:
-    vector = vector_type(node.dtype, node.width)
-    return _assignment(
-        f"*reinterpret_cast<{vector} *>(&{c_text(node.target)})",
-        f"*reinterpret_cast<const {vector} *>(&{c_text(node.source)})",
-    )
+def _move(node: Move) -> View:
+    return {"vector": vector_type(node.dtype, node.width)}
 
 
-def _count_arrival(node: CountArrival) -> str:
-    last = c_text(node.last)
-    counted = f"gg_count_in(&{c_text(node.counter)}, {last}) == {last}"
-    return _assignment(
-        f"const bool {node.name}", f"__syncthreads_or({c_text(node.chosen)} && {counted})"
-    )
+def _point(node: Point) -> View:
+    return {"type": STORED[node.dtype]}
 
 
-def _copy_async(node: CopyAsync) -> str:
+def _copy_async(node: CopyAsync) -> View:
     size = BYTES[node.dtype]
-    arguments = f"&{c_text(node.target)}, &{c_text(node.source)}, {_bytes(node.valid, size)}"
-    return f"gg_copy_async_{node.width * size}({arguments});"
+    valid = Binary("*", Int(size), node.valid)
+    if isinstance(node.valid, Int):
+        valid = Int(size * node.valid.value)
+    return {"bytes": size * node.width, "valid": c_text(valid)}
 
 
-def _bytes(elements: Expr, size: int) -> str:
-    """A count of elements of ``size`` bytes, in bytes."""
-    if isinstance(elements, Int):
-        return c_text(Int(size * elements.value))
-    return c_text(Binary("*", Int(size), elements))
+def _for(node: For[Node]) -> View:
+    stop = c_text(node.stop)
+    chosen = any(isinstance(part, Select) for part in walk(node.stop))
+    times = "" if node.unroll is True else str(node.unroll)
+    return {
+        "stop": f"({stop})" if chosen else stop,
+        "next": increment(node.variable, node.step),
+        "unroll": [times] if node.unroll else [],
+        **_body(statements(node.body)),
+    }
 
 
-def _for(node: For[Node], render: Render) -> ForView | LineView:
-    variable = node.variable
-    pragma = _unroll(node.unroll)
-    step = f"++{variable}" if c_text(node.step) == "1" else f"{variable} += {c_text(node.step)}"
-    head = f"int {variable} = {c_text(node.start)}; {variable} < {_bound(node.stop)}; {step}"
-    body = bodies(node.body, render)
-    if _fits(f"for ({head})", body):
-        return LineView("\n".join([*pragma, f"for ({head}) {body[0]}"]))
-    return ForView(pragma, head, body)
+def _if(node: If[Node]) -> View:
+    body = _body(statements(_unscoped(node.body)))
+    if not node.otherwise:
+        return body
+    other = _body(statements(_unscoped(node.otherwise)))
+    return {"body": body["body"], "otherwise": [other["body"]]}
 
 
 def _unscoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -265,67 +154,29 @@ def _unscoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
     return body
 
 
-def _fits(head: str, body: list[str]) -> bool:
-    """Is the body one short statement, which may stand behind its head?"""
-    return len(body) == 1 and "\n" not in body[0] and len(head) + len(body[0]) <= SHORT
+def _body(texts: list[str]) -> View:
+    """Statements in braces, and one of a line without them: for where that is ``short``."""
+    body: View = {"body": printed("braces.j2", {"body": texts})}
+    return {**body, "short": texts[0]} if len(texts) == 1 and "\n" not in texts[0] else body
 
 
-def _unroll(unroll: bool | int) -> list[str]:
-    if unroll is True or not unroll:
-        return ["#pragma unroll"] if unroll else []
-    return [f"#pragma unroll {unroll}"]
+def _block(node: Block[Node]) -> View:
+    body = statements(node.body)
+    return {
+        "comment": comment_lines(node.note, node.origins),
+        "body": [printed("braces.j2", {"body": body})] if node.scoped else body,
+    }
 
 
-def _bound(stop: Expr) -> str:
-    text = c_text(stop)
-    return text if isinstance(stop, Var) or " ? " not in text else f"({text})"
-
-
-def _block(node: Block[Node], render: Render) -> BlockView:
-    comment = comment_lines(node.note, node.origins)
-    body = bodies(node.body, render)
-    if node.scoped:
-        return BlockView(comment, ["{"], [_indent(text) for text in body], ["}"])
-    return BlockView(comment, [], body, [])
-
-
-def comment_lines(note: str, origins: tuple[str, ...]) -> list[str]:
-    """``// note``, and the directives that it comes from."""
-    if not note:
-        return []
-    lines, room = [f"// {note}"], WIDTH - 16
-    for number, origin in enumerate(origins):
-        text = ("(" if number == 0 else "") + origin + (")" if origin == origins[-1] else ";")
-        if len(lines[-1]) + 1 + len(text) <= room:
-            lines[-1] += f" {text}"
-        else:
-            lines.append(f"// {text}")
-    return lines
-
-
-def _indent(text: str) -> str:
-    return "\n".join(INDENT + line if line else line for line in text.split("\n"))
-
-
-def constant_lines(constants: tuple[Constant, ...]) -> list[str]:
-    """``constexpr`` lines: literals of one note share a line."""
-    lines: list[str] = []
-    group: list[Constant] = []
-
-    def flush() -> None:
-        if group:
-            names = ", ".join(f"{c.name} = {_value(c)}" for c in group)
-            note = f"  // {group[0].note}" if group[0].note else ""
-            lines.append(f"constexpr int {names};{note}")
-            group.clear()
-
-    for constant in constants:
-        if group and constant.note != group[0].note:
-            flush()
-        group.append(constant)
-    flush()
-    return lines
-
-
-def _value(constant: Constant) -> str:
-    return str(constant.value) if constant.definition is None else c_text(constant.definition)
+_MORE: dict[type, Callable[..., View]] = {
+    Define: _define,
+    RegisterArray: _register_array,
+    FragmentArray: _fragment_array,
+    Move: _move,
+    Point: _point,
+    CopyAsync: _copy_async,
+    For: _for,
+    If: _if,
+    Block: _block,
+}
+"""What a template needs besides the fields of its node."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args, get_origin
 
 import pytest
 from passes.schedules import CASES, EXAMPLES
@@ -12,6 +13,7 @@ from pipeline.running import Call, Operands, Want, check, emitted
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit.document import BEGIN, END
+from gemmgen.ir.lowered import Node
 from gemmgen.numerics.reference import F32
 from gemmgen.pipeline import compile_source
 
@@ -174,11 +176,17 @@ def test_functions_for_single_instructions_are_printed_where_they_are_called() -
 
 
 def test_templates_decide_nothing() -> None:
-    paths = sorted(TEMPLATES.glob("*.j2"))
+    paths = sorted(TEMPLATES.rglob("*.j2"))
     assert paths
     for path in paths:
         tags = re.findall(r"{%-?\s*(\w+)", path.read_text(encoding="utf-8"))
         assert set(tags) <= {"for", "endfor"}, path.name
+
+
+def test_every_kind_of_statement_has_a_template() -> None:
+    kinds = {get_origin(kind) or kind for kind in get_args(Node)}
+    names = {path.stem for path in (TEMPLATES / "nodes").iterdir()}
+    assert names == {kind.__name__ for kind in kinds}
 
 
 def emitted_names() -> list[str]:

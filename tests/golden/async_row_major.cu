@@ -26,7 +26,8 @@
 //     C overlaps none of A, B
 
 // Copies `valid` bytes of 16 to shared memory, zeros behind them; asynchronous.
-__device__ __forceinline__ void gg_copy_async_16(float *target, const float *source, int valid)
+__device__ __forceinline__ void gg_copy_async_16(float *target,
+    const float *source, int valid)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

@@ -23,7 +23,8 @@
 //     C overlaps none of A, B
 
 // Copies `valid` bytes of 4 to shared memory, zeros behind them; asynchronous.
-__device__ __forceinline__ void gg_copy_async_4(float *target, const float *source, int valid)
+__device__ __forceinline__ void gg_copy_async_4(float *target,
+    const float *source, int valid)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"

@@ -1,5 +1,6 @@
 // Copies `valid` bytes of $bytes to shared memory, zeros behind them; asynchronous.
-__device__ __forceinline__ void gg_copy_async_$bytes($type *target, const $type *source, int valid)
+__device__ __forceinline__ void gg_copy_async_$bytes($type *target,
+    const $type *source, int valid)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.$cache.shared.global [%0], [%1], $bytes, %2;"

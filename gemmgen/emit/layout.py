@@ -1,0 +1,74 @@
+"""Where long lines are broken: templates and expressions mark the places, and here they are used.
+
+A mark is a character that no emitted text holds, as a soft hyphen is one between syllables:
+
+    ``FIRST``  after the ``=`` of an assignment, used as soon as the statement is rather long
+    ``SOFT``   within an expression or a list of arguments
+    ``LAST``   used where a line has no other: between the indices of an element
+"""
+
+from __future__ import annotations
+
+import re
+
+WIDTH = 100
+"""Columns of a line."""
+STATEMENT = 84
+"""Columns, without its indentation, of an assignment on one line."""
+
+FIRST, SOFT, LAST = "⏎", "↵", "¦"
+_MARKS = re.compile(f"[{FIRST}{SOFT}{LAST}]")
+_INDENT = 4
+
+
+def plain(text: str) -> str:
+    """``text`` on as few lines as it has: without its marks."""
+    return _MARKS.sub("", text)
+
+
+def laid_out(text: str) -> str:
+    """``text`` in lines of at most ``WIDTH`` columns, as far as it has marks, and without them."""
+    return "\n".join(_broken(line.rstrip()) for line in text.split("\n"))
+
+
+def _broken(line: str) -> str:
+    """A line and what goes on below it, further in, or after another ``//``."""
+    at = _break(line)
+    if at is None:
+        return plain(line)
+    code = line.lstrip()
+    indent = " " * (len(line) - len(code))
+    below = indent + ("// " if code.startswith("//") else " " * _INDENT)
+    return _broken(line[:at].rstrip()) + "\n" + _broken(below + line[at + 1 :])
+
+
+def _break(line: str) -> int | None:
+    """The mark where a line is to be broken: the last one that it has room for."""
+    text = plain(line)
+    if FIRST in line and len(text.lstrip()) > STATEMENT:
+        return line.index(FIRST)
+    if len(text) <= WIDTH:
+        return None
+    marks = list(_MARKS.finditer(line))
+    fits = [mark for i, mark in enumerate(marks) if mark.start() - i <= WIDTH]
+    usual = [mark for mark in fits if mark[0] != LAST]
+    return (usual or fits)[-1].start() if fits else None
+
+
+def directive(text: str) -> str:
+    """A directive, which may be broken before a parenthesis."""
+    return text.replace(" (", f" {SOFT}(")
+
+
+def comment_lines(note: str, origins: tuple[str, ...]) -> list[str]:
+    """A comment's lines: ``note``, and the directives that it comes from."""
+    if not note:
+        return []
+    lines, room = [note], STATEMENT - len("// ")
+    for number, origin in enumerate(origins):
+        text = ("(" if number == 0 else "") + origin + (")" if origin == origins[-1] else ";")
+        if len(lines[-1]) + 1 + len(text) <= room:
+            lines[-1] += f" {text}"
+        else:
+            lines.append(text)
+    return [directive(line.replace("; ", f"; {SOFT}")) for line in lines]

@@ -1,0 +1,62 @@
+"""Lines are broken where they are marked, and only if they are too long."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmgen.emit.layout import FIRST, LAST, SOFT, WIDTH, comment_lines, laid_out, plain
+
+LONG = "x" * 60
+
+
+def call(*arguments: str, indent: int = 0) -> str:
+    return f"{' ' * indent}f({f', {SOFT}'.join(arguments)});"
+
+
+def test_a_short_line_stays_and_loses_its_marks() -> None:
+    assert laid_out(call("a", "b")) == "f(a, b);"
+
+
+def test_a_line_is_filled_up_to_its_width() -> None:
+    fits = call("a" * 40, "b" * (WIDTH - 46))
+    assert laid_out(fits) == plain(fits) and len(plain(fits)) == WIDTH
+    assert laid_out(fits.replace(";", "; ")) == plain(fits)
+    longer = call("a" * 40, "b" * (WIDTH - 45))
+    assert laid_out(longer) == f"f({'a' * 40},\n    {'b' * (WIDTH - 45)});"
+
+
+def test_each_further_line_is_indented_by_four_more() -> None:
+    got = laid_out(call(LONG, LONG, LONG, indent=2)).split("\n")
+    assert got == [f"  f({LONG},", f"      {LONG},", f"          {LONG});"]
+
+
+def test_an_assignment_is_broken_after_its_sign_before_anything_else() -> None:
+    text = f"{LONG} = {FIRST}g({SOFT}{'y' * 30});"
+    assert laid_out(text) == f"{LONG} =\n    g({'y' * 30});"
+    assert laid_out(f"    a = {FIRST}{LONG};") == f"    a = {LONG};"
+
+
+def test_the_last_resort_is_used_where_there_is_no_other() -> None:
+    element = f"{'a' * 70}[i]{LAST}[{'j' * 40}]"
+    assert laid_out(element) == f"{'a' * 70}[i]\n    [{'j' * 40}]"
+    either = f"c ? {SOFT}{'a' * 70}[i]{LAST}[{'j' * 40}]"
+    assert laid_out(either).startswith("c ?\n")
+
+
+def test_without_a_mark_a_line_stays_long() -> None:
+    assert laid_out("x, " * 50) == ("x, " * 50).rstrip()
+
+
+@pytest.mark.parametrize("indent", [0, 4, 40])
+def test_a_comment_goes_on_as_a_comment(indent: int) -> None:
+    origins = tuple(f"vectorize operand_{i} width=4" for i in range(6))
+    for line in comment_lines("a note", origins):
+        for got in laid_out(" " * indent + f"// {line}").split("\n"):
+            assert got.startswith(" " * indent + "// ") and len(got) <= WIDTH
+
+
+def test_a_comment_cites_all_its_directives() -> None:
+    assert plain("\n".join(comment_lines("a note", ("tile m=8", "pad A by=4")))) == (
+        "a note (tile m=8; pad A by=4)"
+    )
+    assert comment_lines("", ("tile m=8",)) == []
