@@ -83,9 +83,11 @@ class Context:
 
     @cached_property
     def leaves_early(self) -> bool:
-        """May a thread outside C return at once?  It may where no barrier waits for it."""
+        """May a thread outside C return at once?  It may where no barrier waits for it, and where
+        its element follows from its place in the block alone, not from its warp's."""
         spaces = {b.space for b in self.kernel.buffers}
-        return Space.SHARED not in spaces and self.scalar_sums and not self.is_split
+        plain = self.scalar_sums and not self.kernel.spread.by_warp
+        return Space.SHARED not in spaces and plain and not self.is_split
 
     @property
     def is_split(self) -> bool:

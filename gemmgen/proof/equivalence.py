@@ -6,7 +6,7 @@ that may not be read is poison, and A and B never hold the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import TypeVar, cast
@@ -19,7 +19,7 @@ from gemmgen.base.record import record
 from gemmgen.calling.arguments import tensors
 from gemmgen.calling.launches import Case, Order, Shape
 from gemmgen.calling.operands import as_stored, drawn
-from gemmgen.calling.sizes import laid_out, values_of
+from gemmgen.calling.sizes import laid_out, solve, values_of
 from gemmgen.calling.strides import bounds
 from gemmgen.interpreter.async_copies import landings_of
 from gemmgen.interpreter.checked_memory import Elements, elements
@@ -87,6 +87,16 @@ def same_meaning(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Dif
         if difference is not None:
             return difference
     return None
+
+
+def nearest(programs: Iterable[LoweredProgram], problem: Problem, shape: Shape) -> Shape:
+    """``shape``, made larger where one of ``programs`` requires it."""
+    for lowered in programs:
+        interface = _interface(lowered)
+        names = [interface.extent(letter) for letter in problem.letters]
+        values = solve(interface, dict(zip(names, shape, strict=True)), 0)
+        shape = tuple(values[name] for name in names)
+    return shape
 
 
 def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[Case]:

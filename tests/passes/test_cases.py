@@ -13,7 +13,8 @@ A file is a comment and sections, each a name with its lines below it:
     after:
         shared A_shared[k=8, m=16] f32 pad=4   # cache_shared A[k, m]; pad A by=4
 
-``before`` and ``after`` are excerpts of the printed program.  In place of them ``error`` is the
+``before`` and ``after`` are excerpts of the printed program; both programs are run, and compute the
+same.  In place of them ``error`` is the
 whole message, and ``fixed`` the hint taken: its lines replace those of the same directive, or join
 them, and the schedule then compiles.
 """
@@ -28,10 +29,12 @@ from hostile.hints import followed
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
+from gemmgen.ir.nodes import Program
 from gemmgen.ir.text import print_program
 from gemmgen.language import parse_schedule
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import compile_source, rewrite
+from passes.equality import difference
 from passes.excerpts import missing
 
 FOLDER = Path(__file__).parents[1] / "cases"
@@ -60,11 +63,11 @@ def source(lines: list[str]) -> Source:
     return Source("\n".join(lines) + "\n", "x.sched")
 
 
-def printed(lines: list[str], directive: str) -> tuple[str, str]:
+def rewritten(lines: list[str], directive: str) -> tuple[Program, Program]:
     """The program that the pass of ``directive`` is given, and what it makes of it."""
     steps = rewrite(parse_schedule(source(lines)))
     (at,) = (i for i, step in enumerate(steps) if step.directive == directive)
-    return print_program(steps[at - 1].program), print_program(steps[at].program)
+    return steps[at - 1].program, steps[at].program
 
 
 def fixed(case: Case) -> list[str]:
@@ -86,10 +89,11 @@ REFUSALS = [path for path in FILES if "error" in read(path)]
 def test_rewrites(path: Path) -> None:
     case = read(path)
     (apply,) = case["apply"]
-    texts = printed([*case.get("given", []), apply], apply.split()[0])
-    for section, text in zip(("before", "after"), texts, strict=True):
+    programs = rewritten([*case.get("given", []), apply], apply.split()[0])
+    for section, text in zip(("before", "after"), map(print_program, programs), strict=True):
         lost = missing(case.get(section, []), text)
         assert lost is None, f"{section}: no line `{lost}` in its place in\n{text}"
+    assert difference(*programs) is None
 
 
 @pytest.mark.parametrize("path", REFUSALS, ids=named)

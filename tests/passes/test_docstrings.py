@@ -1,4 +1,5 @@
-"""Each pass's docstring shows the program before ==> directive, and after: and it's true."""
+"""Each pass's docstring shows the program before ==> directive, and after: that is what the pass
+does, and both programs compute the same."""
 
 from __future__ import annotations
 
@@ -6,9 +7,11 @@ import importlib
 
 import pytest
 
+from gemmgen.ir.text import print_program
 from gemmgen.passes.ladder import LADDER
+from passes.equality import difference
 from passes.excerpts import missing
-from passes.test_cases import printed
+from passes.test_cases import rewritten
 
 NAMES = (*(rung.SPEC.name for rung in LADDER), "fuse_epilogue")
 
@@ -45,10 +48,12 @@ def test_shows_what_the_pass_does(name: str) -> None:
     assert doc is not None and doc.startswith(f"{name}: ")
     before, directive, after = example(doc)
     assert directive.split()[0] == name
-    given, made = printed([*GIVEN[name], directive], name)
+    programs = rewritten([*GIVEN[name], directive], name)
+    given, made = map(print_program, programs)
     bare = [without_origins(line) for line in before]
     assert missing(bare, "\n".join(map(without_origins, given.splitlines()))) is None, given
     assert missing(bare_but_own(after, directive), bare_text(made, directive)) is None, made
+    assert difference(*programs) is None
 
 
 def example(doc: str) -> tuple[list[str], str, list[str]]:
