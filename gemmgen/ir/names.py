@@ -17,14 +17,14 @@ __all__ = [
     "lanes",
     "ld_name",
     "piece",
-    "place",
     "registers",
     "round_origin",
     "start",
     "stop",
+    "thread_origin",
     "tile_origin",
     "warp",
-    "warp_place",
+    "warp_origin",
 ]
 
 
@@ -84,11 +84,11 @@ def stop(letter: str) -> Var:
     return Var(f"stop_{letter}")
 
 
-def place(letter: str) -> Var:
+def thread_origin(letter: str) -> Var:
     """A thread's first element within the block's tile: ``thread_m``."""
     return Var(f"thread_{letter}")
 
 
-def warp_place(letter: str) -> Var:
+def warp_origin(letter: str) -> Var:
     """A warp's first element within the block's tile: ``warp_m``."""
     return Var(f"warp_{letter}")

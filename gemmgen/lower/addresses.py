@@ -50,9 +50,9 @@ def in_shared(
     row, column = tile.letters
     at, swizzle = index[column], tile.swizzle
     if swizzle is not None:
-        places = {names.place(x).name: context.axis(x).width for x in context.letters}
+        origins = {names.thread_origin(x).name: context.axis(x).width for x in context.letters}
         unrolled = frozenset((context.problem.k, *(f"reg_{x}" for x in context.letters)))
-        known = Known(_constants(context), places | dict(steps or {}), below or {}, unrolled)
+        known = Known(_constants(context), origins | dict(steps or {}), below or {}, unrolled)
         at = swizzled(swizzle, index[row], tile.extent(row), at, known)
     return Element(tile.name, (*_present(stage), index[row], at))
 
@@ -74,7 +74,7 @@ def _constants(context: Context) -> dict[str, int]:
 def own(context: Context, letter: str, register: Expr, step: int = 1) -> Expr:
     """The tile's element in the thread's register ``register`` (a multiple of ``step``)."""
     axis = context.axis(letter)
-    first = names.place(letter)
+    first = names.thread_origin(letter)
     if axis.registers == 1:
         return first
     if axis.pieces == 1:

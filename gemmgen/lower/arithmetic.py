@@ -164,7 +164,7 @@ FUNCTIONS: dict[str, Callable[[Spelling, tuple[Expr, ...]], Expr]] = {
 
 
 def reads(expr: Expr, tensor: str) -> bool:
-    """Does ``expr`` read ``tensor``?"""
+    """Whether ``expr`` reads ``tensor``."""
     if isinstance(expr, Element) and expr.buffer == tensor:
         return True
     return any(reads(part, tensor) for part in children(expr))
@@ -182,7 +182,7 @@ def uses_sums_unscaled(expr: Expr) -> bool:
 
 
 def reads_unscaled(expr: Expr, tensor: str) -> bool:
-    """Does ``expr`` read ``tensor`` anywhere but in the product ``beta * tensor``?"""
+    """Whether ``expr`` reads ``tensor`` anywhere but in the product ``beta * tensor``."""
     match expr:
         case Binary("*", Var("beta"), Element(buffer, _)) if buffer == tensor:
             return False

@@ -1,4 +1,4 @@
-"""Asynchronous copies of one thread: pieces from global to shared memory, zeros behind the
+"""Asynchronous copies of one thread: pieces from global to shared memory, zeros past the end of the
 matrix."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gemmgen.lower.thread_map import ALONG, ThreadMap, thread_map_of
 def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
     thread_map = thread_map_of(context, node.copy)
-    place = thread_map.place()
-    row, column = (_define(context, node, x, place[x]) for x in (thread_map.row, thread_map.column))
-    target = addresses.in_shared(context, context.buffer(node.copy.dst), node.stage, place)
+    at = thread_map.coordinates()
+    row, column = (_define(context, node, x, at[x]) for x in (thread_map.row, thread_map.column))
+    target = addresses.in_shared(context, context.buffer(node.copy.dst), node.stage, at)
     valid = _valid(context, node, thread_map.row, thread_map.column)
     dtype = context.buffer(node.copy.src).dtype
 
@@ -38,10 +38,10 @@ def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     return over_pieces(thread_map, (row, pointer, along))
 
 
-def _define(context: Context, node: CopyTileAsync, letter: str, place: Expr) -> Define:
+def _define(context: Context, node: CopyTileAsync, letter: str, within: Expr) -> Define:
     """The index of the present piece along ``letter``."""
     first = node.origin if letter == context.problem.k else names.tile_origin(letter)
-    return Define(letter, add(first, place))
+    return Define(letter, add(first, within))
 
 
 def _first_of_row(context: Context, node: CopyTileAsync, thread_map: ThreadMap) -> Point:

@@ -22,7 +22,7 @@ X, Y = Var("threadIdx.x"), Var("threadIdx.y")
 TID, LANE = Var("tid"), Var("lane")
 PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
 WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
-"""Where blocks that share a tile leave their sums, and where they count themselves."""
+"""Where blocks that share a tile write their partial sums, and the counters of their arrivals."""
 
 
 LowerNode = Callable[["Context", Any], tuple[Node, ...]]
@@ -39,7 +39,7 @@ class Lowering:
     ``lanes``, ``opaque`` (``ir.atoms.Holding``) mean in a thread's code."""
 
     owner: Literal["thread", "warp"]
-    """What has a place of its own in the block's tile."""
+    """What has an origin of its own in the block's tile."""
     nodes: Mapping[type, LowerNode]
     """The expanded nodes that read, multiply and store what is held."""
     array: Callable[[Context, Buffer], Node]
@@ -83,20 +83,20 @@ class Context:
 
     @cached_property
     def leaves_early(self) -> bool:
-        """May a thread outside C return at once?  It may where no barrier waits for it, and where
-        its element follows from its place in the block alone, not from its warp's."""
+        """Whether a thread outside C returns at once: it may if no barrier waits for it, and if its
+        element follows from its coordinates in the block alone, not from its warp's."""
         spaces = {b.space for b in self.kernel.buffers}
         plain = self.scalar_sums and not self.kernel.spread.by_warp
         return Space.SHARED not in spaces and plain and not self.is_split
 
     @property
     def is_split(self) -> bool:
-        """Do several blocks share a tile?"""
+        """Whether several blocks share a tile."""
         return self.kernel.work.parts > 1
 
     @cached_property
     def scalar_sums(self) -> bool:
-        """Does a thread own one element, kept in a plain variable?"""
+        """Whether a thread owns one element, kept in a plain variable."""
         has_fragments = any(b.name.endswith("_frag") for b in self.kernel.buffers)
         return self.kernel.spread.registers == 1 and not has_fragments
 

@@ -74,10 +74,10 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
     thread_map = thread_map_of(context, node.copy)
     in_row = tile.letters[-1] == thread_map.column
     if node.copy.width == 1 or (in_row and not node.staged):
-        place = thread_map.place()
+        at = thread_map.coordinates()
 
         def straight(e: Expr) -> Element:
-            index = place | {thread_map.column: add(place[thread_map.column], e)}
+            index = at | {thread_map.column: add(at[thread_map.column], e)}
             return addresses.in_shared(context, tile, node.stage, index)
 
         body = _read_piece(context, thread_map, node, straight)
@@ -135,12 +135,12 @@ def _read_piece(
     guards: bool = True,
 ) -> tuple[Node, ...]:
     """One piece from global memory; zeros for what is outside the matrix."""
-    place, copy = thread_map.place(), node.copy
+    at, copy = thread_map.coordinates(), node.copy
     index: dict[str, Expr] = {}
     defines: list[Define] = []
     for letter in (thread_map.row, thread_map.column):
         first = node.origin if letter == context.problem.k else names.tile_origin(letter)
-        defines.append(Define(letter, add(first, place[letter])))
+        defines.append(Define(letter, add(first, at[letter])))
         index[letter] = Var(letter)
     run = Run(context, copy.src, index, copy.width, node)
     if not guards:
@@ -152,10 +152,10 @@ def _write_piece(
     context: Context, thread_map: ThreadMap, copy: Copy, stage: Stage, source: Target
 ) -> tuple[Node, ...]:
     tile = context.buffer(copy.dst)
-    place = thread_map.place()
+    at = thread_map.coordinates()
 
     def target(e: Expr) -> Element:
-        index = place | {thread_map.column: add(place[thread_map.column], e)}
+        index = at | {thread_map.column: add(at[thread_map.column], e)}
         steps = {thread_map.first_column.name: copy.width}
         below = {context.element.name: copy.width}
         return addresses.in_shared(context, tile, stage, index, steps=steps, below=below)

@@ -74,7 +74,7 @@ def _ahead_of_rows(
     the reads, and the map with the registers in their place."""
 
     def is_vector(expr: Expr) -> bool:
-        """Is it read along ``inner``, within the block's matrix?"""
+        """Whether it is read along ``inner``, within the block's matrix."""
         if not isinstance(expr, Element):
             return False
         letters = tuple(i.name for i in expr.indices if isinstance(i, Var))
@@ -226,7 +226,7 @@ def _guarded_run(
 
 
 def _skips_old(context: Context, node: Map) -> bool:
-    """Is C read only as ``beta * C``, so that beta = 0 spares the read?"""
+    """Whether C is read only as ``beta * C``, so that beta = 0 spares the read."""
     return reads(node.value, node.dst) and not reads_unscaled(node.value, node.dst)
 
 

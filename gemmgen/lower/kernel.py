@@ -156,8 +156,8 @@ NODES: Mapping[type, LowerNode] = {
     **asynchronous.LOWER,
     **split.LOWER,
 }
-"""One thread's code of the expanded nodes that are lowered alike whatever holds the sums; the
-others are in ``Lowering.nodes``."""
+"""How expanded nodes are lowered, whatever holds the sums; the other nodes are in
+``Lowering.nodes``."""
 
 LOWERINGS: Mapping[Holding, Lowering] = {
     "thread": threads.LOWERING,

@@ -1,6 +1,7 @@
-"""A warp's sums, of which each lane has its own terms: reading them, and adding what lanes have.
+"""Sums that the lanes of a warp share, each over its own k elements: reading those, and adding what
+the lanes have.
 
-A lane's terms of a step lie in pieces of ``width`` neighbours; the pieces of neighbouring lanes are
+A lane's k elements of a step are in pieces of ``width`` neighbours; neighbouring lanes' pieces are
 side by side, so that a warp reads whole lines.
 """
 
@@ -24,7 +25,7 @@ from gemmgen.lower.types import computable
 
 
 def array(context: Context, buffer: Buffer) -> Node:
-    """The warp's sums, or a lane's terms of an operand, for each of its warp's rows or columns."""
+    """The warp's sums, or a lane's k elements of each of its warp's rows or columns."""
     if buffer.name == "acc":
         return threads.array(context, buffer)
     k = context.problem.k
@@ -35,7 +36,7 @@ def array(context: Context, buffer: Buffer) -> Node:
 
 
 def load_slice(context: Context, node: LoadLaneSlice) -> tuple[Node, ...]:
-    """The step's terms of all operands; without guards where the whole step lies inside."""
+    """The step's k elements of all operands; without guards if the whole step is inside."""
     inside = _step_inside(context, node.origin)
     guarded = tuple(n for copy in node.copies for n in _read(context, copy, node.origin))
     if inside is None:
@@ -59,32 +60,32 @@ def _step_inside(context: Context, origin: Expr) -> Expr | None:
 def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) -> tuple[Node, ...]:
     k = context.problem.k
     (letter,) = (x for x in context.buffer(copy.dst).letters if x != k)
-    row, term = Var(f"reg_{letter}"), Var(f"reg_{k}")
+    row, element = Var(f"reg_{letter}"), Var(f"reg_{k}")
     index: dict[str, Expr] = {letter: Var(letter), k: Var(k)}
 
     def target(e: Expr) -> Element:
-        return Element(copy.dst, (row, add(term, e)))
+        return Element(copy.dst, (row, add(element, e)))
 
     run = Run(context, copy.src, index, copy.width)
     if guards:
-        elements = read(run, target)
+        piece = read(run, target)
     elif copy.width == 1:
-        elements = (Assign(target(Int(0)), run.at(Int(0))),)
+        piece = (Assign(target(Int(0)), run.at(Int(0))),)
     else:
-        elements = (Move(target(Int(0)), run.at(Int(0)), copy.width, run.matrix.dtype),)
-    inner = (Define(k, add(origin, addresses.own(context, k, term, copy.width))), *elements)
-    terms = For(term.name, Int(0), names.registers(k), Int(copy.width), inner, unroll=True)
-    place = Define(letter, add(names.tile_origin(letter), addresses.own(context, letter, row)))
-    return (For(row.name, Int(0), names.registers(letter), Int(1), (place, terms), unroll=True),)
+        piece = (Move(target(Int(0)), run.at(Int(0)), copy.width, run.matrix.dtype),)
+    inner = (Define(k, add(origin, addresses.own(context, k, element, copy.width))), *piece)
+    elements = For(element.name, Int(0), names.registers(k), Int(copy.width), inner, unroll=True)
+    first = Define(letter, add(names.tile_origin(letter), addresses.own(context, letter, row)))
+    return (For(row.name, Int(0), names.registers(letter), Int(1), (first, elements), unroll=True),)
 
 
 def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
-    """``acc += a * b`` over the lane's terms, in their order."""
+    """``acc += a * b`` over the lane's k elements, in their order."""
     (m, n), k = context.letters, context.problem.k
-    term = Var(f"reg_{k}")
+    element = Var(f"reg_{k}")
 
     def operand(name: str, register: Expr) -> Expr:
-        return computable(Element(name, (register, term)), context.buffer(name).dtype)
+        return computable(Element(name, (register, element)), context.buffer(name).dtype)
 
     def multiply_add(row: Expr, column: Expr) -> tuple[Node, ...]:
         a, b = operand(node.contract.a, row), operand(node.contract.b, column)
@@ -93,7 +94,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
         return (Assign(total, Call("fmaf", (a, b, total))),)
 
     body = ORDERS[node.contract.order](context, multiply_add)
-    return (For(term.name, Int(0), names.registers(k), Int(1), body, unroll=True),)
+    return (For(element.name, Int(0), names.registers(k), Int(1), body, unroll=True),)
 
 
 def reduce(context: Context, _node: WarpReduce) -> tuple[Node, ...]:
@@ -120,13 +121,13 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
 
 
 def coordinates(context: Context) -> Iterator[Define]:
-    """Warps over the block's tile, along x first; lanes over the terms."""
+    """Warps over the block's tile, along x first; lanes over the k elements."""
     x, k = context.kernel.spread.x, context.problem.k
     yield from warps.numbers(names.lanes(k))
     for letter in context.letters:
         number = (mod if letter == x else div)(warps.OWN_WARP, names.lanes(x))
-        yield Define(names.place(letter).name, mul(number, threads.width(context, letter)))
-    yield Define(names.place(k).name, mul(LANE, threads.width(context, k)))
+        yield Define(names.thread_origin(letter).name, mul(number, threads.width(context, letter)))
+    yield Define(names.thread_origin(k).name, mul(LANE, threads.width(context, k)))
 
 
 def constants(context: Context) -> Iterator[Constant]:
@@ -137,7 +138,7 @@ def constants(context: Context) -> Iterator[Constant]:
 
 
 def _along_k(context: Context) -> Iterator[Constant]:
-    """A lane's terms of a step, in pieces of neighbours, and the lanes that share a sum."""
+    """A lane's k elements of a step, in pieces of neighbours, and the lanes that share a sum."""
     k = context.problem.k
     axis = context.axis(k)
     yield Constant(names.lanes(k).name, axis.lanes, None, "lanes that share its sums")

@@ -46,8 +46,8 @@ def shared_bytes(kernel: LoweredKernel) -> int:
     return kernel.interface.static_shared + kernel.interface.dynamic_shared
 
 
-def _place(schedule: Schedule, *names: str) -> Span | None:
-    """Where the first of these directives that the schedule has stands."""
+def _span(schedule: Schedule, *names: str) -> Span | None:
+    """The place of the first of these directives that the schedule has."""
     for name in names:
         for directive in schedule.directives:
             if directive.name == name:
@@ -73,13 +73,13 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     if kernel.threads <= MAX_THREADS:
         notes = [f"{count}; {kernel.threads} % {WARP} = {kernel.threads % WARP}"]
         message = "a block's threads must fill whole warps"
-    if _place(schedule, "tile") is None:
+    if _span(schedule, "tile") is None:
         sizes = " ".join(f"{a.letter}={a.extent}" for a in axes)
         notes.insert(0, f"there is no tile line, which means tile {sizes}")
-    place = _place(schedule, "register_block", "tile")
+    place = _span(schedule, "register_block", "tile")
     hint = _nearest_tile(schedule, program)
     share = _share(program) if kernel.threads > MAX_THREADS else None
-    if share and _place(schedule, "warp_tile") is None:
+    if share and _span(schedule, "warp_tile") is None:
         hint = f"{share} gives each {'warp' if spread.k_layout else 'thread'} more to do"
     yield Mistake(message, place, hint, tuple(notes))
 
@@ -155,9 +155,9 @@ def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iter
     if used <= target.shared:
         return
     tiles = [b for b in program.main.buffers if b.space is Space.SHARED]
-    place = _place(schedule, "double_buffer", "cache_shared")
+    place = _span(schedule, "double_buffer", "cache_shared")
     if all(b.stages == 1 for b in tiles):
-        place = _place(schedule, "cache_shared")
+        place = _span(schedule, "cache_shared")
     hint = _fitting_step(schedule, program, tiles)
     yield Mistake(
         f"the tiles do not fit in the shared memory of {target.name}",
@@ -207,7 +207,7 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
         yield Mistake(
             f"a thread's {'fragments do' if of_warp else 'micro-tile does'} not fit in its "
             "registers",
-            _place(schedule, *(("warp_tile",) if of_warp else ()), "register_block", "tile"),
+            _span(schedule, *(("warp_tile",) if of_warp else ()), "register_block", "tile"),
             _smaller_warp(program) if of_warp else share,
             (
                 " + ".join(f"{count} ({name})" for name, count in counts)
@@ -218,18 +218,18 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
 
 
 def _shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
-    """The ``tile`` with the longest step whose terms leave a lane room for its sums."""
-    terms, pipeline = program.main.spread.k_layout, pipeline_of(program.main)
-    if terms is None or pipeline is None:
+    """The ``tile`` with the longest step that leaves a lane room for its sums."""
+    along_k, pipeline = program.main.spread.k_layout, pipeline_of(program.main)
+    if along_k is None or pipeline is None:
         return None
     sums = sum(registers_of(b) for b in tiles if b.name == "acc")
-    of_terms = sum(registers_of(b) for b in tiles) - sums
-    step, least = pipeline.step, terms.lanes * terms.width
+    operands = sum(registers_of(b) for b in tiles) - sums
+    step, least = pipeline.step, along_k.lanes * along_k.width
     while step % (2 * least) == 0:
-        step, of_terms = step // 2, -(-of_terms // 2)
-        if sums + of_terms + OVERHEAD <= MAX_REGISTERS:
+        step, operands = step // 2, -(-operands // 2)
+        if sums + operands + OVERHEAD <= MAX_REGISTERS:
             sizes = " ".join(f"{letter}={size}" for letter, size in program.main.work.tile)
-            return f"tile {sizes} {terms.letter}={step}"
+            return f"tile {sizes} {along_k.letter}={step}"
     return None
 
 
@@ -279,5 +279,5 @@ def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:
 
 
 def meets(require: Require, value: int) -> bool:
-    """Does ``value`` satisfy the requirement?"""
+    """Whether ``value`` satisfies the requirement."""
     return value <= require.limit if require.op == "<=" else value == require.limit

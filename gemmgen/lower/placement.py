@@ -1,4 +1,4 @@
-"""Where a thread stands: its block's tile, its warp's and its own first element."""
+"""Block and thread numbers to coordinates in C: the block's tile, the thread's first element."""
 
 from __future__ import annotations
 

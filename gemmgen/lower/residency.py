@@ -1,4 +1,4 @@
-"""Do as many blocks fit on a multiprocessor as ``launch_bounds`` asks for?"""
+"""Whether as many blocks fit on a multiprocessor as ``launch_bounds`` asks for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gemmgen.ir.target import MAX_REGISTERS, REGISTER_FILE, TARGETS, Target
 from gemmgen.schedule.model import Directive, Schedule
 
 REGISTER_UNIT = 8
-"""Registers are dealt to threads in eights (256 to a warp)."""
+"""Registers are allocated to threads in eights (256 to a warp)."""
 
 
 def check_residency(
@@ -32,13 +32,13 @@ def check_residency(
     most = next((n for n in range(asked, 0, -1) if not _shortage(target, kernel, sums, n)), 0)
     yield Mistake(
         f"launch_bounds blocks={asked}: {message}",
-        _place(directive),
+        _span(directive),
         f"blocks={most}, the most that fit" if most else "remove the line",
         (note,),
     )
 
 
-def _place(directive: Directive) -> Span:
+def _span(directive: Directive) -> Span:
     return next(a.span for a in directive.arguments if a.name == "blocks")
 
 
@@ -74,6 +74,6 @@ def _shortage(
 
 
 def fits(target: Target, threads: int, blocks: int) -> bool:
-    """May code for ``target`` be told of so many blocks?  Compilers ignore more, with a
-    warning."""
+    """Whether ``__launch_bounds__`` may ask for so many blocks on ``target``: compilers ignore
+    more, with a warning."""
     return blocks <= 1 or (blocks * threads <= target.threads and blocks <= target.blocks)

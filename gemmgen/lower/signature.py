@@ -65,20 +65,20 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
 
 
 def _product(context: Context, params: tuple[Param, ...]) -> tuple[str, str] | None:
-    """``("alpha", "K")`` where the product may be left out at alpha = 0: the sums stand in
+    """``("alpha", "K")`` where the product may be left out at alpha = 0: the sums are in
     ``alpha * acc`` alone, and K is neither an extent of C nor a leading dimension outside the
     product."""
     problem = context.problem
     if not any(p.name == "alpha" for p in params) or uses_sums_unscaled(_map(context).value):
         return None
-    terms = bounds.extent(context, problem.k).name
+    depth = bounds.extent(context, problem.k).name
     pitches = {
         pitch
         for name, pitch in _pitches(context, params)
         if name not in (problem.a.name, problem.b.name)
     }
     used = {bounds.extent(context, letter).name for letter in context.named} | pitches
-    return None if terms in used else ("alpha", terms)
+    return None if depth in used else ("alpha", depth)
 
 
 def _map(context: Context) -> Map:

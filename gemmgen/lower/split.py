@@ -1,9 +1,9 @@
-"""The parts of a split sum, as one thread sees them: its range of k, its place in the workspace.
+"""The parts of a split sum in one thread's code: its range of k, its addresses in the workspace.
 
 The workspace has a tile of the block's size for each part (one for all parts, where they are added
 atomically).  Its layout is the kernel's own: a thread's sums in pieces of ``width``, the pieces of
 neighbouring threads side by side, so that every access of a warp is whole lines.  Parts of a tile
-lie as far apart as there are tiles: the block's number, which has the tiles fastest, is its place.
+lie as far apart as there are tiles: the block's number, in which tiles vary fastest, is its index.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
 PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
 IN_FLIGHT = 16
-"""Loads that a thread has under way while it adds parts: more of them take registers, fewer leave
+"""Loads that a thread has in flight while it adds parts: more of them take registers, fewer leave
 the memory idle."""
 
 
@@ -113,7 +113,7 @@ def _add_the_other(context: Context) -> tuple[Node, ...]:
     """Of two parts the block has its own in registers, and the sum of two has one order.
 
     A loop over one other part would be none to a compiler, which would then have both parts' loads
-    under way at once and spill.
+    in flight at once and spill.
     """
     other = Define(PLACE.name, add(TILE, mul(sub(Int(1), PART), TILES)))
     return (
@@ -138,7 +138,7 @@ def _dtype(context: Context) -> DType:
 
 
 def _at_once(context: Context, others: int) -> bool | int:
-    """Of ``others`` so many whose loads are under way together."""
+    """Of ``others`` so many whose loads are in flight together."""
     pieces = context.kernel.spread.registers // piece_width(context)
     return min(IN_FLIGHT // pieces, others) if pieces < IN_FLIGHT and others else False
 

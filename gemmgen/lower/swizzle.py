@@ -1,6 +1,6 @@
 """The column at which a swizzled tile keeps an element: ``column ^ row / every % by * chunk``.
 
-What is known to be a multiple of the swizzle's period stands outside the ``^``, which leaves it
+What is known to be a multiple of the swizzle's period is kept outside the ``^``, which leaves it
 alone: ``(thread_m ^ ...) + reg_m * LM``.  Of the variables of unrolled loops the part within a
 chunk does too: ``((k / 4) ^ ...) * 4 + k % 4``.  Both are then constants of an address.
 """
@@ -30,7 +30,7 @@ class Known:
 def swizzled(swizzle: Swizzle, row: Expr, rows: int, column: Expr, known: Known) -> Expr:
     """``column`` of ``row``, one of ``rows``, permuted."""
     chunk = Int(swizzle.chunk)
-    pattern = div(_what_tells(row, swizzle, known), Int(swizzle.every))
+    pattern = div(_significant(row, swizzle, known), Int(swizzle.every))
     if rows > swizzle.every * swizzle.by:
         pattern = mod(pattern, Int(swizzle.by))
     whole = [part for part in _addends(column) if divisor(part, known) % swizzle.period == 0]
@@ -43,9 +43,9 @@ def swizzled(swizzle: Swizzle, row: Expr, rows: int, column: Expr, known: Known)
     return add(xor(add(*parts), mul(pattern, chunk)), *whole)
 
 
-def _what_tells(row: Expr, swizzle: Swizzle, known: Known) -> Expr:
+def _significant(row: Expr, swizzle: Swizzle, known: Known) -> Expr:
     """``row`` without the parts that make no difference to ``row / every % by``: multiples of both,
-    and what is smaller than ``every`` beside multiples of it."""
+    and what is smaller than ``every`` next to multiples of it."""
     every = swizzle.every
     parts = [p for p in _addends(row) if divisor(p, known) % (every * swizzle.by)]
     rest = [p for p in parts if divisor(p, known) % every]

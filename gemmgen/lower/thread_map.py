@@ -1,8 +1,8 @@
-"""How a block's threads share out a tile that they copy together.
+"""Which elements of a tile each thread of a block copies (CuTe: a thread-value layout).
 
 Neighbouring threads take neighbouring pieces of ``width`` elements along the letter that is
 contiguous in global memory, row after row, so that a warp's accesses are coalesced.  Where fewer
-threads stand along a row than it has pieces, each takes several of them (``ir/copy_threads.py``).
+threads are along a row than it has pieces, each takes several of them (``ir/copy_threads.py``).
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class ThreadMap:
 
     @property
     def is_exact(self) -> bool:
-        """Do the threads' pieces fill the tile with none left over?"""
+        """Whether the threads' pieces fill the tile with none left over."""
         return self.count * self.threads == self.rows * self.along
 
     @property
     def is_regular(self) -> bool:
-        """Does a thread's column stay the same from piece to piece?"""
+        """Whether a thread's column stays the same from piece to piece."""
         return self.threads % self.along == 0
 
     @property
@@ -93,7 +93,7 @@ class ThreadMap:
             ),
         )
 
-    def place(self) -> dict[str, Expr]:
+    def coordinates(self) -> dict[str, Expr]:
         """The coordinates of the present piece within the tile."""
         row: Expr = self.first_row
         if self.is_regular and self.count > 1:
@@ -101,14 +101,14 @@ class ThreadMap:
         return {self.row: row, self.column: add(self.first_column, self.further())}
 
     def further(self) -> Expr:
-        """How far along the row the present piece lies behind the thread's first."""
+        """How far along the row the present piece is after the thread's first."""
         return mul(ALONG, Int(self.along * self.width)) if self.turns > 1 else Int(0)
 
     def inside(self) -> Expr | None:
         """The condition under which the present piece lies in the tile; None where all do."""
         if self.is_exact:
             return None
-        return less(self.place()[self.row], names.block(self.row))
+        return less(self.coordinates()[self.row], names.block(self.row))
 
     def _along(self) -> Expr:
         if self.turns > 1:

@@ -76,7 +76,7 @@ def coordinates(context: Context) -> Iterator[Define]:
         yield Define(TID.name, add(mul(Y, across), X))
     for letter in context.letters:
         thread = X if letter == x else Y
-        yield Define(names.place(letter).name, mul(thread, width(context, letter)))
+        yield Define(names.thread_origin(letter).name, mul(thread, width(context, letter)))
 
 
 def _in_warp(context: Context) -> Iterator[Define]:
@@ -90,7 +90,7 @@ def _in_warp(context: Context) -> Iterator[Define]:
         lane = (mod if letter == x else div)(LANE, across)
         of_warp = mul(number[letter], names.warp(letter))
         first = add(of_warp, mul(lane, width(context, letter)))
-        yield Define(names.place(letter).name, first)
+        yield Define(names.thread_origin(letter).name, first)
 
 
 def width(context: Context, letter: str) -> Expr:

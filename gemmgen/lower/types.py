@@ -1,6 +1,6 @@
 """From an element's type in memory to the type that sums are computed in, and back.
 
-f16 and bf16 are 16 raw bits in memory, shared memory and staging registers alike, so that tiles are
+f16 and bf16 are 16 raw bits in memory, shared memory and staging registers, so that tiles are
 copied as they are.  A value is converted where it is read for arithmetic (into a fragment, or by a
 multiply-add or an epilogue that reads memory itself), and a result once, where it is stored.
 """

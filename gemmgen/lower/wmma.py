@@ -101,7 +101,7 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
     slice_ = context.buffer(node.through)
     outer, inner = slice_.letters
     first = Var(f"slice_{outer}")
-    number = mul(div(names.warp_place(outer), names.warp(outer)), names.instruction(outer))
+    number = mul(div(names.warp_origin(outer), names.warp(outer)), names.instruction(outer))
 
     def pass_on(at: Expr) -> tuple[Node, ...]:
         leaving = _each(context, inner, lambda other: _leave(context, slice_, at, other))
@@ -119,10 +119,10 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
     """One fragment of sums into the slice."""
     outer, inner = slice_.letters
     numbers = {outer: at, inner: other}
-    place: dict[str, Expr] = {outer: Var(f"slice_{outer}"), inner: _first(inner, other)}
+    within: dict[str, Expr] = {outer: Var(f"slice_{outer}"), inner: _first(inner, other)}
     return (
         StoreFragment(
-            addresses.in_shared(context, slice_, None, place),
+            addresses.in_shared(context, slice_, None, within),
             Element("acc", tuple(numbers[letter] for letter in context.letters)),
             _pitch(slice_),
             "row" if inner == context.problem.n else "col",
@@ -136,18 +136,18 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     width = store_width(context, node)
     across = div(names.warp(inner), Int(width))
     pieces = div(mul(names.instruction(outer), across), Int(WARP))
-    row, column = names.place(outer), names.place(inner)
+    row, column = names.thread_origin(outer), names.thread_origin(inner)
     index: dict[str, Expr] = {
         outer: add(names.tile_origin(outer), _first(outer, at), row),
-        inner: add(names.tile_origin(inner), names.warp_place(inner), column),
+        inner: add(names.tile_origin(inner), names.warp_origin(inner), column),
     }
 
     def sum_at(e: Expr) -> Element:
-        place: dict[str, Expr] = {
+        within: dict[str, Expr] = {
             outer: add(Var(f"slice_{outer}"), row),
-            inner: add(names.warp_place(inner), column, e),
+            inner: add(names.warp_origin(inner), column, e),
         }
-        return addresses.in_shared(context, slice_, None, place)
+        return addresses.in_shared(context, slice_, None, within)
 
     taken, sum_of = _sums(width, sum_at)
     columns = (
@@ -181,7 +181,7 @@ def _sums(
 
 def _first(letter: str, number: Expr) -> Expr:
     """Where the warp's fragment of this number begins, within the block's tile."""
-    return add(names.warp_place(letter), mul(number, names.instruction(letter)))
+    return add(names.warp_origin(letter), mul(number, names.instruction(letter)))
 
 
 def _pitch(tile: Buffer) -> Expr:
@@ -190,7 +190,7 @@ def _pitch(tile: Buffer) -> Expr:
 
 
 def _line(context: Context, tile: Buffer) -> Line:
-    """Is an operand's tile contiguous along the columns of its matrix, so that rows are lines?"""
+    """What is contiguous in an operand's tile: rows of its matrix, or columns."""
     columns = context.problem.k if context.problem.m in tile.letters else context.problem.n
     return "row" if tile.letters[-1] == columns else "col"
 
@@ -231,7 +231,7 @@ def coordinates(context: Context) -> Iterator[Define]:
     yield from warps.numbers(Int(_atom(context).lanes))
     number = warps.coordinates(context)
     for letter in context.letters:
-        yield Define(names.warp_place(letter).name, mul(number[letter], names.warp(letter)))
+        yield Define(names.warp_origin(letter).name, mul(number[letter], names.warp(letter)))
 
 
 def constants(context: Context) -> Iterator[Constant]:

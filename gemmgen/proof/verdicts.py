@@ -17,7 +17,7 @@ import numpy as np
 from gemmgen.base import caches
 
 PACKAGE = Path(__file__).parents[1]
-_SUFFIXES = {".py", ".cpp", ".h", ".j2", ".lark"}
+_SUFFIXES = {".py", ".cpp", ".cuh", ".h", ".j2", ".lark"}
 
 
 def complaint_of(prove: Callable[[], str | None], layer: str, *about: object) -> str | None:
