@@ -1,4 +1,4 @@
-"""What needs NVIDIA's tools: compiling, disassembling, launching, checking and timing.
+"""Everything that needs NVIDIA's tools: compiling, disassembling, launching, checking and timing.
 
 Nothing here is imported by ``emit``; CuPy is imported only where a kernel is launched.
 """

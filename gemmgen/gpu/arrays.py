@@ -1,6 +1,6 @@
-"""Whose arrays a kernel is called with: CuPy's, PyTorch's, or anything that lends its memory.
+"""The array libraries of a kernel's arguments: CuPy, PyTorch, and others through DLPack.
 
-PyTorch is never imported here: a caller who passes its tensors has done so.
+PyTorch is never imported here: a caller that passes its tensors has imported it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from gemmgen.numerics.formats import STORAGE
 
 
 class Plans(Protocol):
-    """What is remembered of earlier calls, by all of their tensors but the addresses."""
+    """The plans of earlier calls, keyed by all properties of their tensors except addresses."""
 
     def find(
         self, tensors: Sequence[object], *, checked: bool = False
     ) -> tuple[LaunchPlan, list[int]] | None:
         """The plan of a call with these tensors, and their addresses.
 
-        None for tensors that are new, and for those that must be looked at one by one, unless they
-        were (``checked``).
+        None for new tensors, and for those that must be checked at each call, unless they have
+        been (``checked``).
         """
         ...
 
@@ -38,16 +38,16 @@ class Plans(Protocol):
 
 
 class Library(Protocol):
-    """What the launcher asks of a library of arrays."""
+    """The launcher's interface to an array library."""
 
     name: str
 
     def plans(self, most: int) -> Plans:
-        """An empty memory for ``most`` plans."""
+        """An empty cache of ``most`` plans."""
         ...
 
     def check(self, name: str, value: object) -> None:
-        """Raises ``CallError`` for what no kernel can take as it is now."""
+        """Raises ``CallError`` for an array that no kernel can take in its present state."""
         ...
 
     def view(self, value: object) -> View: ...
@@ -55,11 +55,11 @@ class Library(Protocol):
     def allocator(
         self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
     ) -> Callable[[], tuple[object, int]]:
-        """What makes a new array of these strides (in elements), and gives its address."""
+        """A function that returns a new array of these strides (in elements) and its address."""
         ...
 
     def memory(self, size: int, gpu: int, *, zeroed: bool) -> tuple[object, int]:
-        """``size`` bytes in the order of the current stream, and where they begin."""
+        """``size`` bytes, allocated in the current stream's order, and their address."""
         ...
 
     def stream(self, gpu: int) -> int:
@@ -67,14 +67,14 @@ class Library(Protocol):
         ...
 
     def stream_object(self, gpu: int) -> object:
-        """What keeps that handle from being given to another stream."""
+        """The object that keeps that handle from being reused by another stream."""
         ...
 
 
 class CupyPlans:
-    """Arrays are ``Any`` here: a ``cast`` costs as much as a look at a shape.
+    """Arrays are ``Any`` here: a ``cast`` costs as much as reading a shape.
 
-    ``_c_contiguous`` is an attribute of old, and quicker than ``flags`` or ``strides``.
+    ``_c_contiguous`` is an attribute that all versions have, faster than ``flags`` or ``strides``.
     """
 
     def __init__(self, most: int, *, several_gpus: bool) -> None:
@@ -93,7 +93,7 @@ class CupyPlans:
 
     def remember(self, tensors: Sequence[Any], plan: LaunchPlan) -> None:
         if not hasattr(tensors[0], "_c_contiguous"):
-            return  # CuPy without this name: each call is like a first one
+            return  # CuPy without this attribute: no call is cached
         key = _of_three(*tensors) if len(tensors) == 3 else _of_any(tensors)
         self._plans.put((key, _gpus(tensors)) if self._several else key, plan)
 
@@ -103,7 +103,7 @@ def _of_any(tensors: Sequence[Any]) -> Hashable:
 
 
 def _of_three(a: Any, b: Any, c: Any) -> Hashable:
-    """The same of three: a flat tuple takes a third of the time."""
+    """The same for three tensors: a flat tuple takes a third of the time."""
     return (
         a.shape,
         b.shape,
@@ -147,7 +147,7 @@ class CupyArrays:
     def allocator(
         self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
     ) -> Callable[[], tuple[object, int]]:
-        """Of bf16 the bits, in uint16."""
+        """bf16 is allocated as its bits, in uint16."""
         *outer, columns = shape
         row = strides[-2] if outer else columns
         new = cast(Callable[..., DeviceArray], cupy().ndarray)
@@ -176,11 +176,11 @@ class CupyArrays:
 
 _LIBRARIES: dict[str, Library] = {}
 _OF_TYPE: dict[type, Library] = {}
-"""Of the types that are met in calls."""
+"""By the types of arguments."""
 
 
 def library(value: object) -> Library | None:
-    """The library ``value`` belongs to, or None where it's neither of the two known ones."""
+    """The library of ``value``, or None if it is neither CuPy nor PyTorch."""
     found = _OF_TYPE.get(type(value))
     if found is None:
         found = _library(value)

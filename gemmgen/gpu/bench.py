@@ -1,4 +1,4 @@
-"""Kernels timed beside cuBLAS and checked afterwards: the rows of ``bench`` and ``ladder``."""
+"""Kernels timed together with cuBLAS and checked: the rows of ``bench`` and ``ladder``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DOUBLE_LANES = {(8, 0): 32, (9, 0): 64}  # 2 on all others
 
 @record
 class Entry:
-    """A kernel to time; ``reference`` computes what an epilogue of its own should give."""
+    """A kernel to time; ``reference`` computes the expected result of its epilogue."""
 
     name: str
     kernel: Kernel
@@ -49,7 +49,7 @@ class Entry:
 
 @record
 class BenchRow:
-    """One kernel at one shape; ``ms`` is None where it couldn't be called, and ``note`` says why.
+    """One kernel at one shape; ``ms`` is None if it couldn't be called, and ``note`` says why.
 
     ``lower`` and ``upper`` are quartiles.  ``share`` is cuBLAS's time over this one's, for the same
     storage orders; None without a comparable call.  ``verdict`` compares the two, ties under 1%.
@@ -73,7 +73,7 @@ class BenchRow:
 
 @record
 class _Run:
-    """A candidate ready to be timed: its launch, where its result goes, what that should be."""
+    """A candidate ready to be timed: its launch, its output, and the expected result."""
 
     launch: Callable[[], None]
     output: DeviceArray
@@ -206,7 +206,7 @@ def wanted_of(
     values: Mapping[str, DeviceArray],
     numbers: Mapping[str, float],
 ) -> Expected:
-    """What a kernel should give for normal numbers, with alpha 1 and beta 0."""
+    """The expected result for normal numbers, with alpha 1 and beta 0."""
     if reference is None:
         return expected(interface, values, 1.0, 0.0, "normal")
     given: dict[str, np.ndarray | float] = {
@@ -254,7 +254,7 @@ def _row(
 
 
 def lower_bound(interface: Interface, shape: Mapping[str, int]) -> float:
-    """Milliseconds that no kernel can beat here, of these types and without tensor cores:
+    """The roofline in milliseconds for these types, without tensor cores:
     max(flops / rate, bytes / bandwidth)."""
     product = contraction(interface)
     here = cupy().cuda.runtime.getDevice()

@@ -1,4 +1,4 @@
-"""What a result should be, how far from it rounding may lead, and where it goes further."""
+"""Expected results, their error bounds, and comparisons with a kernel's results."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.interface import Interface, MultipleOf, Param
 from gemmgen.numerics.formats import TINY, UNIT
 
-GUARD = 128  # poisoned elements before and behind each tensor: 256 bytes, so alignment stays
+GUARD = 128  # poisoned elements before and after each tensor: 256 bytes, which keeps its alignment
 
 Data = Literal["integers", "normal", "positive", "selection", "nan"]
 Layout = Literal["behind", "within", "shared"]
-"""Of the matrices of a batch: one behind the other, row by row in turn, or, of inputs, all one."""
+"""Of a batch's matrices: one after another, rows interleaved, or, of inputs, one for all."""
 
 
 @record
 class Contraction:
-    """The product at the heart of an interface: its two inputs, its output, and its einsum."""
+    """The product of an interface: its two inputs, its output, and its einsum."""
 
     a: Param
     b: Param
@@ -53,7 +53,7 @@ def contraction(interface: Interface) -> Contraction:
 
 @record
 class Placed:
-    """A tensor within a poisoned buffer: padding between its rows, a guard before and behind."""
+    """A tensor within a poisoned buffer: padding between its rows, a guard before and after it."""
 
     array: DeviceArray
     buffer: DeviceArray
@@ -70,10 +70,10 @@ class Placed:
 def place(
     param: Param, interface: Interface, values: DeviceArray, pad: int = 0, layout: Layout = "behind"
 ) -> Placed:
-    """``values`` in memory of its own, ``pad`` elements and NaN between its rows, NaN all around.
+    """``values`` in a buffer of NaN, with ``pad`` elements between its rows.
 
-    ``layout`` is that of the matrices of a batch; where a leading dimension is no parameter of its
-    own, they lie behind one another.
+    ``layout`` is that of the matrices of a batch; if the leading dimension is no parameter of its
+    own, they are one after another.
     """
     cp, dtype = cupy(), param.dtype
     pitch = pitch_of(param, interface, values.shape[-1], pad)
@@ -103,7 +103,7 @@ def _batch_axes(interface: Interface, param: Param) -> tuple[int, ...]:
 
 
 def _firsts(interface: Interface, param: Param, layout: Layout) -> tuple[slice, ...]:
-    """Of matrices that are one, the first."""
+    """Slices that take the first matrix along letters whose matrices share memory."""
     shared = _batch_axes(interface, param) if layout == "shared" and not param.written else ()
     return tuple(slice(1) if at in shared else slice(None) for at in range(len(param.indices)))
 
@@ -125,10 +125,10 @@ def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
 def inputs(
     interface: Interface, extents: Mapping[str, int], data: Data, layout: Layout = "behind"
 ) -> dict[str, DeviceArray]:
-    """Numbers for every tensor, C's old ones included, that its type holds, of the kind ``data``.
+    """Representable numbers of the kind ``data`` for every tensor, the old C included.
 
-    ``integers``: small, not zero, so that sums are exact.  ``selection``: B picks columns of A,
-    whose mantissas are full, so that C holds them exactly.  ``nan``: one NaN in A.
+    ``integers``: small and nonzero, so that sums are exact.  ``selection``: B selects columns of A,
+    which have full mantissas, so that C is exact.  ``nan``: one NaN in A.
     """
     product = contraction(interface)
     seed = sum(ord(letter) for letter in data) + sum(extents.values())
@@ -164,7 +164,7 @@ def _values(shape: tuple[int, ...], data: Data, seed: int, dtype: DType) -> Devi
 
 
 def _selection(product: Contraction, shape: tuple[int, ...]) -> DeviceArray:
-    """B with a single 1 for each of its columns, at a k that is a permutation where it can be."""
+    """B with a single 1 in each of its columns, at k = (7 n + 3) mod K."""
     cp = cupy()
     host = np.zeros(shape, np.float32)
     inner = [at for at, i in enumerate(product.b.indices) if i in product.contracted]
@@ -191,13 +191,13 @@ def product_of(
 
 @record
 class Expected:
-    """A result in float64 and how far from it a kernel may end up, element by element."""
+    """A result in float64 and its error bound, element by element."""
 
     value: DeviceArray
     bound: DeviceArray
 
     def difference(self, stored: DeviceArray, dtype: DType = "f32") -> str | None:
-        """None where elements are as expected; else the first that isn't, and how many."""
+        """A sentence with the first wrong element and the number of wrong ones, or None."""
         got = numbers(stored, dtype)
         if got.shape != self.value.shape:
             return f"shape {got.shape} instead of {self.value.shape}"
@@ -225,8 +225,8 @@ def expected(
     """alpha * A B + beta * C, within 0 (``integers``, ``selection``), 16 eps G, or gamma_K G.
 
     G = |alpha| |A| |B| + |beta| |C|; gamma_n = n eps / (1 - n eps) is the bound for any order of
-    summation (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), used where all
-    terms are positive; 16 eps is far above what zero-mean terms reach.
+    summation (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), used if all
+    products are positive; 16 eps is far above the error of zero-mean products.
     """
     product = contraction(interface)
     value = product_of(interface, values, absolute=False) * alpha
@@ -244,12 +244,12 @@ def expected(
 
 
 def accumulator(interface: Interface) -> DType:
-    """What a kernel keeps its sums in: f64 where its result is, else f32."""
+    """The accumulator's type: f64 if the result is f64, else f32."""
     return "f64" if contraction(interface).c.dtype == "f64" else "f32"
 
 
 def storing(value: DeviceArray, interface: Interface) -> DeviceArray:
-    """What rounding a result to C's type may add to its error."""
+    """The error that rounding a result to C's type may add."""
     dtype = contraction(interface).c.dtype
     if dtype == accumulator(interface):
         return cupy().zeros(value.shape, "float64")
@@ -259,20 +259,20 @@ def storing(value: DeviceArray, interface: Interface) -> DeviceArray:
 def rounding(
     product: Contraction, values: Mapping[str, DeviceArray], data: Data, sums: DType = "f32"
 ) -> float:
-    """How much of G sums may lose.
+    """The bound of the sums' rounding error, as a share of G.
 
-    Terms of both signs that are rounded to nearest lose a few u G, of any depth: 16 is far above.
-    Tensor cores multiply halves exactly, but of each few terms (8 on an A100, 16 on an H100) they
-    cut the products and the sum so far off at the last place of the largest of them, or a bit or
-    two behind it, and the new sum at its own: always towards zero (Fasi, Higham, Mikaitis and
-    Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7, 2021; for the H100
-    Li et al., FTTN, 2024).  What products lose has their signs, and stays a few u G.  What the sum
-    loses has its sign, and adds up: each of K / N steps takes from a sum s about 0.7 u |s|, at most
-    2 u |s|.  Terms of variance 1 give G = 0.64 K, and a sum that ends z standard deviations from
-    zero is about z sqrt(K) / 2 on the way.  So it loses 0.7 z sqrt(K) / (1.3 N) of u G: with N = 8
-    and the z = 5.5 of the worst of 10^7 elements 0.37 sqrt(K), 24 for K = 4096, where an NVIDIA
-    H200 loses up to 18 (cuBLAS as well).  sqrt(K) / 2 is above that and, from K = 1024 on, above
-    16.
+    Products of both signs, rounded to nearest, lose a few u G for any K: 16 is far above.  Tensor
+    cores multiply halves exactly, but add N products at a time (8 on an A100, 16 on an H100): they
+    align these and the accumulator to the largest of them, and truncate all at its last bit, or a
+    bit or two after it, and then the new sum at its own last bit: always towards zero (Fasi,
+    Higham, Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science
+    7, 2021; for the H100 Li et al., FTTN, 2024).  The errors of the products have their signs, and
+    stay at a few u G.  The errors of a sum s have its sign, and accumulate: each of K / N steps
+    loses about 0.7 u |s|, at most 2 u |s|.  Products of variance 1 give G = 0.64 K, and a sum that
+    ends z standard deviations from zero averages about z sqrt(K) / 2.  So it loses
+    0.7 z sqrt(K) / (1.3 N) of u G: with N = 8 and z = 5.5, the worst of 10^7 elements, that is
+    0.37 sqrt(K), or 24 for K = 4096, for which an NVIDIA H200 loses up to 18 (cuBLAS as well).
+    sqrt(K) / 2 is above that and, from K = 1024 on, above 16.
     """
     unit = UNIT[sums]
     shape = dict(zip(product.a.indices, values[product.a.name].shape, strict=True))

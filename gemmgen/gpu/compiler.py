@@ -1,8 +1,8 @@
-"""CUDA C text -> cubin and PTX, with no GPU and no driver.
+"""Compiles CUDA C to cubin and PTX, without a GPU or a driver.
 
-NVRTC is used where a Python package brings it; else ``nvcc``, of the CUDA toolkit.  ptxas reports
+NVRTC is used if a Python package provides it; else ``nvcc`` of the CUDA toolkit.  ptxas reports
 registers, spills and shared memory in the log of either.  The two may differ in registers and
-spills even at one version, so ``Report.compiler`` says which one it was.
+spills even at one version, so ``Report.compiler`` names the one that was used.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Report:
 
     ``registers`` are per thread; ``spill_stores`` and ``spill_loads`` are the bytes that ``ptxas
     -v`` reports; ``shared`` (static) and ``stack`` are bytes.  Of several kernels in one text each
-    figure is the greatest.  ``warnings`` is the log without ptxas's report: empty for a text as it
-    should be.  ``compiler`` is a name with a version: ``NVRTC 13.0``, ``nvcc 13.0.88``.
+    figure is the greatest.  ``warnings`` is the log without ptxas's report: empty for a correct
+    text.  ``compiler`` is a name with a version: ``NVRTC 13.0``, ``nvcc 13.0.88``.
     """
 
     arch: str
@@ -68,7 +68,7 @@ class Compiled(Report):
 
 @record
 class Output:
-    """What a compiler gave: ``log`` includes ptxas's report."""
+    """A compiler's output: ``log`` includes ptxas's report."""
 
     cubin: bytes
     ptx: str
@@ -76,7 +76,7 @@ class Output:
 
 
 class Compiler(Protocol):
-    """NVRTC by one of its bindings, or nvcc."""
+    """NVRTC through one of its bindings, or nvcc."""
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -
 
 
 def reported(text: str, arch: str) -> Report:
-    """What ``compile_text`` reports of ``text``: from the cache, if it passed before.
+    """The report of ``compile_text``: from the cache, if the text passed before.
 
     Raises what ``compile_text`` raises.
     """
@@ -121,12 +121,13 @@ def reported(text: str, arch: str) -> Report:
 
 
 def identity() -> str:
-    """The compiler with its version and options: what a cubin depends on beside text and target."""
+    """The compiler with its version and options: what a cubin depends on besides text and
+    target."""
     return f"{compiler().name} {' '.join(OPTIONS)}"
 
 
 def available() -> str | None:
-    """None where a text can be compiled; else one sentence that says why not."""
+    """None if a text can be compiled; else one sentence that says why not."""
     try:
         compiler()
     except CannotCheck as missing:
@@ -136,7 +137,7 @@ def available() -> str | None:
 
 @cache
 def compiler() -> Compiler:
-    """NVRTC where it is installed, else nvcc; ``CannotCheck`` where neither is here."""
+    """NVRTC if it is installed, else nvcc; ``CannotCheck`` if neither is."""
     from gemmgen.gpu import nvcc, nvrtc
 
     for make in (nvrtc.CudaBindings, nvrtc.CupyBackend, nvcc.Nvcc):
@@ -179,7 +180,7 @@ def _greatest(log: str, pattern: str) -> int:
 
 
 def _greatest_spills(log: str) -> tuple[int, int]:
-    """Of the kernel that spills most: bytes of stores, and of loads."""
+    """Bytes of spill stores and of spill loads of the kernel that spills most."""
     matches = re.finditer(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
     return max(((int(m[1]), int(m[2])) for m in matches), key=sum, default=(0, 0))
 

@@ -1,7 +1,7 @@
 """cuBLAS, in float32 and float64 without tensor cores: the reference for results and for speed.
 
-Called through ctypes rather than CuPy's wrapper, which refuses to be captured in a CUDA graph, and
-with a handle of our own, so that nobody else's math mode is touched.
+Called through ctypes rather than CuPy's wrapper, which cannot be captured in a CUDA graph, and with
+a handle of our own, so that the math mode of other users of cuBLAS does not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT = 0  # CUBLAS_DEFAULT_MATH
 _TYPES: dict[DType, int] = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}  # cudaDataType_t
 _SUMS: dict[DType, int] = {"f32": 68, "f64": 70}  # CUBLAS_COMPUTE_32F, _64F
 _DEFAULT_ALGORITHM = -1
-_WORKSPACE = 32 << 20  # what cuBLAS itself takes on Hopper
+_WORKSPACE = 32 << 20  # cuBLAS's own default on Hopper
 
 
 @record
@@ -61,7 +61,7 @@ def matrix(array: DeviceArray, dtype: DType = "f32", *, transposed: bool = False
 
 
 def multiplies(a: DType, b: DType, c: DType) -> bool:
-    """Has cuBLAS a call for these types, with sums in f32, or in f64 where all are f64?"""
+    """Whether cuBLAS has a call for these types, with sums in f32, or in f64 if all are f64."""
     return a == b and (c == a or (a in HALVES and c == "f32"))
 
 
@@ -74,10 +74,10 @@ class Batch:
 
     def at(self, index: tuple[int, ...], stride: int) -> Matrix:
         """The matrix at an index, ``stride`` elements before the next one of a call."""
-        place = sum(i * step for i, step in zip(index, self.steps, strict=True))
+        offset = sum(i * step for i, step in zip(index, self.steps, strict=True))
         return replace(
             self.matrix,
-            pointer=self.matrix.pointer + BYTES[self.matrix.dtype] * place,
+            pointer=self.matrix.pointer + BYTES[self.matrix.dtype] * offset,
             stride=stride,
         )
 
@@ -85,7 +85,7 @@ class Batch:
 def gemm_batches(
     a: Batch, b: Batch, c: Batch, sizes: tuple[int, ...], *, alpha: float, beta: float
 ) -> Callable[[], None]:
-    """The same for each index below ``sizes``, packed, in as few calls as strides allow."""
+    """``gemm`` for each index below ``sizes``, packed, in as few calls as strides allow."""
     if 0 in sizes or 0 in (c.matrix.rows, c.matrix.columns):
         return lambda: None
     within = _evenly_apart((a, b, c), sizes)
@@ -113,8 +113,8 @@ def gemm_batches(
 
 
 def _evenly_apart(operands: tuple[Batch, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The batch letters that one call goes through: all, where each operand's matrices follow one
-    another at one distance; else the longest."""
+    """The batch letters that one call covers: all, if each operand's matrices have one constant
+    stride; else the longest."""
     several = tuple(at for at, size in enumerate(sizes) if size > 1)
     for batch in operands:
         for at, inner in pairwise(several):
@@ -128,7 +128,7 @@ def gemm(
 ) -> Callable[[], None]:
     """C = alpha * A B + beta * C, packed: calling the result runs it on CuPy's current stream.
 
-    f16 and bf16 are multiplied as cuBLAS likes best, by tensor cores, with sums in f32.
+    f16 and bf16 are multiplied by cuBLAS's default algorithm, on tensor cores, with sums in f32.
     """
     assert a.columns == b.rows and (a.rows, b.columns) == (c.rows, c.columns)
     if not c.transposed:  # cuBLAS stores by columns: C by rows is C^T = B^T A^T by columns
@@ -140,8 +140,8 @@ def gemm(
     pointer, size, long = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
 
     def operand(matrix: Matrix) -> tuple[object, ...]:
-        place = (pointer(matrix.pointer), size(_TYPES[matrix.dtype]), size(matrix.ld))
-        return place if batch == 1 else (*place, long(matrix.stride))
+        single = (pointer(matrix.pointer), size(_TYPES[matrix.dtype]), size(matrix.ld))
+        return single if batch == 1 else (*single, long(matrix.stride))
 
     arguments = (
         handle.value,
@@ -168,7 +168,7 @@ Call = Callable[..., int]
 
 
 class _Handle:
-    """A cuBLAS context of one device, in one math mode, with memory of its own to work in."""
+    """A cuBLAS context of one device, in one math mode, with a workspace."""
 
     def __init__(self, mode: int) -> None:
         library = _library()
@@ -184,7 +184,8 @@ class _Handle:
         _check(library.cublasSetMathMode(handle, ctypes.c_int(mode)), "cublasSetMathMode")
 
     def join(self, stream: int) -> None:
-        """Runs what follows on ``stream``.  Setting a stream takes the workspace away again."""
+        """Uses ``stream`` from now on.  Setting a stream resets the workspace, which is set
+        again."""
         if stream == self._stream:
             return
         _check(self._set_stream(self.value, ctypes.c_void_p(stream)), "cublasSetStream")
@@ -210,7 +211,7 @@ def version() -> int:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The cuBLAS that CuPy loads, or else the one that the system finds."""
+    """The cuBLAS that CuPy loads, or else the system's."""
     with suppress(ImportError, RuntimeError, OSError, AttributeError):
         cupy().cuda.device.get_cublas_handle()
     names = [*_loaded(), "libcublas.so.13", "libcublas.so.12", "libcublas.so"]

@@ -1,4 +1,4 @@
-"""CuPy, typed: the little of it that gemmgen uses, and one plain sentence where it's missing."""
+"""CuPy, typed: the part of it that gemmgen uses, and one plain sentence if it is missing."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Cupy(Protocol):
 
 @cache
 def cupy() -> Cupy:
-    """CuPy with a GPU behind it; ``CannotCheck`` says in one sentence what is missing."""
+    """CuPy with a GPU; ``CannotCheck`` says in one sentence what is missing."""
     try:
         found = cast(Cupy, importlib.import_module("cupy"))
     except ImportError:
@@ -190,7 +190,7 @@ def cupy() -> Cupy:
 
 
 def missing() -> str | None:
-    """None where kernels can be launched; else the sentence that says why not."""
+    """None if kernels can be launched; else the sentence that says why not."""
     try:
         cupy()
     except CannotCheck as why:
@@ -214,15 +214,16 @@ def name(device: int) -> str:
 
 @cache
 def shared_limit(device: int) -> int:
-    """The most bytes of shared memory that a block may ask for."""
+    """The most bytes of shared memory that a block may have."""
     found = cupy().cuda.runtime.getDeviceProperties(device)
     return cast(int, found["sharedMemPerBlockOptin"])
 
 
 def arch_for(target: str, major: int, minor: int) -> str:
-    """What to compile a kernel of ``target`` for, to run on a GPU of capability ``major.minor``.
+    """The architecture to compile a kernel of ``target`` for, on a GPU of capability
+    ``major.minor``.
 
-    ``sm_80`` runs on whatever is newer; ``sm_90a`` on exactly 9.0.
+    ``sm_80`` runs on all newer GPUs; ``sm_90a`` on exactly 9.0.
     """
     digits = target.removeprefix("sm_")
     exact = not digits.isdigit()

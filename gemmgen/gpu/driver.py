@@ -1,8 +1,7 @@
-"""A loaded kernel, and how it is started: ``cuLaunchKernel`` with packed arguments.
+"""A loaded kernel and its launches: ``cuLaunchKernel`` with packed arguments.
 
-The arguments lie in one piece of memory in the order tensors, scratch, scalars, integers; the
-driver finds them by a pointer to each, in the order of the kernel's parameters, and copies them
-before it returns.
+The arguments are packed in the order tensors, scratch, scalars, integers; the driver gets a pointer
+to each, in the order of the kernel's parameters, and copies the arguments before it returns.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ class Loaded:
         return Starter(self, blocks, tuple(extents[param.name] for param in self.integers))
 
     def adopt_context(self, failure: RuntimeError) -> None:
-        """Makes the GPU's context this thread's, where it has none yet."""
+        """Makes the GPU's context current in this thread, if it has none yet."""
         if getattr(failure, "status", None) != _INVALID_CONTEXT:
             raise failure
         cupy().cuda.runtime.setDevice(self.gpu)
 
 
 class Packed:
-    """Memory for the arguments of a launch, and the pointers by which the driver finds them."""
+    """Memory for the arguments of a launch, and the driver's pointers to them."""
 
     __slots__ = ("_table", "memory", "pointers")
 
@@ -64,7 +63,7 @@ class Packed:
 
 
 class Starter:
-    """Starts a kernel whose blocks and integers are fixed.  Several threads may use it at once."""
+    """Launches a kernel with fixed blocks and integers.  Several threads may use it at once."""
 
     __slots__ = ("_fill", "_free", "_integers", "_launch", "_loaded")
 
@@ -76,7 +75,8 @@ class Starter:
         self._free: list[Packed] = []  # pop and append are atomic
 
     def start(self, stream: int, values: Sequence[float]) -> None:
-        """On ``stream``, a raw handle.  ``values``: addresses of tensors and scratch, scalars."""
+        """Launches on ``stream``, a raw handle.  ``values``: addresses of tensors and scratch,
+        scalars."""
         try:
             packed = self._free.pop()
         except IndexError:
@@ -90,14 +90,14 @@ class Starter:
         self._free.append(packed)
 
     def prepared(self, values: Sequence[float], keep: object) -> Prepared:
-        """The launch with ``values``, packed for good; ``keep`` lives as long."""
+        """A repeatable launch with ``values``; it keeps ``keep`` alive."""
         packed = Packed(self._loaded, self._integers)
         self._fill(packed.memory, 0, *values)
         return Prepared(self._loaded, self._launch, packed, keep)
 
 
 class Prepared:
-    """A launch all of whose arguments are packed."""
+    """A launch with all arguments packed."""
 
     __slots__ = ("_keep", "_launch", "_loaded", "_packed")
 
@@ -105,7 +105,7 @@ class Prepared:
         self._loaded, self._launch, self._packed, self._keep = loaded, launch, packed, keep
 
     def start(self, stream: int) -> None:
-        """On ``stream``, a raw handle."""
+        """Launches on ``stream``, a raw handle."""
         try:
             self._launch(stream, self._packed.pointers, 0)
         except RuntimeError as failure:
@@ -114,7 +114,7 @@ class Prepared:
 
 
 def _code(param: Param) -> str:
-    """The parameter's type, as ``struct`` writes it."""
+    """The parameter's type as a ``struct`` format."""
     match param.kind:
         case "extent" | "ld":
             return "i"

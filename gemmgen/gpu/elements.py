@@ -1,6 +1,6 @@
 """Elements on a GPU: numbers rounded to a type and back, and their bits.
 
-CuPy has no bfloat16; its bits stand in uint16, as they do in a kernel's memory.
+CuPy has no bfloat16; uint16 holds its bits, as in a kernel's memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NAN_BF16 = 0x7FC0
 
 
 def storage(dtype: DType) -> str:
-    """What CuPy calls an array of such elements."""
+    """CuPy's type of an array of such elements."""
     return STORAGE[dtype].name
 
 
@@ -28,19 +28,19 @@ def elements(numbers: DeviceArray, dtype: DType) -> DeviceArray:
 
 
 def numbers(found: DeviceArray, dtype: DType) -> DeviceArray:
-    """Elements as numbers to compute with: float64 where they are, else float32."""
+    """Elements as numbers to compute with: float64 if they are, else float32."""
     if dtype == "bf16":
         return (found.astype("uint32") << 16).view("float32")
     return found.astype("float64" if dtype == "f64" else "float32")
 
 
 def held(values: DeviceArray, dtype: DType) -> DeviceArray:
-    """``values`` rounded to what ``dtype`` holds."""
+    """``values`` rounded to numbers that ``dtype`` represents."""
     return numbers(elements(values, dtype), dtype)
 
 
 def nan(dtype: DType) -> float:
-    """What fills an array of elements with NaN."""
+    """The fill value that makes elements NaN."""
     return NAN_BF16 if dtype == "bf16" else float("nan")
 
 

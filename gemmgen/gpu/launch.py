@@ -3,9 +3,9 @@
     kernel = Kernel(emitted.text, emitted.interface, emitted.target)
     c = kernel(A, B, alpha=2.0)
 
-Arguments go by the names of the schedule, or by position in the order of its ``gemm`` line.
-Extents follow from shapes, leading dimensions and strides from strides (0 where a tensor is
-expanded), nothing is copied, and the launch joins the caller's current stream.
+Arguments have the names of the schedule, or are positional in the order of its ``gemm`` line.
+Extents follow from shapes, leading dimensions and strides from strides (0 for an expanded tensor),
+nothing is copied, and the launch is on the caller's current stream.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gemmgen.schedule.model import Schedule
 
 
 class EmittedKernel(Protocol):
-    """What the compiler hands over."""
+    """The compiler's result."""
 
     @property
     def text(self) -> str: ...
@@ -42,11 +42,11 @@ class EmittedKernel(Protocol):
 
 
 class Launch:
-    """A call whose arguments are checked and packed: calling it launches, and no more.
+    """A call with its arguments checked and packed: calling it only launches.
 
-    It joins the current stream of the library whose arrays it was prepared with, and keeps these
-    alive.  ``output`` is C.  The same launch on two streams at once would share the memory that it
-    uses and leaves, as it would C.  Raises ``CallError`` while another GPU is current.
+    It launches on the current stream of the library whose arrays it was prepared with, and keeps
+    these alive.  ``output`` is C.  Launches on two streams at once would share C and the scratch
+    memory.  Raises ``CallError`` while another GPU is current.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Launch:
 class Kernel:
     """One emitted text, compiled for the current GPU and loaded.
 
-    Raises ``CannotCheck`` where there is no CuPy, driver or GPU, or the GPU can't run ``target``.
+    Raises ``CannotCheck`` if there is no CuPy, driver or GPU, or the GPU can't run ``target``.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class Kernel:
         files: store.Stored | None = None,
         schedule: str = "",
     ):
-        """``files``: the text compiled for this GPU already; else the cache has or gets it.
-        ``schedule``: what the text was emitted from."""
+        """``files``: the text already compiled for this GPU, by default from the cache.
+        ``schedule``: the schedule that the text was emitted from."""
         leave_untraced()
         self.text, self.schedule = text, schedule
         cp = device.cupy()
@@ -117,7 +117,7 @@ class Kernel:
 
     @property
     def tensors(self) -> tuple[Param, ...]:
-        """Those of the gemm line first, then those of the epilogue."""
+        """The tensors of the gemm line, then those of the epilogue."""
         return self._binding.tensors
 
     @property
@@ -126,10 +126,10 @@ class Kernel:
 
     @opaque
     def __call__(self, *tensors: object, **arguments: object) -> object:
-        """Launches the kernel and returns C, which is allocated where it isn't passed and not read.
+        """Launches the kernel and returns C, which is allocated if it isn't passed and isn't read.
 
-        The tensors of the ``gemm`` line may go by position: ``kernel(A, B)``, ``kernel(A, B, C)``.
-        Raises ``CallError`` with one sentence for arguments that can't be launched with.
+        The tensors of the ``gemm`` line may be positional: ``kernel(A, B)``, ``kernel(A, B, C)``.
+        Raises ``CallError`` with one sentence for arguments that the kernel does not take.
         """
         known = None if arguments else self._known(tensors)
         if known is not None:
@@ -167,7 +167,8 @@ class Kernel:
         return Launch(named, plan.geometry.values, values[self._output], start)
 
     def _quick_counts(self) -> tuple[int, int]:
-        """How many tensors are all that a call needs: with C, and without; -1 for never."""
+        """The number of tensors of a call that needs nothing else: with C, and without; -1 for
+        never."""
         count, output = self._count, self._binding.tensors[self._output]
         if self._needs_numbers:
             return -1, -1
@@ -177,12 +178,12 @@ class Kernel:
     def fixed(
         self, like: object, views: Mapping[str, View]
     ) -> Callable[[Sequence[int], tuple[float, ...]], None]:
-        """Launches on tensors that differ from ``views`` in their addresses alone, on the current
-        stream of the library of ``like``.
+        """A function that launches on tensors that differ from ``views`` in their addresses only,
+        on the current stream of the library of ``like``.
 
         It takes the addresses, in the order of ``tensors``, and the numbers, in that of
-        ``scalars``.  Its caller answers for what a call would check: that the tensors are such, as
-        aligned, and apart from C, and that this GPU is current.
+        ``scalars``.  Its caller guarantees what a call would check: that the tensors are like
+        ``views``, as aligned, and don't overlap C, and that this GPU is current.
         """
         library, _ = arrays.adopt("the tensor", like)
         plan = self._planner.plan(library, dict(views))
@@ -200,7 +201,7 @@ class Kernel:
         addresses: Sequence[int],
         numbers: tuple[float, ...],
     ) -> None:
-        """Starts the kernel, with scratch memory where ``addresses`` has none."""
+        """Starts the kernel, with scratch memory of the pool unless ``addresses`` has it."""
         if not plan.blocks:
             return
         stream = library.stream(self.device)
@@ -213,7 +214,7 @@ class Kernel:
     def _known(
         self, tensors: tuple[object, ...]
     ) -> tuple[arrays.Library, LaunchPlan, list[int], object] | None:
-        """The plan of a call like an earlier one, all tensors of which go by position, and C."""
+        """The cached plan of a call with positional tensors only, and C."""
         is_absent = len(tensors) < self._count
         if len(tensors) != self._quick[is_absent]:
             return None
@@ -244,7 +245,8 @@ class Kernel:
     def _planned(
         self, values: list[object], numbers: tuple[float, ...]
     ) -> tuple[arrays.Library, LaunchPlan, list[int]]:
-        """The call's plan, its tensors checked; an absent output is allocated, into ``values``."""
+        """The call's plan, after checks of its tensors; an absent output is allocated and put into
+        ``values``."""
         at = self._output
         is_absent = values[at] is None
         present = [*values[:at], *values[at + 1 :]] if is_absent else values
@@ -259,12 +261,11 @@ class Kernel:
         return library, plan, addresses
 
     def _hides_output(self, numbers: tuple[float, ...]) -> bool:
-        """Does beta = 0 keep the kernel from reading C?"""
+        """Whether beta = 0 keeps the kernel from reading C."""
         return self._beta is not None and numbers[self._beta] == 0.0
 
     def _lent(self, plan: LaunchPlan, bound: list[object]) -> Addresses:
-        """The addresses of the memory that the caller passes for the launch's own use; () for
-        none."""
+        """The addresses of scratch memory that the caller passes; () for none."""
         params = self._binding.scratch
         given = bound[len(bound) - len(params) :]
         if all([value is None for value in given]):
@@ -280,7 +281,7 @@ class Kernel:
         return self._pool.check(plan.scratch, views)
 
     def _reserve_shared(self) -> None:
-        """Asks for dynamic shared memory beyond the 48 KiB that every kernel may have."""
+        """Allows dynamic shared memory beyond the default limit of 48 KiB."""
         wanted = self.interface.dynamic_shared
         if wanted <= 48 * 1024:
             return
@@ -294,4 +295,4 @@ class Kernel:
 
 
 def _nothing() -> None:
-    """The launch of no block."""
+    """The launch of a grid without blocks."""

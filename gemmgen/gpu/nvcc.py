@@ -18,21 +18,22 @@ _NAME = "gemm"
 
 
 class Nvcc:
-    """The ``nvcc`` of PATH, CUDA_HOME or CUDA_PATH; ``OSError`` where there is none.
+    """The ``nvcc`` of PATH, CUDA_HOME or CUDA_PATH; ``OSError`` if there is none.
 
-    It compiles the whole text, the launcher included, and needs a host compiler for that.
+    It compiles the whole text, the launcher included, which needs a host compiler.
     """
 
     def __init__(self) -> None:
         self._command = _find()
-        told = _run((self._command, "--version"), None).stdout
-        release = re.search(r"V(\d+\.\d+\.\d+)", told)
+        version = _run((self._command, "--version"), None).stdout
+        release = re.search(r"V(\d+\.\d+\.\d+)", version)
         if release is None:
             raise OSError(f"{self._command} does not say its version")
         self.name = f"nvcc {release[1]}"
 
     def run(self, *arguments: str, folder: str) -> subprocess.CompletedProcess[str]:
-        """nvcc in ``folder``, whatever it gives.  Raises ``CannotCheck`` where it does not end."""
+        """Runs nvcc in ``folder``, whatever its status.  Raises ``CannotCheck`` if it does not
+        end."""
         return _run((self._command, *arguments), folder)
 
     def compile(self, text: str, path: str, arch: str, options: tuple[str, ...]) -> Output:

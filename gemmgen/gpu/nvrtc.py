@@ -1,6 +1,6 @@
-"""NVRTC, CUDA's compiler as a library, through the Python packages that bring it.
+"""NVRTC, CUDA's compiler as a library, through the Python packages that provide it.
 
-``cuda-bindings`` (``pip install gemmgen[nvrtc]``) or CuPy, whichever is there.
+They are ``cuda-bindings`` (``pip install gemmgen[nvrtc]``) and CuPy.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class CudaBindings:
 
 
 class _Backend(Protocol):
-    """CuPy's own binding, which its wheels bring."""
+    """CuPy's own binding, which its wheels contain."""
 
     def getVersion(self) -> tuple[int, int]: ...
     def createProgram(
@@ -95,7 +95,7 @@ class _Backend(Protocol):
 
 
 class CupyBackend:
-    """NVRTC through CuPy, where ``cuda-bindings`` is missing."""
+    """NVRTC through CuPy, if ``cuda-bindings`` is missing."""
 
     def __init__(self) -> None:
         name = "cupy_backends.cuda.libs.nvrtc"

@@ -1,4 +1,5 @@
-"""What is known of a call like an earlier one, so that it is checked and launched in no time."""
+"""A launch plan: everything about a call except addresses and scalars, so that a call like an
+earlier one is checked and launched quickly."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import Aligned, Interface
 
 Limits = tuple[int, int, int]
-"""Of a tensor: the bits that its address must not have, and the distances of its address from C's,
+"""Limits of a tensor's address: the bits that must be 0, and the distances from C's address,
 exclusive, at which the two could overlap."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """A call but for its addresses and scalars.
+    """A call except for its addresses and scalars.
 
-    ``starter`` launches it; ``without_product`` launches it where no product is needed.
-    ``scratch`` has the elements of each memory for the launch alone.  ``allocate`` makes the
-    output, and gives its address, where the caller passes none.  ``is_clear``: is each tensor
-    aligned, and does C keep its distance from the others?  If not, the exact test is to decide.
+    ``starter`` launches it; ``without_product`` launches it if alpha = 0.  ``scratch`` has the
+    elements of each scratch memory.  ``allocate`` makes the output if the caller passes none, and
+    returns its address.  ``is_clear`` is a sufficient test: each tensor is aligned, and C can't
+    overlap the others.  If it fails, an exact test decides.
     """
 
     geometry: Geometry
@@ -51,8 +52,8 @@ def limits_of(found: Geometry, interface: Interface, binding: Binding) -> tuple[
 
 
 def _too_close(output: Footprint, other: Footprint) -> tuple[int, int]:
-    """Bounds of the distances from ``output``'s address to ``other``'s at which their ranges of
-    bytes meet."""
+    """Bounds of the distances from ``output``'s address to ``other``'s at which their byte ranges
+    overlap."""
     if other is output:
         return 0, 0
     (first, end), (start, last) = output.bounds(0), other.bounds(0)
@@ -60,7 +61,7 @@ def _too_close(output: Footprint, other: Footprint) -> tuple[int, int]:
 
 
 def clearance(limits: Sequence[Limits], output: int) -> Callable[[Sequence[int]], bool]:
-    """The test of addresses by ``limits``; ``output``: which of them is C's."""
+    """The test of addresses by ``limits``; ``output`` is the index of C's."""
     if len(limits) == 3 and output == 2:
         return _of_three(*limits)
 
@@ -75,7 +76,7 @@ def clearance(limits: Sequence[Limits], output: int) -> Callable[[Sequence[int]]
 
 
 def _of_three(one: Limits, other: Limits, output: Limits) -> Callable[[Sequence[int]], bool]:
-    """The same for A, B and C, quicker; the strictest alignment is asked of all."""
+    """The same for A, B and C, faster; all must have the strictest alignment."""
     mask = one[0] | other[0] | output[0]
     below, above = one[1:]
     under, over = other[1:]

@@ -1,4 +1,4 @@
-"""From the tensors of a call to its plan: found among those of earlier calls, or made."""
+"""The plan of a call, from the cache of earlier calls' plans or made from its tensors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import NAMES
 
 _PLANS = 4096
-"""Kinds of calls that a kernel remembers, the oldest first to go."""
+"""Plans that a kernel caches; the oldest is evicted first."""
 
 Planned = tuple[arrays.Library, LaunchPlan, list[int]]
-"""Whose arrays they are, the plan, and their addresses."""
+"""The tensors' library, the plan, and the tensors' addresses."""
 
 
 class Planner:
@@ -37,16 +37,16 @@ class Planner:
         self._current_device = cupy().cuda.runtime.getDevice
 
     def find(self, tensors: Sequence[object], is_absent: bool) -> Planned | None:
-        """The plan of a call like an earlier one; ``is_absent``: C is not among ``tensors``."""
+        """The cached plan of a call; ``is_absent``: C is not among ``tensors``."""
         library = arrays.library(tensors[0])
         plans = self._plans.get((library, is_absent)) if library is not None else None
         found = plans.find(tensors) if plans is not None else None
         return None if library is None or found is None else (library, *found)
 
     def look_at(self, values: list[object]) -> Planned:
-        """The plan of tensors that are looked at one by one, as the first of their kind are.
+        """The plan of a call after checks of each tensor.
 
-        In ``values``, those of other libraries become CuPy arrays.
+        Tensors of other libraries are replaced in ``values`` by CuPy arrays.
         """
         library = self._checked(values)
         present = [value for value in values if value is not None]
@@ -64,7 +64,7 @@ class Planner:
         return library, *found
 
     def admit(self, plan: LaunchPlan, addresses: list[int]) -> None:
-        """Refuses what depends on addresses, and on the GPU that is current."""
+        """Checks the addresses, and that the kernel's GPU is current."""
         if not plan.is_clear(addresses):
             names = [param.name for param in self._binding.tensors]
             exact = dict(zip(names, addresses, strict=True))
@@ -100,7 +100,7 @@ class Planner:
         return library
 
     def plan(self, library: arrays.Library, views: dict[str, View]) -> LaunchPlan:
-        """The plan of a call that is new; without a view of C, C is to be allocated."""
+        """A new plan; it allocates C if there is no view of it."""
         binding, interface, allocate = self._binding, self._interface, None
         for name, view in views.items():
             if view.device != self._gpu:
@@ -115,12 +115,12 @@ class Planner:
             views = {**views, output.name: View(0, *layout, NAMES[output.dtype], self._gpu)}
         found = geometry(interface, views)
         values = found.values
-        terms = {interface.product[1]: 0} if interface.product else {}
+        no_product = {interface.product[1]: 0} if interface.product else {}
         return LaunchPlan(
             found,
             found.grid,
             self._loaded.starter(found.grid, values),
-            self._loaded.starter(found.grid, {**values, **terms}),
+            self._loaded.starter(found.grid, {**values, **no_product}),
             tuple(interface.scratch_elements(param, values) for param in interface.scratch),
             allocate,
             clearance(limits_of(found, interface, binding), binding.output),

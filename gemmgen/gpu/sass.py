@@ -1,6 +1,6 @@
-"""The machine code of a cubin, as a list to ask questions of.
+"""The machine code of a cubin as a list of instructions, and queries on it.
 
-``nvdisasm`` and ``cuobjdump`` come with the CUDA toolkit, and with Triton's package; NVRTC brings
+``nvdisasm`` and ``cuobjdump`` are part of the CUDA toolkit and of Triton's package; NVRTC has
 neither, so a machine without them gets ``CannotCheck``.
 """
 
@@ -57,7 +57,7 @@ def disassemble(cubin: bytes, function: str | None = None) -> Code:
 
 @lru_cache(maxsize=64)
 def _functions(cubin: bytes, command: tuple[str, ...]) -> dict[str, Code]:
-    """From the cache where this cubin was listed before: that takes half a second."""
+    """The functions of a cubin, cached: a disassembly takes half a second."""
     about = Path(command[0]).resolve().stat()
     name = f"sass-{caches.key(cubin, repr((command, about.st_size, about.st_mtime_ns)))}"
     known = caches.read(name)
@@ -85,12 +85,12 @@ def parse(listing: str) -> dict[str, Code]:
 
 
 def count(code: Iterable[SassInstruction], *names: str) -> int:
-    """How many instructions of ``code`` are one of ``names``."""
+    """The number of instructions of ``code`` that are one of ``names``."""
     return sum(1 for instruction in code if instruction.is_a(*names))
 
 
 def positions(code: Code, *names: str) -> tuple[int, ...]:
-    """Where in ``code`` the instructions ``names`` stand, from 0."""
+    """The positions in ``code`` of the instructions ``names``, from 0."""
     return tuple(at for at, instruction in enumerate(code) if instruction.is_a(*names))
 
 
@@ -115,7 +115,7 @@ def loops(code: Code) -> tuple[Code, ...]:
 
 def main_loop(code: Code) -> Code | None:
     """The loop over k tiles: of the innermost loops that load from global memory and compute,
-    the one with the most arithmetic; where none does both, of those that compute."""
+    the one with the most arithmetic; if none does both, of those that compute."""
     computing = [body for body in loops(code) if count(body, *ARITHMETIC)]
     loading = [body for body in computing if count(body, *GLOBAL_LOADS)]
     candidates = loading or computing
@@ -126,11 +126,11 @@ def main_loop(code: Code) -> Code | None:
 
 
 def overlap(loop: Code) -> float:
-    """Share of ``loop``'s arithmetic that stands after the global loads of the next tile and before
-    their stores to shared memory (of asynchronous copies: before the wait for some): near 1 where
-    copies overlap arithmetic, 0 where they don't.
+    """Share of ``loop``'s arithmetic that is after the global loads of the next tile and before
+    their stores to shared memory (of asynchronous copies: before the wait for some): near 1 if
+    copies overlap arithmetic, 0 if they don't.
 
-    The body is read as a ring from its first global load on, because ptxas may rotate a loop.
+    The body is read cyclically from its first global load, because ptxas may rotate a loop.
     """
     begins, ends = ("LDGSTS", "DEPBAR") if count(loop, "LDGSTS") else ("LDG", "STS")
     loads, total = positions(loop, begins), count(loop, *ARITHMETIC)
@@ -148,7 +148,7 @@ def overlap(loop: Code) -> float:
 
 
 def tool() -> tuple[str, ...]:
-    """The command that lists a cubin: ``nvdisasm -c`` or ``cuobjdump -sass``, wherever it is.
+    """The command that disassembles a cubin: ``nvdisasm -c`` or ``cuobjdump -sass``.
 
     ``-ndf`` leaves out an analysis that takes a third of the time and adds comments.
     """
@@ -173,10 +173,10 @@ def tool() -> tuple[str, ...]:
 
 
 def _wheel_folders() -> list[str]:
-    """Where the package ``nvidia-cuda-nvdisasm`` puts its program."""
+    """The folders of the package ``nvidia-cuda-nvdisasm``'s program."""
     nvidia = importlib.util.find_spec("nvidia")
-    places = nvidia.submodule_search_locations if nvidia else None
-    return [str(folder) for place in places or () for folder in Path(place).glob("*/bin")]
+    locations = nvidia.submodule_search_locations if nvidia else None
+    return [str(path) for folder in locations or () for path in Path(folder).glob("*/bin")]
 
 
 def _listing(path: Path, command: tuple[str, ...]) -> str:

@@ -1,9 +1,9 @@
-"""The memory that launches use beside their tensors: a workspace, and counters that stay zero.
+"""Scratch memory of launches: a workspace, and counters that are zero between launches.
 
-Launches of one stream follow one another, so they may share it; those of two streams may not.  It
-is therefore kept for each stream, as long as the kernel lives.  A launch that a graph captures gets
-memory of the graph's, zeroed and freed within it.  A prepared launch has memory of its own, since
-nobody knows where it will run.
+Launches on one stream are ordered, so they share it; those on two streams may not.  It is therefore
+kept for each stream, for the life of the kernel.  A launch that a graph captures gets memory of the
+graph's, zeroed and freed within it.  A prepared launch has memory of its own, since its stream is
+not known.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import NAMES
 
-_STREAMS = 64  # whose memory is kept
+_STREAMS = 64  # streams whose memory is kept
 
 Addresses = tuple[int, ...]
 """An address for each of ``interface.scratch``."""
 
 
 class Pool:
-    """The scratch memory of one kernel.  ``sizes`` count elements, of each of its parameters."""
+    """The scratch memory of one kernel.  ``sizes`` are the elements of each scratch parameter."""
 
     def __init__(self, interface: Interface, gpu: int) -> None:
         self._params, self._gpu = interface.scratch, gpu
@@ -35,7 +35,7 @@ class Pool:
 
     @contextmanager
     def lent(self, library: Library, stream: int, sizes: Sequence[int]) -> Generator[Addresses]:
-        """For one launch on ``stream``, the current one of ``library``, within the block."""
+        """A context with memory for one launch on ``stream``, the current one of ``library``."""
         if not cupy().cuda.runtime.streamIsCapturing(stream):
             yield self._kept(library, stream, sizes).addresses
         elif isinstance(library, CupyArrays):
@@ -45,7 +45,7 @@ class Pool:
             yield self._fresh(library, sizes).addresses
 
     def own(self, library: Library, sizes: Sequence[int]) -> _Kept:
-        """For a prepared launch alone, wherever and whenever it runs."""
+        """Memory for one prepared launch, on any stream."""
         capturing = cupy().cuda.runtime.streamIsCapturing(library.stream(self._gpu))
         if capturing and not isinstance(library, CupyArrays):
             raise CallError(
@@ -67,37 +67,37 @@ class Pool:
         key = library.name, stream
         found = self._streams.get(key)
         if found is None or any(map(int.__gt__, sizes, found.sizes)):
-            # PyTorch's allocator may be about to give out memory of a graph's alone, as it is in
-            # the calls before a capture: what outlives the call must not be of that.
+            # PyTorch's allocator may return memory of a graph's private pool, as it does in the
+            # calls before a capture: memory that outlives the call must not be from there.
             is_cupy = isinstance(library, CupyArrays)
             found = self._fresh(library, sizes) if is_cupy else self._apart(sizes)
             found.keep += (library.stream_object(self._gpu),)
-            # What is dropped goes back to an allocator that hands it on in its stream's order, or
-            # is freed when the GPU is done.
+            # Dropped memory returns to an allocator that reuses it in its stream's order, or is
+            # freed when the GPU is done.
             self._streams[key] = found
             if len(self._streams) > _STREAMS:
                 self._streams.popitem(last=False)
         return found
 
     def _fresh(self, library: Library, sizes: Sequence[int]) -> _Kept:
-        """In the current stream's order."""
+        """Memory of the library's allocator, in the current stream's order."""
         made = [library.memory(n, self._gpu, zeroed=z) for n, z in self._bytes(sizes)]
         memory, addresses = zip(*made, strict=True)
         return _Kept(tuple(sizes), addresses, memory)
 
     def _apart(self, sizes: Sequence[int]) -> _Kept:
-        """Of no library's allocator."""
+        """Memory that is of no library's allocator."""
         made = [_alone(size, zeroed) for size, zeroed in self._bytes(sizes)]
         return _Kept(tuple(sizes), tuple(a.data.ptr for a in made), tuple(made))
 
     def _bytes(self, sizes: Sequence[int]) -> list[tuple[int, bool]]:
-        """The size of each memory, and whether it is to be zeroed."""
+        """The size of each memory, and whether it must be zeroed."""
         both = zip(self._params, sizes, strict=True)
         return [(max(size, 1) * param.item, param.zeroed) for param, size in both]
 
 
 class _Kept:
-    """Memory, and what keeps it alive."""
+    """Memory, and the objects that keep it alive."""
 
     __slots__ = ("addresses", "keep", "sizes")
 
@@ -107,7 +107,7 @@ class _Kept:
 
 @contextmanager
 def _in_graph(wanted: Sequence[tuple[int, bool]], stream: int) -> Generator[Addresses]:
-    """Memory that the graph captured on ``stream`` allocates, and frees behind the block."""
+    """A context with memory that the graph captured on ``stream`` allocates and frees."""
     runtime = cupy().cuda.runtime
     addresses = tuple(runtime.mallocAsync(size, stream) for size, _ in wanted)
     for address, (size, zeroed) in zip(addresses, wanted, strict=True):
@@ -119,8 +119,8 @@ def _in_graph(wanted: Sequence[tuple[int, bool]], stream: int) -> Generator[Addr
 
 
 def _alone(size: int, zeroed: bool) -> DeviceArray:
-    """Zeroed when this returns.  Not of a pool, which could hand it on while a launch that nobody
-    waits for still uses it."""
+    """Memory, zeroed when this returns.  It is not from a pool, which could reuse it while a launch
+    still runs."""
     cp = cupy()
     memory = cp.cuda.Memory(size)
     view = cast(Callable[[tuple[int, ...], str, object], DeviceArray], cp.ndarray)

@@ -1,4 +1,4 @@
-"""Cubins kept on disk, each beside the source it was made from, so that a profiler can show it."""
+"""Cubins kept on disk, each with its source, so that a profiler can show it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ class Stored:
 
 
 def stored(text: str, arch: str) -> Stored:
-    """``text`` compiled for ``arch``: from the cache, or compiled and put there.
+    """``text`` compiled for ``arch``: from the cache, or compiled and added to it.
 
-    The key holds all that can change the result: text, architecture, the compiler with its
-    version and options.  Where nothing can be kept, a folder that ends with the process takes the
-    cache's place.
+    The key has all that can change the result: text, architecture, the compiler with its version
+    and options.  Without a writable cache, a temporary folder of the process replaces it.
     """
     name = f"cubin-{caches.key(text, arch, compiler.identity())}"
     where = caches.folder() or Path(_temporary().name)

@@ -1,7 +1,7 @@
 """PyTorch's tensors as a kernel's arguments.
 
-Much of what a tensor is belongs to the moment of the call (whether a gradient is wanted, whether
-its numbers are negated when they are read), so it is asked for at each call.
+Many properties of a tensor depend on the moment of the call (whether it requires a gradient,
+whether it is a lazy negation), so they are checked at each call.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Torch(Protocol):
 
 
 _Check = Callable[..., bool]
-"""Of some tensors: are they like those of an earlier call in all but their addresses?"""
+"""Whether tensors agree with those of an earlier call in all but their addresses."""
 
 
 @record
@@ -91,14 +91,14 @@ class _Entry:
     plan: LaunchPlan
 
 
-_ALIKE = 8
+_SAME_SHAPE = 8
 """Plans that are kept for tensors of the same shapes."""
 
 
 class TorchPlans:
     """The last plan is tried first, then those of the same shapes.
 
-    Tensors are ``Any`` where it is quick: a ``cast`` costs as much as a look at a shape.
+    Tensors are ``Any`` on the fast path: a ``cast`` costs as much as reading a shape.
     """
 
     def __init__(self, most: int, torch: Torch) -> None:
@@ -131,7 +131,7 @@ class TorchPlans:
         has_gradients = any(tensor.requires_grad for tensor in several)
         key = tuple([tensor.shape for tensor in several])
         entry = _Entry(self._check(several), has_gradients, plan)
-        self._entries.put(key, (entry, *(self._entries.get(key) or ())[: _ALIKE - 1]))
+        self._entries.put(key, (entry, *(self._entries.get(key) or ())[: _SAME_SHAPE - 1]))
 
     def _searched(self, tensors: Sequence[Any]) -> _Entry | None:
         key = tuple([tensor.shape for tensor in tensors])
@@ -142,7 +142,7 @@ class TorchPlans:
 
 
 class TorchArrays:
-    """Of ``kind``, the type of device whose memory kernels can read."""
+    """PyTorch's tensors on devices of type ``kind``."""
 
     name = "PyTorch"
 
@@ -158,7 +158,8 @@ class TorchArrays:
         return TorchPlans(most, self._torch)
 
     def check(self, name: str, value: object) -> None:
-        """Refuses what has no memory that a kernel can read, and what a kernel would lose."""
+        """Refuses tensors without memory that a kernel can read, and with state that a kernel
+        would ignore."""
         tensor, kind = cast(_Tensor, value), type(value)
         if _is_wrapped(self._torch, value):
             raise CallError(
@@ -209,7 +210,7 @@ class TorchArrays:
         return allocate
 
     def memory(self, size: int, gpu: int, *, zeroed: bool) -> tuple[object, int]:
-        """Within a capture from the graph's own pool, so that it is freed with the graph."""
+        """Within a capture, memory of the graph's pool, which is freed with the graph."""
         where, kind = self._device(gpu), self._torch.uint8
         if zeroed:
             found = self._torch.zeros((size,), dtype=kind, device=where)
@@ -231,10 +232,10 @@ class TorchArrays:
 
 
 def checks(torch: Torch) -> Callable[[Sequence[_Tensor]], _Check]:
-    """What makes the check for tensors like some.
+    """A function that makes the check for given tensors.
 
-    PyTorch's own guards compare type, layout, dtype, device, shape, strides and all else by which
-    it dispatches (negated, of ``vmap``, of a mode) in one call; without them it's done here.
+    PyTorch's own guards compare type, layout, dtype, device, shape, strides and dispatch keys
+    (negation, ``vmap``, modes) in one call; without them the comparison is here.
     """
     dynamo = getattr(getattr(torch, "_C", None), "_dynamo", None)
     guards = getattr(getattr(dynamo, "guards", None), "TensorGuards", None)
@@ -268,7 +269,7 @@ def _described(torch: Torch, tensor: _Tensor) -> tuple[object, ...]:
 
 
 def _raw_stream(torch: Torch) -> Callable[[int], int]:
-    """PyTorch's quick way to the current stream's handle, or the documented one."""
+    """PyTorch's fast function for the current stream's handle, or the documented one."""
     quick = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
     if quick is not None:
         return cast(Callable[[int], int], quick)
@@ -276,13 +277,13 @@ def _raw_stream(torch: Torch) -> Callable[[int], int]:
 
 
 def _is_wrapped(torch: Torch, value: object) -> bool:
-    """Is it a tensor of ``torch.func`` (vmap, grad, jvp), which stands for others?"""
+    """Whether it is a wrapper tensor of ``torch.func`` (vmap, grad, jvp)."""
     functorch = getattr(getattr(torch, "_C", None), "_functorch", None)
     asks = getattr(functorch, "is_functorch_wrapped_tensor", None)
     return asks is not None and bool(asks(value))
 
 
 def _has_no_memory(torch: Torch, kind: type) -> bool:
-    """Does a subclass answer for its operations itself, as FakeTensor and DTensor do?"""
+    """Whether it is a subclass that implements its operations itself, as FakeTensor and DTensor."""
     own = getattr(kind, "__torch_dispatch__", None)
     return own is not getattr(torch.Tensor, "__torch_dispatch__", None)

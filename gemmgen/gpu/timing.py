@@ -1,8 +1,8 @@
-"""Timing on a GPU: candidates interleaved, medians, and no winner where the difference is noise.
+"""Timing on a GPU: interleaved candidates, medians, and a tie if the difference is noise.
 
-Clocks and temperature drift within a run, so candidates take turns, in an order that is reversed
-every other round; a ratio of their medians travels where an absolute time doesn't.  The L2 cache is
-warm: each candidate uses the same memory again.
+Clocks and temperature drift within a run, so candidates are interleaved, in an order that is
+reversed every other round; a ratio of their medians is reproducible, an absolute time is not.  The
+L2 cache is warm: each candidate uses the same memory again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.gpu.device import Cupy, Stream, cupy
 
-NOISE = 0.01  # differences under 1% decide nothing
+NOISE = 0.01  # differences under 1% are ties
 _SPAN = 5.0  # milliseconds between two events, at least: their resolution is 0.5 us
 _MOST = 200  # launches between two events
 
@@ -41,7 +41,7 @@ Verdict = Literal["faster", "slower", "tie"]
 
 
 def compare(one: Timing, other: Timing) -> Verdict:
-    """What ``one`` is against ``other``; differences under 1% are a tie."""
+    """The verdict on ``one`` against ``other``; differences under 1% are a tie."""
     ratio = other.median / one.median
     if abs(ratio - 1) < NOISE:
         return "tie"
@@ -59,11 +59,10 @@ def time_interleaved(
 ) -> dict[str, Timing]:
     """Times ``candidates``, each of which launches once on CuPy's current stream.
 
-    ``warmup`` seconds go to all candidates in turn, before the first of ``rounds``.  A short kernel
-    is launched many times between two events, for ``span`` milliseconds, from a CUDA graph where
-    ``graph`` (candidates that can't be captured, because they synchronise or allocate, need
-    ``graph=False``).  The results of
-    the last launch stay in the outputs, for the caller to check.
+    ``warmup`` seconds are spent on all candidates in turn, before the first of ``rounds``.  A short
+    kernel is launched many times between two events, for ``span`` milliseconds, from a CUDA graph
+    if ``graph`` (candidates that can't be captured, because they synchronize or allocate, need
+    ``graph=False``).  The results of the last launch stay in the outputs, for the caller to check.
     """
     cp = cupy()
     cp.cuda.runtime.deviceSynchronize()
@@ -99,7 +98,7 @@ def _batches(
 ) -> dict[str, tuple[Callable[[], None], int]]:
     """For each candidate what is run between two events, and how many launches that is.
 
-    The estimate behind the number comes from warm launches; the warm-up goes on with the batches.
+    The number is estimated from warm launches; the warm-up continues with the batches.
     """
     batches: dict[str, tuple[Callable[[], None], int]] = {}
     for name, candidate in candidates.items():

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from gemmgen.base.source import Source
 from gemmgen.cli import main
-from gemmgen.explore.tune.gpu_measuring import GpuLab
+from gemmgen.explore.tune.gpu_measuring import GpuRunner
 from gemmgen.explore.tune.measuring import Candidate, Screen
-from gemmgen.explore.tune.remote import RemoteLab
+from gemmgen.explore.tune.remote import RemoteRunner
 from gemmgen.gpu import compiler
 from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.launch import Kernel
@@ -53,32 +53,32 @@ def _capability() -> tuple[int, int]:
 def test_a_lab_checks_times_and_proves(tmp_path: Path) -> None:
     right = candidate(tmp_path, 1)
     wrong = candidate(tmp_path, 2, ("fmaf(", "1.001f * fmaf("))
-    lab = GpuLab(TEXT, SHAPES)
-    found = lab.check([right, wrong])
+    runner = GpuRunner(TEXT, SHAPES)
+    found = runner.check([right, wrong])
     assert found[0] is None
     assert found[1] is not None and found[1].status == "wrong"
     assert "200x136x72: C[0, 0] = " in found[1].reason
     for screen in (None, Screen(50.0), Screen(0.0)):
-        (reading,) = lab.time([right], 3, screen)
+        (reading,) = runner.time([right], 3, screen)
         assert reading.finding is None and reading.rival is not None
         assert all(0 < ms < 10 for ms in (*reading.ms, *reading.rival))
-    assert lab.prove(right, TEXT) is None
-    proof = lab.prove(wrong, TEXT)
+    assert runner.prove(right, TEXT) is None
+    proof = runner.prove(wrong, TEXT)
     assert proof is not None and proof.status == "wrong"
 
 
 def test_a_kernel_that_writes_anywhere_costs_no_other_its_result(tmp_path: Path) -> None:
     right = candidate(tmp_path, 1)
     wild = candidate(tmp_path, 2, ("ldc + n] = ", "ldc + n + (1ll << 44)] = "))
-    lab = RemoteLab(partial(GpuLab, TEXT, SHAPES))
+    runner = RemoteRunner(partial(GpuRunner, TEXT, SHAPES))
     try:
-        first, second = lab.check([wild, right])
+        first, second = runner.check([wild, right])
         assert first is not None and first.status == "crashed"
         assert second is None
-        (reading,) = lab.time([right], 3)
+        (reading,) = runner.time([right], 3)
         assert reading.finding is None and len(reading.ms) == 2
     finally:
-        lab.end()
+        runner.end()
 
 
 def test_the_best_point_is_found_written_and_as_fast_as_told(tmp_path: Path) -> None:
