@@ -7,7 +7,7 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import CopyTileAsync, Load, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.facts import divides, equal_to
-from gemmgen.ir.simplify import all_of, less
+from gemmgen.ir.simplify import add, all_of, less
 from gemmgen.lower.context import Context
 
 TileCopy = Load | Transfer | CopyTileAsync
@@ -67,3 +67,23 @@ def inside(
     if copied.edge == "tile":
         return less(copied.origin, end)
     return all_of(Binary(">=", index, Int(0)), less(index, end))
+
+
+def whole_tile(
+    context: Context, letters: tuple[str, ...], origin: Expr, copied: TileCopy | None = None
+) -> Expr | None:
+    """The condition, the same for all threads, under which the tile at ``origin`` along k is in
+    range along these letters; None where it always is.
+
+    Wide guarded loads branch piece by piece; this spares them to all tiles but the ragged ones.
+    """
+    conditions: list[Expr | None] = []
+    for letter in letters:
+        along_k = letter == context.problem.k
+        first = origin if along_k else names.tile_origin(letter)
+        if along_k and copied is not None and copied.edge == "tile":
+            conditions.append(inside(context, letter, first, copied))
+        elif not is_whole(context, letter):
+            end = add(first, names.block(letter))
+            conditions.append(Binary("<=", end, stop(context, letter)))
+    return all_of(*conditions)

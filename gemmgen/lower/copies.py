@@ -7,10 +7,10 @@ from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import Load, Stage, Store, Transfer
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Copy, Space
-from gemmgen.ir.simplify import add, all_of
+from gemmgen.ir.simplify import add
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context, next_name
 from gemmgen.lower.guarded import Run, Target, each, read
@@ -35,27 +35,11 @@ def load(context: Context, node: Load) -> tuple[Node, ...]:
     thread_map = thread_map_of(context, node.copy)
     target = _staged(thread_map, node.copy)
     guarded = over_pieces(thread_map, _read_piece(context, thread_map, node, target))
-    inside = _tile_inside(context, thread_map, node)
+    inside = bounds.whole_tile(context, (thread_map.row, thread_map.column), node.origin, node)
     if node.copy.width == 1 or thread_map.count == 1 or inside is None:
         return guarded
     whole = _read_piece(context, thread_map, node, target, guards=False)
     return (If(inside, over_pieces(thread_map, whole), guarded),)
-
-
-def _tile_inside(context: Context, thread_map: ThreadMap, node: Load) -> Expr | None:
-    """The condition, the same for all threads, under which a whole tile lies in its matrix.
-
-    Wide guarded loads branch piece by piece; this spares them to all tiles but the ragged ones.
-    """
-    conditions: list[Expr | None] = []
-    for letter in (thread_map.row, thread_map.column):
-        first = node.origin if letter == context.problem.k else names.tile_origin(letter)
-        if letter == context.problem.k and node.edge == "tile":
-            conditions.append(bounds.inside(context, letter, first, node))
-        elif not bounds.is_whole(context, letter):
-            end = add(first, names.block(letter))
-            conditions.append(Binary("<=", end, bounds.stop(context, letter)))
-    return all_of(*conditions)
 
 
 def store(context: Context, node: Store) -> tuple[Node, ...]:

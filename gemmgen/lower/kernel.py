@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS, Holding
@@ -132,25 +133,20 @@ def _define(_context: Context, node: Define) -> tuple[Node, ...]:
     return (replace(node, value=simplify(node.value)),)
 
 
-def _for(context: Context, node: For[Timed]) -> tuple[Node, ...]:
-    body = _body(context, node.body)
-    return (For(node.variable, node.start, node.stop, node.step, body, node.unroll),)
+def _nested(context: Context, node: Any) -> tuple[Node, ...]:
+    """A loop or a block with its body lowered."""
+    return (replace(node, body=_body(context, node.body)),)
 
 
 def _if(context: Context, node: If[Timed]) -> tuple[Node, ...]:
     return (If(node.condition, _body(context, node.body), _body(context, node.otherwise)),)
 
 
-def _block(context: Context, node: Block[Timed]) -> tuple[Node, ...]:
-    return (Block(node.note, node.origins, _body(context, node.body), node.scoped),)
-
-
 NODES: Mapping[type, LowerNode] = {
     Init: _init,
     Define: _define,
-    For: _for,
     If: _if,
-    Block: _block,
+    **dict.fromkeys((For, Block), _nested),
     **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
     **copies.LOWER,
     **asynchronous.LOWER,

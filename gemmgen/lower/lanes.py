@@ -15,7 +15,7 @@ from gemmgen.ir.expanded import LoadLaneSlice, Multiply, WarpReduce
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
 from gemmgen.ir.lowered import Constant, Move, Node, RegisterArray
 from gemmgen.ir.nodes import Buffer, Copy, Map
-from gemmgen.ir.simplify import add, all_of, div, mod, mul
+from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, bounds, epilogue, threads, warps
 from gemmgen.lower.context import LANE, Context, Lowering
@@ -37,7 +37,7 @@ def array(context: Context, buffer: Buffer) -> Node:
 
 def load_slice(context: Context, node: LoadLaneSlice) -> tuple[Node, ...]:
     """The step's k elements of all operands; without guards if the whole step is inside."""
-    inside = _step_inside(context, node.origin)
+    inside = bounds.whole_tile(context, (*context.letters, context.problem.k), node.origin)
     guarded = tuple(n for copy in node.copies for n in _read(context, copy, node.origin))
     if inside is None:
         return guarded
@@ -45,16 +45,6 @@ def load_slice(context: Context, node: LoadLaneSlice) -> tuple[Node, ...]:
         n for copy in node.copies for n in _read(context, copy, node.origin, guards=False)
     )
     return (If(inside, whole, guarded),)
-
-
-def _step_inside(context: Context, origin: Expr) -> Expr | None:
-    conditions: list[Expr] = []
-    for letter in (*context.letters, context.problem.k):
-        first = origin if letter == context.problem.k else names.tile_origin(letter)
-        if not bounds.is_whole(context, letter):
-            end = add(first, names.block(letter))
-            conditions.append(Binary("<=", end, bounds.stop(context, letter)))
-    return all_of(*conditions)
 
 
 def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) -> tuple[Node, ...]:
@@ -100,18 +90,14 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
 def reduce(context: Context, _node: WarpReduce) -> tuple[Node, ...]:
     """Each lane adds the sum of the lane whose number differs in one bit, bit by bit: the same
     additions in all lanes, so that all have the same bits."""
-    m, n = context.letters
-    row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
-    total = addresses.sum_at(context, {m: row, n: column})
-    assert isinstance(total, Element)
-    body: list[Node] = []
-    distance = WARP // 2
-    while distance:
-        other = Call("shuffle_xor", (total, Int(distance)))
-        body.append(Assign(total, Binary("+", total, other)))
-        distance //= 2
-    columns = For(column.name, Int(0), names.registers(n), Int(1), tuple(body), unroll=True)
-    return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)
+    distances = [1 << bit for bit in reversed(range(WARP.bit_length() - 1))]
+
+    def exchange(total: Element | Var, _number: Expr) -> tuple[Node, ...]:
+        assert isinstance(total, Element)
+        others = (Call("shuffle_xor", (total, Int(distance))) for distance in distances)
+        return tuple(Assign(total, Binary("+", total, other)) for other in others)
+
+    return threads.each_sum(context, 1, exchange)
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
