@@ -140,5 +140,5 @@ def replaced(text: str, block: str) -> str:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"no place for the table: a line {BEGIN}, then a line {END}")
+        raise SystemExit(f"no marks for the table: a line {BEGIN}, then a line {END}")
     return before + block + after

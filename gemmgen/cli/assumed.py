@@ -1,4 +1,4 @@
-"""``--shape`` of ``emit``: what the extents are divisible by becomes ``assume`` lines."""
+"""``--shape`` of ``emit``: ``assume`` lines for the divisors of the extents."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MOST = 1 << 16
 
 
 def assume_shape(schedule: Schedule, shape: tuple[int, ...]) -> Schedule:
-    """``schedule`` for extents with the divisors of ``shape`` (rows, columns, terms; of the numbers
-    of matrices no kernel takes notice).
+    """``schedule`` for extents with the divisors of ``shape`` (M, N, K; numbers of matrices don't
+    change a kernel).
 
-    Raises ``UsageError`` where the schedule's own assumptions exclude the shape.
+    Raises ``UsageError`` if the schedule's own assumptions exclude the shape.
     """
     sizes = dict(zip(list(extents(schedule.gemm).values())[:3], shape, strict=False))
     for assume in schedule.assumes:
@@ -35,7 +35,7 @@ def assume_shape(schedule: Schedule, shape: tuple[int, ...]) -> Schedule:
 
 
 def _divisor(size: int) -> int:
-    """The size itself where it may be stated; else its greatest power of two."""
+    """The size itself if a schedule may state it; else its greatest power of two."""
     return size if 0 < size <= MOST else math.gcd(size, MOST) if size else 1
 
 

@@ -1,4 +1,4 @@
-"""``gemmgen bench``: kernels timed beside cuBLAS."""
+"""``gemmgen bench``: kernels timed against cuBLAS."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def command(
     settings: Sequence[options.Setting],
     as_json: bool,
 ) -> None:
-    """Time the kernel of each FILE beside cuBLAS, interleaved, and check what they computed.
+    """Time the kernel of each FILE against cuBLAS, interleaved, and check the results.
 
-    Without --shape at 1024, 2048 and 4096 cubed.  Medians and quartiles of launches on warm
-    memory; differences under 1% are a tie.
+    Without --shape at 1024, 2048 and 4096 cubed.  Medians and quartiles of launches with a warm L2
+    cache; differences under 1% are a tie.
     """
     kernels = [compile_schedule(options.load(path, settings, arch)) for path in files]
     rows = timed.measure(timed.named(files, kernels), shapes or SHAPES)

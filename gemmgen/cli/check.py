@@ -1,4 +1,4 @@
-"""``gemmgen check``: are these schedules right?"""
+"""``gemmgen check``: schedules that compile, and all mistakes of those that don't."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gemmgen.pipeline import Emitted, compile_schedule
 def command(files: Sequence[str], arch: str | None, settings: Sequence[options.Setting]) -> None:
     """Compile each FILE: a line for one that is right, all mistakes of one that isn't.
 
-    Exit code 3 where no compiler is here to check `require registers` or `require spills`.
+    Exit code 3 if no compiler is installed to check `require registers` or `require spills`.
     """
     worst = 0
     for path in files:
@@ -43,7 +43,7 @@ def command(files: Sequence[str], arch: str | None, settings: Sequence[options.S
 def _about(
     source: Source, settings: Sequence[options.Setting], arch: str | None
 ) -> tuple[str, str]:
-    """What a right schedule is, in a few words; and which of its gates nothing evaluated."""
+    """A right schedule's summary; and which of its ``require`` lines were not checked."""
     sets = {} if settings else choices(source)
     if sets:
         count = math.prod(len(choice.values) for choice in sets.values())

@@ -1,4 +1,4 @@
-"""``gemmgen diff``: what changes from one schedule to another."""
+"""``gemmgen diff``: the differences of two schedules."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ def command(
     texts = old.kernel.emitted.text, new.kernel.emitted.text
     difference = unified(texts[0], texts[1], name_of(before), name_of(after))
     if as_json:
-        told = {
+        compared = {
             "statements": [asdict(change) for change in statements],
             "text": click.unstyle(difference),
             "before": values(old),
             "after": values(new),
         }
-        put(json.dumps(told, indent=2) + "\n")
+        put(json.dumps(compared, indent=2) + "\n")
         return
     header = ("", name_of(before), name_of(after))
     show((_statements(statements, header),))
     if difference and not no_text:
         put("\n" + difference)
     put("\n")
-    show((_figures(figures, header, f"figures at {_told(sizes[0])} on {gpu}"),))
+    show((_figures(figures, header, f"figures at {_shape_text(sizes[0])} on {gpu}"),))
 
 
-def _told(shape: shape_option.Shape) -> str:
+def _shape_text(shape: shape_option.Shape) -> str:
     matrix, batches = (" x ".join(map(str, part)) for part in (shape[:3], shape[3:]))
     return f"{matrix} in {batches} batches" if batches else matrix
 

@@ -25,14 +25,14 @@ from gemmgen.pipeline import Emitted, compile_schedule
     "--shape",
     type=shape_option.shape,
     metavar=shape_option.METAVAR,
-    help="Assume what divides the extents of this shape.",
+    help="Assume the divisors of this shape's extents.",
 )
 @click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin"]), default="cu")
 @click.option(
     "--check",
     "golden",
     metavar="GOLDEN",
-    help="Compare with this file and write nothing; exit code 1 and a diff where they differ.",
+    help="Compare with this file and write nothing; exit code 1 and a diff if they differ.",
 )
 def command(
     file: str | None,
@@ -46,11 +46,11 @@ def command(
 ) -> None:
     """Print the kernel of the schedule FILE (- for standard input) as CUDA C.
 
-    With --shape the kernel is for extents that have this shape's divisors, and drops the guards
-    that these make needless: the `assume` lines that say so stand in its header.
+    With --shape the kernel is for extents with this shape's divisors, without the guards that these
+    make unnecessary; its header lists the `assume` lines.
 
     `require registers` and `require spills` are checked by compiling it.  Without NVRTC and nvcc
-    the kernel is printed all the same, and the exit code is 3.
+    the kernel is printed nevertheless, and the exit code is 3.
     """
     path = _only(file, named)
     if golden is not None and (output is not None or form == "cubin"):
@@ -78,7 +78,7 @@ def command(
 
 
 def _only(file: str | None, named: str | None) -> str:
-    """The schedule, which is given once."""
+    """The path of the schedule, which must be given once."""
     if (file is None) == (named is None):
         raise UsageError(
             "emit needs a schedule: gemmgen emit FILE, or - for standard input"
@@ -101,17 +101,17 @@ def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:
 
 
 def _compare(text: str, golden: str, name: str) -> None:
-    """Exit code 1 and the differences, where ``golden`` holds another text."""
-    told = shown_path(golden)
+    """Prints the differences from ``golden`` and exits with code 1 if there are any."""
+    shown = shown_path(golden)
     try:
         known = Path(golden).read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
-        raise UsageError(f"{told}: no such file; write it with -o {told}") from None
+        raise UsageError(f"{shown}: no such file; write it with -o {shown}") from None
     except (OSError, ValueError) as wrong:
         why = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
-        raise UsageError(f"{told} can't be read: {why}") from None
-    difference = unified(known, text, told, f"{name} as emitted")
+        raise UsageError(f"{shown} can't be read: {why}") from None
+    difference = unified(known, text, shown, f"{name} as emitted")
     if difference:
         put(difference)
-        click.echo(f"{name}: the emitted text is not that of {told}", err=True)
+        click.echo(f"{name}: the emitted text is not that of {shown}", err=True)
         click.get_current_context().exit(1)

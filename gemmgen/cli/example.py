@@ -1,4 +1,4 @@
-"""``gemmgen example``: the schedules and programs that travel with the package."""
+"""``gemmgen example``: the schedules and programs in the package."""
 
 from __future__ import annotations
 

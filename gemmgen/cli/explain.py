@@ -1,4 +1,4 @@
-"""``gemmgen explain``: what a schedule costs, counted."""
+"""``gemmgen explain``: a schedule's memory accesses and resources, counted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ shape = click.option(
     type=shape_option.shape,
     default="4096",
     metavar=shape_option.METAVAR,
-    help=f"{shape_option.HELP}; 4096 of each where it is left out.",
+    help=f"{shape_option.HELP}; 4096 of each by default.",
 )
 gpu = click.option("--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, show_default=True)
-beta = click.option(
-    "--beta", type=float, default=0.0, help="1: C is read too; 0 where it is left out."
-)
+beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0 by default.")
 
 
 @click.command("explain")
@@ -38,7 +36,7 @@ beta = click.option(
     "--map",
     "what",
     metavar="A.shared",
-    help="Draw which thread touches what: A.global, A.shared, C.global, ...",
+    help="Draw which thread accesses what: A.global, A.shared, C.global, ...",
 )
 @click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
 def command(
@@ -54,7 +52,7 @@ def command(
 ) -> None:
     """Count the memory accesses of the schedule FILE, and say what bounds it on a GPU.
 
-    Counts are exact at any shape; nothing needs a GPU.  Formulas stand beside them.
+    Counts are exact at any shape, with their formulas; no GPU is needed.
     """
     if what is not None and as_json:
         raise UsageError("--map draws a picture, --json prints figures: take one of them")

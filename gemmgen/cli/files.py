@@ -1,4 +1,4 @@
-"""What commands read and write: a mistake is one sentence, and a file is written whole or not."""
+"""Files of commands: errors are one sentence, and a file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _neighbors(path: str) -> list[str]:
     """The schedules in the folder of ``path``, as a user would write them."""
     folder = Path(path).parent
     try:
-        found = [place.name for place in folder.iterdir() if place.suffix == ".sched"]
+        found = [file.name for file in folder.iterdir() if file.suffix == ".sched"]
     except (OSError, ValueError):
         return []
     start = "" if folder == Path() else f"{folder}/"
@@ -53,13 +53,13 @@ def _neighbors(path: str) -> list[str]:
 
 
 def put(data: str | bytes) -> None:
-    """Results, on standard output."""
+    """Writes results to standard output."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
         raise UsageError("standard output is closed, so nothing can be written to it")
     try:
         click.echo(data, nl=False)
     except BrokenPipeError:
-        raise  # a reader that has seen enough: click ends the program quietly
+        raise  # the reader closed the pipe: click ends the program quietly
     except OSError as wrong:
         forget_output()
         raise UsageError(f"standard output can't be written: {wrong.strerror}") from None
@@ -71,17 +71,17 @@ def name_of(path: str) -> str:
 
 
 def shown_path(path: str) -> str:
-    """A path as messages quote it; nothing in it can steer a terminal."""
+    """A path as messages quote it, without control characters."""
     text = click.format_filename(path)
     return text if text.isprintable() else shown(text)
 
 
 def writable(path: str, *inputs: str) -> Path:
-    """The regular file that ``path`` is or will be; raises ``UsageError`` where it can't be."""
+    """The regular file that ``path`` is or will be; raises ``UsageError`` if it can't be."""
     name = shown_path(path)
     try:
         target = Path(path).resolve()
-        if target.is_symlink():  # what Python 3.13 leaves of a ring, where others raise
+        if target.is_symlink():  # a cycle of links: Python 3.13 returns one, others raise
             raise UsageError(f"{name} can't be written: it is a link that leads to itself")
         if target.is_dir() or path.endswith("/"):
             raise UsageError(f"{name} is a folder; name a file in it")
@@ -97,7 +97,7 @@ def writable(path: str, *inputs: str) -> Path:
             if other != "-" and target.exists() and target.samefile(other):
                 raise UsageError(f"{name} is the schedule itself; choose another output")
     except (OSError, ValueError, RuntimeError) as wrong:
-        raise UsageError(f"{name} can't be written: {_told(wrong)}") from None
+        raise UsageError(f"{name} can't be written: {_reason(wrong)}") from None
     return target
 
 
@@ -115,7 +115,7 @@ def write_file(path: str, data: str | bytes, *inputs: str) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as wrong:
-        raise UsageError(f"{shown_path(path)} can't be written: {_told(wrong)}") from None
+        raise UsageError(f"{shown_path(path)} can't be written: {_reason(wrong)}") from None
 
 
 def _mode(target: Path) -> int:
@@ -127,12 +127,12 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _told(wrong: Exception) -> str:
-    told = wrong.strerror if isinstance(wrong, OSError) else None
-    return told or str(wrong)
+def _reason(wrong: Exception) -> str:
+    reason = wrong.strerror if isinstance(wrong, OSError) else None
+    return reason or str(wrong)
 
 
 def forget_output() -> None:
-    """Keeps the interpreter from trying again, and complaining, when it ends."""
+    """Keeps the interpreter from flushing again, with an error, when it ends."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``gemmgen fmt``: schedules in one form."""
+"""``gemmgen fmt``: schedules in their canonical form."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gemmgen.language import fmt_source
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 and a diff if one differs.")
 def command(files: Sequence[str], check: bool) -> None:
     """Rewrite each FILE in ladder order, a directive's arguments in the order of `gemmgen help`,
-    aligned, comments kept; - goes to standard output.
+    aligned, comments kept; - is written to standard output.
 
-    Nothing is written where one of them has a mistake.
+    Nothing is written if one of them has a mistake.
     """
     found: list[tuple[str, str, str]] = []
     worst = 0
@@ -33,12 +33,12 @@ def command(files: Sequence[str], check: bool) -> None:
             continue
         found.append((path, before, after))
     if not worst:
-        worst = _told(found) if check else _written(found)
+        worst = _differences(found) if check else _written(found)
     click.get_current_context().exit(worst)
 
 
 def _formatted(path: str) -> tuple[str, str]:
-    """A schedule as it is and as it should be; line ends and a byte order mark count too."""
+    """A schedule's text and its formatted text; line ends and a byte order mark count too."""
     source = read_schedule(path)
     after = fmt_source(source)
     if path == "-":
@@ -48,8 +48,8 @@ def _formatted(path: str) -> tuple[str, str]:
         return file.read().decode("utf-8"), after
 
 
-def _told(found: Sequence[tuple[str, str, str]]) -> int:
-    """The difference of each file that isn't in form; 1 if there is one."""
+def _differences(found: Sequence[tuple[str, str, str]]) -> int:
+    """Prints the differences of files that aren't formatted; returns 1 if there are any."""
     wrong = 0
     for path, before, after in found:
         name = name_of(path)

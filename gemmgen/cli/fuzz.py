@@ -29,7 +29,9 @@ def _replay(context: click.Context, parameter: click.Parameter, text: str | None
 
 
 @click.command("fuzz")
-@click.option("--seed", type=click.IntRange(0, 10**18), default=1, help="Of chance; 1 by default.")
+@click.option(
+    "--seed", type=click.IntRange(0, 10**18), default=1, help="Random seed; 1 by default."
+)
 @click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="Ends after these.")
 @click.option("--count", type=click.IntRange(1), help="Ends after so many schedules.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, help="Processes; 2 by default.")
@@ -51,12 +53,12 @@ def command(
     replay: tuple[int, int] | None,
     as_json: bool,
 ) -> None:
-    """Prove random legal schedules at ragged shapes; a minute's worth, unless told otherwise.
+    """Prove random legal schedules at ragged shapes, for a minute by default.
 
-    Schedules are drawn so that every pair of directive values meets soon.  Each is interpreted, and
-    its text run on the CPU at four shapes in two orders of threads, every access checked.  A
-    failure is printed with the line that replays it and the smallest schedule that fails alike.
-    Exit code 0 where nothing failed, else 1.
+    Schedules are drawn so that all pairs of directive values are covered soon.  Each is
+    interpreted, and its text run on the CPU at four shapes in two orders of threads, with all
+    accesses checked.  A failure is printed with the line that replays it and the smallest schedule
+    that fails in the same way.  Exit code 0 if nothing failed, else 1.
     """
     from gemmgen.fuzz import campaign, report
 
@@ -79,7 +81,7 @@ def command(
 
 
 def _needs_compilers(nvrtc: bool) -> None:
-    """Raises ``CannotCheck`` where what every trial needs is missing."""
+    """Raises ``CannotCheck`` if a compiler that every trial needs is missing."""
     import shutil
 
     from gemmgen.base.errors import CannotCheck
@@ -95,7 +97,7 @@ def _needs_compilers(nvrtc: bool) -> None:
 
 
 def _one(seed: int, index: int, nvrtc: bool) -> Tally:
-    """One schedule again; its text goes first, to standard error."""
+    """Repeats one schedule, whose text is first printed to standard error."""
     from gemmgen.fuzz import campaign
     from gemmgen.fuzz.draw import schedule_at
 
@@ -104,19 +106,19 @@ def _one(seed: int, index: int, nvrtc: bool) -> Tally:
 
 
 class _Progress:
-    """Progress on standard error: a line that is rewritten on a terminal, else one now and then."""
+    """Progress on standard error: a line that is rewritten on a terminal, else periodic lines."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._next = 0.0
-        self._told = 0
+        self._reported = 0
 
     def __call__(self, tally: Tally) -> None:
         from gemmgen.fuzz.report import told
 
-        for found in tally.found[self._told :]:
+        for found in tally.found[self._reported :]:
             click.echo("\n".join(["", *told(found), ""]), err=True)
-        self._told = len(tally.found)
+        self._reported = len(tally.found)
         if tally.seconds < self._next:
             return
         self._next = tally.seconds + (0.5 if self._terminal else 30.0)

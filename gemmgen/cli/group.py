@@ -1,7 +1,6 @@
-"""The group ``gemmgen``: its commands are imported when they are called, its errors are sentences.
+"""The group ``gemmgen``: imports a command when it is called, and prints errors as sentences.
 
-Exit codes: 0 what was asked holds, 1 a check failed, 2 the input is wrong, 3 it can't be checked
-here.
+Exit codes: 0 success, 1 a check failed, 2 the input is wrong, 3 it can't be checked here.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from gemmgen.cli.files import forget_output
 from gemmgen.schedule.words import close
 
 INTERRUPTED = 130
-"""Of a command that Ctrl-C ended, as shells have it."""
+"""The exit code after Ctrl-C, by the convention of shells."""
 
 COMMANDS = {
     "emit": "Print a schedule's kernel as CUDA C.",
     "check": "Say whether schedules are right, or every mistake in them.",
     "fmt": "Rewrite schedules in ladder order, aligned, comments kept.",
     "show": "Print the program after each pass, or what each pass changed.",
-    "verify": "Prove kernels right by every means this machine has.",
+    "verify": "Prove kernels right in all layers that this machine can run.",
     "fuzz": "Prove random schedules right, to find what is wrong with gemmgen.",
-    "bench": "Time kernels beside cuBLAS.",
+    "bench": "Time kernels against cuBLAS.",
     "ladder": "Time a ladder of schedules, as a table.",
     "suggest": "Write a schedule for a shape, with the reasons.",
     "tune": "Find the fastest schedule of a search space, by measuring.",
@@ -41,7 +40,7 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """Finds a command in the file of its name; a user's mistake is a message and an exit code."""
+    """Finds a command in the file of its name; errors become a message and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -85,11 +84,11 @@ class Commands(click.Group):
             ctx.exit(INTERRUPTED)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """As click's; a help text that can't be written is a sentence too."""
+        """As click's; a failure to write a help text is a sentence too."""
         try:
             return super().main(*args, **extra)
         except OSError as wrong:
-            if wrong.filename is not None:  # not of a stream
+            if wrong.filename is not None:  # not an error of a stream
                 raise
             forget_output()
             click.echo(f"gemmgen: standard output can't be written: {wrong.strerror}", err=True)
@@ -97,7 +96,7 @@ class Commands(click.Group):
 
 
 def _takes_a_schedule(command: click.Command) -> bool:
-    """Has the command an argument FILE, and no option --schedule yet?"""
+    """Whether the command has an argument FILE, and no option --schedule yet."""
     arguments = {p.name for p in command.params if isinstance(p, click.Argument)}
     options = {p.name for p in command.params if isinstance(p, click.Option)}
     return bool(arguments & {"file", "files"}) and not options & {"schedule", "named"}
@@ -122,6 +121,6 @@ def main() -> None:
     """Short schedules to fast, readable, verified CUDA C GEMM kernels.
 
     FILE is a .sched file, or - for standard input.  Results go to standard output, all else to
-    standard error.  Exit codes: 0 it holds, 1 a check failed, 2 the input is wrong, 3 it can't be
+    standard error.  Exit codes: 0 success, 1 a check failed, 2 the input is wrong, 3 it can't be
     checked here.
     """

@@ -52,7 +52,7 @@ def _table() -> str:
     lines += [f"  {name:<{width}}  {line}" for name, line in rows]
     lines += ["", "statements that come before them:"]
     lines += [f"  {name:<{width}}  {line}" for name, line in heads]
-    lines += ["", "gemmgen help DIRECTIVE tells more.", ""]
+    lines += ["", "gemmgen help DIRECTIVE explains one.", ""]
     return "\n".join(lines)
 
 
@@ -61,7 +61,7 @@ def _first_line(name: str, docstring: str) -> str:
 
 
 def _usage(name: str) -> str:
-    """What ``gemmgen NAME --help`` prints."""
+    """The output of ``gemmgen NAME --help``."""
     group = click.get_current_context().parent
     assert group is not None and isinstance(group.command, click.Group)
     found = group.command.get_command(group, name)

@@ -1,4 +1,4 @@
-"""``gemmgen ladder``: a ladder of schedules, timed, as a table."""
+"""``gemmgen ladder``: a table of a ladder of schedules, timed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SIZES = (1024, 2048, 4096)
 Refused = Sequence[tuple[str, str]]
-"""Names of files that make no kernel, and why."""
+"""Names of files that are refused, and why."""
 
 
 @click.command("ladder")
@@ -31,10 +31,14 @@ Refused = Sequence[tuple[str, str]]
     "sizes",
     type=click.IntRange(1, 1 << 16),
     multiple=True,
-    help="Rows, columns and terms; may be given several times.  1024, 2048, 4096 by default.",
+    help="M = N = K; may be given several times.  1024, 2048, 4096 by default.",
 )
-@click.option("--prefixes", is_flag=True, help="One FILE, a directive more in each line: as FILE.")
-@click.option("--counts", is_flag=True, help="Time nothing: what is counted, and what limits it.")
+@click.option(
+    "--prefixes",
+    is_flag=True,
+    help="One FILE, with one more directive in each line; as FILE alone.",
+)
+@click.option("--counts", is_flag=True, help="Time nothing: counts and bounds only.")
 @model
 @options.as_json
 @click.option("--markdown", is_flag=True, help="A Markdown table between its marks.")
@@ -49,12 +53,12 @@ def command(
     markdown: bool,
     update: str | None,
 ) -> None:
-    """Time the kernel of each FILE beside cuBLAS, in a table; the examples without one.
+    """Time the kernel of each FILE against cuBLAS, in a table; by default the examples.
 
-    One FILE alone is walked directive by directive, a line for each.  Global reads are counted by
-    formula, in elements.  For the examples the last column has the share of cuBLAS that the
-    documents behind them give.  Without a GPU the table has what can be counted (--counts), and the
-    exit code is 3.
+    A single FILE is built up directive by directive, a line for each.  Global reads are counted by
+    formula, in elements.  For the examples the last column is the share of cuBLAS that their source
+    documents give.  Without a GPU the table has the counts alone (--counts), and the exit code is
+    3.
     """
     if prefixes and len(files) != 1:
         raise UsageError("--prefixes takes one schedule: gemmgen ladder --prefixes FILE")
@@ -117,7 +121,7 @@ def _show_times(
 def _show_counts(
     rungs: Sequence[Rung], refused: Refused, size: int, gpu: str, as_json: bool
 ) -> None:
-    """What needs no GPU: reads, registers, conflicts, and the roofline's bound."""
+    """The figures that need no GPU: reads, registers, conflicts, and the roofline's bound."""
     from gemmgen.cli import ladder_counts as counted
     from gemmgen.cli import table
 
@@ -141,7 +145,7 @@ def _rungs(files: Sequence[str]) -> tuple[tuple[Rung, ...], Refused]:
     if len(files) > 1:
         read = ladder_rungs.from_files(files)
         for name, why in read.left_out:
-            click.echo(f"refused: {name} ({why}); `gemmgen check` tells all", err=True)
+            click.echo(f"refused: {name} ({why}); `gemmgen check` lists all mistakes", err=True)
         return read.rungs, read.left_out
     found = ladder_rungs.prefixes(files[0])
     for name, why in found.left_out:
@@ -150,7 +154,7 @@ def _rungs(files: Sequence[str]) -> tuple[tuple[Rung, ...], Refused]:
 
 
 def _document(path: str) -> str:
-    """The text that gets the table; it must have the marks."""
+    """The text of the file for the table; it must have the marks."""
     from gemmgen.cli.table import check_marks
 
     target, name = writable(path), shown_path(path)

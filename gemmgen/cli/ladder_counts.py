@@ -1,4 +1,4 @@
-"""A ladder without a GPU: what is counted of each rung, and what bounds it."""
+"""A ladder without a GPU: the counts of each rung, and what bounds it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADING = (
 
 @record
 class Counted:
-    """A rung, and what ``explain`` says of it; None with the reason where it can't."""
+    """A rung and its ``explain``; None with the reason if it can't be explained."""
 
     rung: Rung
     explanation: Explanation | None
@@ -38,8 +38,8 @@ def count(rungs: Sequence[Rung], size: int, gpu: str) -> tuple[Counted, ...]:
     with progress("counting") as tick:
         for rung in rungs:
             try:
-                told = explain(rung.kernel.schedule, (size, size, size), GPUS[gpu])
-                found.append(Counted(rung, told))
+                explained = explain(rung.kernel.schedule, (size, size, size), GPUS[gpu])
+                found.append(Counted(rung, explained))
             except UsageError as refused:
                 found.append(Counted(rung, None, str(refused)))
             tick(len(found), len(rungs))
@@ -80,8 +80,8 @@ def _line(counted: Counted) -> list[str]:
 def as_json(
     counted: Sequence[Counted], refused: Sequence[tuple[str, str]]
 ) -> list[dict[str, Json]]:
-    """The figures of ``explain --json`` by rung; null where there are none.  ``error`` says why a
-    file makes no kernel."""
+    """The figures of ``explain --json`` by rung; null if there are none.  ``error`` says why a file
+    is refused."""
     from gemmgen.analyze.figures import as_json as figures
 
     found: list[dict[str, Json]] = [
@@ -101,10 +101,12 @@ def as_json(
 
 def title(size: int, gpu: str, counted: Sequence[Counted]) -> str:
     """The heading of the table; it names the compiler, or says that registers are estimated."""
-    told = f"counted at {size} x {size} x {size} for the {gpu}; nothing is timed"
+    heading = f"counted at {size} x {size} x {size} for the {gpu}; nothing is timed"
     used = next((each.explanation.resources for each in counted if each.explanation), None)
     if used is None:
-        return told
+        return heading
     return (
-        f"{told}; ~ is estimated: {used.unknown}" if used.estimated else f"{told}; {used.compiler}"
+        f"{heading}; ~ is estimated: {used.unknown}"
+        if used.estimated
+        else f"{heading}; {used.compiler}"
     )

@@ -1,4 +1,4 @@
-"""The rungs of a ladder: schedules with what is known of each without a GPU."""
+"""The rungs of a ladder: schedules, and what is known about them without a GPU."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def built_in() -> tuple[Rung, ...]:
 
 @record
 class Rungs:
-    """The rungs of a ladder; ``left_out`` names what makes no kernel, and says why."""
+    """The rungs of a ladder; ``left_out`` names files that are refused, and says why."""
 
     rungs: tuple[Rung, ...]
     left_out: tuple[tuple[str, str], ...]
 
 
 def from_files(paths: Sequence[str]) -> Rungs:
-    """One rung per file; a file that is refused is left out.  Raises where all of them are."""
+    """One rung per file; a file that is refused is left out.  Raises if all of them are."""
     kernels: dict[str, Emitted] = {}
     refused: dict[str, ScheduleError] = {}
     for path in paths:
@@ -66,8 +66,8 @@ def from_files(paths: Sequence[str]) -> Rungs:
 
 
 def prefixes(path: str) -> Rungs:
-    """The naive kernel, then one directive more each time; raises where the whole is no
-    schedule."""
+    """The naive kernel, then one more directive in each rung; raises if the whole schedule is
+    refused."""
     whole = options.load(path)
     compile_schedule(whole)
     found: list[Rung] = []
@@ -96,8 +96,8 @@ def _rung(name: str, kernel: Emitted) -> Rung:
 def reads_of(program: Program) -> str:
     """Elements of A and B read from global memory, as a formula: ``MNK(1/128 + 1/128)``.
 
-    A tile in shared memory is read once for the block's columns (of A) or rows (of B), an operand
-    without one once for the thread's.
+    A staged operand is read once for the block's columns (of A) or rows (of B), another one once
+    for the thread's.
     """
     problem, kernel = program.problem, program.main
     shared = {b.name for b in kernel.buffers if b.space is Space.SHARED}

@@ -29,14 +29,14 @@ def setting(text: str) -> Setting:
     return key, chosen
 
 
-arch = click.option("--arch", type=click.Choice(list(TARGETS)), help="In place of the target line.")
+arch = click.option("--arch", type=click.Choice(list(TARGETS)), help="Replaces the target line.")
 settings = click.option(
     "--set",
     "settings",
     type=setting,
     metavar="KEY=VALUE",
     multiple=True,
-    help="Settles a set of the schedule: --set tile.m=128.",
+    help="Fixes a set of the schedule: --set tile.m=128.",
 )
 shapes = click.option(
     "--shape",
@@ -50,7 +50,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="For scripts.")
 
 
 def parse(source: Source, settings: Sequence[Setting], arch: str | None) -> Schedule:
-    """The schedule of a text, its sets settled and its target replaced."""
+    """The schedule of a text, with its sets fixed and its target replaced."""
     keys = [key for key, _ in settings]
     for key in keys:
         if keys.count(key) > 1:

@@ -1,4 +1,4 @@
-"""How far long work has come: one line on standard error, where that is a terminal."""
+"""Progress of long work: one line on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tick = Callable[[int, int], None]
 
 @contextmanager
 def progress(what: str) -> Generator[Tick]:
-    """Gives a function that is told (done, total); the line is gone at the end."""
+    """A context with a function to call with (done, total); the line is erased at the end."""
     live = sys.stderr.isatty()
 
     def tick(done: int, total: int) -> None:

@@ -7,9 +7,9 @@ from gemmgen.pipeline import Emitted
 
 
 def unchecked(emitted: Emitted) -> str:
-    """Why the schedule's gates were not evaluated; empty where they were, or where it has none.
+    """Why the ``require`` lines were not checked; empty if they were, or if there are none.
 
-    Raises ``ScheduleError`` for gates that do not hold.
+    Raises ``ScheduleError`` for lines that do not hold.
     """
     if not emitted.schedule.requires:
         return ""

@@ -11,7 +11,7 @@ from gemmgen.analyze.tables import Section
 from gemmgen.cli.files import put
 
 RULES = 3
-"""Characters that a table takes beside each column, at the most."""
+"""The most characters that a table adds to each column."""
 
 
 def show(sections: Iterable[Section]) -> None:

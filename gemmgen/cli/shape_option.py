@@ -1,4 +1,4 @@
-"""``--shape``: extents in the order of their roles, by the letters of a schedule, or both."""
+"""``--shape``: extents in the order M, N, K, by the letters of a schedule, or both."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
 
 Shape = tuple[int, ...]
-"""Rows, columns, terms; and the number of matrices along each batch letter."""
+"""M, N, K, and the number of matrices along each batch letter."""
 
 METAVAR = "MxNxK"
-HELP = "Rows x columns x terms, or by letter: b=64,m=256,n=256,k=256, or 256x256x256,b=64"
+HELP = "MxNxK, or by letter: b=64,m=256,n=256,k=256, or 256x256x256,b=64"
 _FORM = "a shape is MxNxK, 1024x512x256 say, or one number for all three, or letter=number,..."
 
 
 @record
 class Written:
-    """A shape as written: rows, columns and terms together, and extents by letter."""
+    """A shape as written: M, N and K together, and extents by letter."""
 
     matrix: tuple[int, int, int] | None
     named: tuple[tuple[str, int], ...] = ()
 
 
 def shape(text: str) -> Written:
-    """``1024x512x256`` (rows, columns, terms), ``1024`` (a cube), ``b=64,m=256,n=256,k=256``, or
+    """``1024x512x256`` (M, N, K), ``1024`` (a cube), ``b=64,m=256,n=256,k=256``, or
     ``256x256x256,b=64``."""
     matrix: tuple[int, int, int] | None = None
     named: list[tuple[str, int]] = []
@@ -66,7 +66,7 @@ def _size(text: str) -> int:
 
 
 def cube(size: int) -> Written:
-    """The same number of rows, columns and terms."""
+    """M = N = K."""
     return Written((size, size, size))
 
 

@@ -18,7 +18,7 @@ from gemmgen.pipeline import rewrite
 @click.command("show")
 @click.argument("file")
 @click.option("--pass", "name", metavar="NAME", help="This pass alone; gemm is the naive program.")
-@click.option("--diff", is_flag=True, help="What each pass changed, in place of the programs.")
+@click.option("--diff", is_flag=True, help="Print what each pass changed instead of the programs.")
 @options.arch
 @options.settings
 def command(
@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Print the program that FILE starts from, and the program after each of its passes.
 
-    What stands behind # in a line is the directive that shaped it.
+    The comment after # in a line is the directive that shaped it.
     """
     steps = rewrite(options.load(file, settings, arch))
     names = [step.directive for step in steps]

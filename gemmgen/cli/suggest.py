@@ -29,7 +29,7 @@ def _leading(text: str) -> tuple[str, int]:
     type=shape,
     metavar=METAVAR,
     required=True,
-    help="Rows x columns x terms, or by letter: 512x512x64,b=24.",
+    help="MxNxK, or by letter: 512x512x64,b=24.",
 )
 @click.option("--gemm", default=GEMM, show_default=True, help="Storage orders and batches.")
 @click.option(
@@ -38,14 +38,14 @@ def _leading(text: str) -> tuple[str, int]:
     metavar="TYPE",
     help="f32 (the default), f64, f16 or bf16 for A, B and C; or A=bf16 B=bf16 C=f32.",
 )
-@click.option("--epilogue", metavar="EXPRESSION", help="What is stored: relu(acc + bias[n]).")
+@click.option("--epilogue", metavar="EXPRESSION", help="The result: relu(acc + bias[n]).")
 @click.option(
     "--ld",
     "leading",
     type=_leading,
     metavar="TENSOR=ELEMENTS",
     multiple=True,
-    help="A leading dimension, where the tensor is not dense; may be given several times.",
+    help="A leading dimension, if the tensor is not dense; may be given several times.",
 )
 @click.option(
     "--gpu",
@@ -63,10 +63,10 @@ def command(
     gpu: str,
     output: str | None,
 ) -> None:
-    """Write a schedule for a product at a shape, and why it is as it is.
+    """Write a schedule for a product at a shape, with the reasons for its directives.
 
-    The tile by the size of the matrices and the waves of blocks, k in parts where tiles are few,
-    wide accesses where rows allow them.  It is a guess to begin with; nothing is measured.
+    A cost model chooses the tile by the matrices' size and the waves of blocks, split-K if tiles
+    are few, and vector widths that rows allow.  Nothing is measured: `gemmgen tune` does that.
     """
     from gemmgen.cli.shape_option import resolve
     from gemmgen.explore.suggest.choose import choose

@@ -22,8 +22,8 @@ Cells = list[list[str]]
 def cells(
     rungs: Sequence[Rung], rows: Sequence[BenchRow], sizes: Sequence[int], limits: Mapping[str, str]
 ) -> Cells:
-    """The heading, a line per rung, and cuBLAS; times are those of the last size, ``limits`` names
-    what bounds each kernel there."""
+    """The heading, a line per rung, and cuBLAS; times are those of the last size, ``limits`` has
+    what bounds each kernel at that size."""
     last = sizes[-1]
     documented = any(rung.documents is not None for rung in rungs)
     heading = [_WORDS[0], *(f"of cuBLAS, {size}" for size in sizes)]
@@ -45,20 +45,20 @@ def cells(
 
 
 def with_refused(table: Cells, refused: Sequence[tuple[str, str]]) -> Cells:
-    """``table`` with a line for each schedule that makes no kernel: its name, and why."""
+    """``table`` with a line for each refused schedule: its name, and why."""
     lines = [[name, f"refused: {why}"] for name, why in refused]
     return [*table, *(line + [""] * (len(table[0]) - 2) for line in lines)]
 
 
 def as_text(table: Cells) -> str:
-    """Columns two blanks apart; words to the left, numbers to the right."""
+    """Columns separated by two blanks; words aligned left, numbers right."""
     heading = table[0]
-    told = [line for line in table if not line[1].startswith("refused: ")]
-    widths = [max(map(len, column)) for column in zip(*told, strict=True)]
+    full = [line for line in table if not line[1].startswith("refused: ")]
+    widths = [max(map(len, column)) for column in zip(*full, strict=True)]
     widths[0] = max(len(line[0]) for line in table)
     lines: list[str] = []
     for line in table:
-        if line not in told:
+        if line not in full:
             lines.append(f"{line[0].ljust(widths[0])}  {line[1]}")
             continue
         aligned = (
@@ -70,7 +70,7 @@ def as_text(table: Cells) -> str:
 
 
 def as_markdown(table: Cells, gpu: str) -> str:
-    """The table between its marks, with the GPU and the day."""
+    """The table between its marks, with the GPU and the date."""
     heading, *lines = table
     rule = ["---" if name in _WORDS else "---:" for name in heading]
     body = "\n".join("| " + " | ".join(line) + " |" for line in (heading, rule, *lines))
@@ -79,13 +79,13 @@ def as_markdown(table: Cells, gpu: str) -> str:
 
 
 def check_marks(text: str, name: str) -> None:
-    """Raises ``UsageError`` where ``text`` has no one place for a table."""
+    """Raises ``UsageError`` unless ``text`` has the marks of one table."""
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
-        raise UsageError(f"{name} has no place for the table: a line {BEGIN}, then a line {END}")
+        raise UsageError(f"{name} has no marks for the table: a line {BEGIN}, then a line {END}")
 
 
 def replaced(text: str, table: str) -> str:
-    """``text`` with ``table``, which has the marks itself, in place of what stands between them."""
+    """``text`` with the marks and what is between them replaced by ``table``."""
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     return before + table.rstrip("\n") + after
 

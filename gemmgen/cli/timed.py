@@ -1,4 +1,4 @@
-"""Kernels on the GPU beside cuBLAS: what ``bench`` and ``ladder`` share."""
+"""Kernels timed on the GPU against cuBLAS: the common part of ``bench`` and ``ladder``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kernels = Mapping[str, Emitted]
 
 
 def named(paths: Iterable[str], kernels: Iterable[Emitted]) -> dict[str, Emitted]:
-    """Kernels by the stems of their files; whole paths where two stems are the same."""
+    """Kernels by the stems of their files; by whole paths if two stems are the same."""
     found = list(zip(paths, kernels, strict=True))
     stems = [Path(path).stem for path, _ in found]
     plain = len(set(stems)) == len(stems)
@@ -29,7 +29,7 @@ def named(paths: Iterable[str], kernels: Iterable[Emitted]) -> dict[str, Emitted
 
 
 def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[BenchRow, ...]:
-    """A row per kernel and shape, and of cuBLAS; ``CannotCheck`` where there is no GPU."""
+    """A row per kernel and shape, and of cuBLAS; ``CannotCheck`` if there is no GPU."""
     from gemmgen.gpu import device
 
     missing = device.missing()
@@ -41,7 +41,7 @@ def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[BenchRow, ...]
 
     rows: list[BenchRow] = []
     groups = _by_letters(kernels)
-    # A shape that some kernel has no letter for is told before anything is timed.
+    # A shape with a letter that some kernel lacks is reported before anything is timed.
     sizes_of = {
         letters: [dict(zip(letters, shape, strict=True)) for shape in resolve_all(shapes, gemm)]
         for letters, group in groups.items()
@@ -55,8 +55,7 @@ def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[BenchRow, ...]
 
 
 def _by_letters(kernels: Kernels) -> dict[tuple[str, ...], dict[str, Emitted]]:
-    """Kernels by the names of their extents (rows, columns, terms, batches), which a shape is given
-    by."""
+    """Kernels grouped by the names of their extents (M, N, K, batches)."""
     groups: dict[tuple[str, ...], dict[str, Emitted]] = {}
     for name, kernel in kernels.items():
         letters = tuple(extents(kernel.schedule.gemm).values())
@@ -65,7 +64,7 @@ def _by_letters(kernels: Kernels) -> dict[tuple[str, ...], dict[str, Emitted]]:
 
 
 def exit_code(rows: Sequence[BenchRow]) -> int:
-    """1 where a result was wrong, 2 where a kernel can't be called with a shape, else 0."""
+    """1 if a result was wrong, 2 if a kernel can't be called with a shape, else 0."""
     if any(row.ms is not None and not row.checked for row in rows):
         return 1
     return 2 if any(row.ms is None for row in rows) else 0

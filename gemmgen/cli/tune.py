@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gemmgen.explore.tune.workers import Workers
 
 INTERRUPTED, TERMINATED = 130, 143
-"""The exit codes of a program that Ctrl-C, or SIGTERM, ended."""
+"""The exit codes after Ctrl-C and after SIGTERM."""
 
 
 @click.command("tune")
@@ -38,7 +38,7 @@ INTERRUPTED, TERMINATED = 130, 143
     metavar=METAVAR,
     multiple=True,
     required=True,
-    help=f"{HELP}; of several the mean counts.",
+    help=f"{HELP}; several are averaged.",
 )
 @click.option(
     "--seconds", type=click.FloatRange(min=5), default=300, help="In all; 300 by default."
@@ -46,15 +46,26 @@ INTERRUPTED, TERMINATED = 130, 143
 @click.option(
     "--jobs", type=click.IntRange(1, 256), help="Processes that compile; one a CPU by default."
 )
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of the search.")
-@click.option("-o", "--output", metavar="OUT", help="A file for the schedule.")
-@click.option("--trials", metavar="FILE.jsonl", help="Keep every trial here, a line each.")
-@click.option("--resume", is_flag=True, help="Go on from the trials that are there.")
 @click.option(
-    "--list", "--dry-run", "listed", is_flag=True, help="Show the legal points, best guess first."
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The random seed of the search."
+)
+@click.option("-o", "--output", metavar="OUT", help="A file for the schedule.")
+@click.option(
+    "--trials", metavar="FILE.jsonl", help="Append every trial to this file, a line each."
+)
+@click.option("--resume", is_flag=True, help="Continue from the file of --trials.")
+@click.option(
+    "--list",
+    "--dry-run",
+    "listed",
+    is_flag=True,
+    help="Show the legal points, best estimate first.",
 )
 @click.option(
-    "--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, help="Of --list; H200 by default."
+    "--gpu",
+    type=click.Choice(list(GPUS)),
+    default=DEFAULT,
+    help="The GPU of --list; H200 by default.",
 )
 @options.arch
 @options.settings
@@ -76,10 +87,10 @@ def command(
 ) -> None:
     """Find the fastest schedule of the search space FILE, a schedule with sets: tile m={64, 128}.
 
-    The points that compile are counted first.  They are compiled and tried in the order of a cheap
-    model's guess and of what was learned, each checked before it is timed; the best meet again, in
-    turns with cuBLAS.  The winner is printed as an ordinary schedule, with what was measured.
-    Exit code 0 with a winner, 1 where no point was right, 3 without a GPU.
+    The points that compile are counted first.  They are tried in the order of a cheap estimate and
+    of the results so far, each checked before it is timed; the best are timed again, interleaved
+    with cuBLAS.  The winner is printed as an ordinary schedule with its measurements.  Exit code 0
+    with a winner, 1 if no point was right, 3 without a GPU.
     """
     begin = time.monotonic()
     from gemmgen.explore.tune import remote
@@ -99,7 +110,7 @@ def command(
             return
         task = task_of(space, census, wanted, seed, begin, seconds, workers)
         tuned = _tuned(task, workers, trials, resume)
-    _tell(tuned, file, output, as_json)
+    _report(tuned, file, output, as_json)
 
 
 def _check_files(file: str, output: str | None, trials: str | None, resume: bool) -> None:
@@ -108,11 +119,11 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
         if writable(trials, file) in written:
             raise UsageError("-o and --trials name the same file: the schedule needs its own")
     elif resume:
-        raise UsageError("--resume goes on from a file of trials: name it with --trials")
+        raise UsageError("--resume continues from a file of trials: name it with --trials")
 
 
 def _census(space: SearchSpace, shapes: Sequence[Shape], workers: Workers) -> Census:
-    """The legal points, counted on standard error."""
+    """The legal points, with their count on standard error."""
     from gemmgen.cli.progress import progress
     from gemmgen.explore.tune.session import count
 
@@ -150,14 +161,15 @@ def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tu
         with watching as watch, terminated.as_exception():
             return search(task, workers, path, resume=resume, watch=watch)
     except KeyboardInterrupt as ended:
-        click.echo(_told_at_the_end(watching.best, trials), err=True)
+        click.echo(_interrupted(watching.best, trials), err=True)
         code = TERMINATED if isinstance(ended, terminated.Terminated) else INTERRUPTED
         click.get_current_context().exit(code)
 
 
-def _told_at_the_end(best: Trial | None, trials: str | None) -> str:
-    """What an interrupted search leaves: its best, which no race and no proof has confirmed."""
-    kept = f"; {shown_path(trials)} has the trials, --resume goes on" if trials else ""
+def _interrupted(best: Trial | None, trials: str | None) -> str:
+    """The message of an interrupted search: its best trial, which no race or proof has
+    confirmed."""
+    kept = f"; {shown_path(trials)} has the trials, --resume continues" if trials else ""
     if best is None:
         return f"\ninterrupted{kept}"
     settings = " ".join(f"--set {key}={value}" for key, value in best.settings)
@@ -165,14 +177,14 @@ def _told_at_the_end(best: Trial | None, trials: str | None) -> str:
     return f"\ninterrupted{kept}\nthe best so far, not yet proved: {settings}: {times} ms"
 
 
-def _tell(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
-    """The winner where it was asked for, the table beside it; mistakes of ours are told aloud."""
+def _report(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
+    """Writes the winner and the table; errors of gemmgen are reported to standard error."""
     from gemmgen.analyze.sections import plain
     from gemmgen.explore.tune import winner
 
     for trial in tuned.wrong:
         settings = " ".join(f"--set {key}={value}" for key, value in trial.settings)
-        click.echo(f"a mistake of gemmgen's, please report it: {settings}", err=True)
+        click.echo(f"an error of gemmgen, please report it: {settings}", err=True)
         click.echo(f"  {trial.status}: {trial.reason}", err=True)
     table = plain(winner.section(tuned))
     if tuned.finals.winner is None:

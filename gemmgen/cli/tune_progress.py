@@ -1,4 +1,4 @@
-"""A progress bar on standard error; where that is no terminal, a line now and then."""
+"""A progress bar on standard error; if that is no terminal, periodic lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVERY = 30.0
 
 
 class Watching:
-    """Told how far a search has come; the bar is gone at the end, ``best`` remains."""
+    """Called with the progress of a search; the bar is erased at the end, ``best`` remains."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -39,21 +39,21 @@ class Watching:
 
     def __call__(self, progress: SearchProgress) -> None:
         best = self.best = progress.best or self.best
-        told = ""
+        speed = ""
         if best is not None:
-            told = " ".join(f"{ms:.4f}" for ms in best.ms) + " ms"
+            speed = " ".join(f"{ms:.4f}" for ms in best.ms) + " ms"
             if best.share is not None:
-                told += " = " + " ".join(f"{share:.1%}" for share in best.share) + " of cuBLAS"
+                speed += " = " + " ".join(f"{share:.1%}" for share in best.share) + " of cuBLAS"
         self._bar.update(
             self._task,
             description=progress.stage,
             completed=progress.done,
             total=progress.total,
-            best=told,
+            best=speed,
         )
         if not self._live and time.monotonic() >= self._next:
             self._next = time.monotonic() + EVERY
-            click.echo(f"{progress.stage}: {progress.done} of {progress.total} {told}", err=True)
+            click.echo(f"{progress.stage}: {progress.done} of {progress.total} {speed}", err=True)
 
     def __enter__(self) -> Watching:
         self._bar.start()

@@ -1,4 +1,4 @@
-"""``gemmgen verify``: kernels proved right by every means this machine has."""
+"""``gemmgen verify``: kernels proved right in all layers that this machine can run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gemmgen.proof.layers import LAYERS, exit_code, needed_by
 if TYPE_CHECKING:
     from gemmgen.proof.outcome import Outcome, Subject
 
-_COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
+_COLORS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
 
 @click.command("verify")
@@ -29,7 +29,7 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
     "required",
     type=click.Choice(list(LAYERS)),
     multiple=True,
-    help="Exit code 3 where this layer can't be run.",
+    help="Exit code 3 if this layer can't be run.",
 )
 @options.arch
 @options.settings
@@ -45,9 +45,9 @@ def command(
     """Prove the kernel of each FILE right, layer by layer.
 
     C0 the schedule's text; C1 its meaning after every pass; C2 the emitted text, run on the CPU;
-    C3 compiling it for six architectures; G2 a GPU.  Exit code 0 where all that could run held,
-    C1 and C2 among them; 1 where one failed; 3 where C1, C2 or a required layer could not run, or
-    where no compiler is here to check the schedule's `require registers` or `require spills`.
+    C3 compiling it for six architectures; G2 a GPU.  Exit code 0 if all layers that could run held,
+    C1 and C2 among them; 1 if one failed; 3 if C1, C2 or a required layer could not run, or if no
+    compiler is installed to check the schedule's `require registers` or `require spills`.
     """
     from gemmgen.proof.outcome import Subject
     from gemmgen.proof.shapes import exactly
@@ -60,11 +60,13 @@ def command(
         subjects.append((name_of(path), Subject(emitted, wanted)))
     results = [(name, subject, _verified(name, subject, as_json)) for name, subject in subjects]
     if as_json:
-        found = [{"file": name, "layers": [asdict(o) for o in told]} for name, _, told in results]
+        found = [
+            {"file": name, "layers": [asdict(o) for o in outcomes]} for name, _, outcomes in results
+        ]
         put(json.dumps(found, indent=2) + "\n")
     codes = {
-        exit_code(told, (*required, *needed_by(subject.emitted.schedule)))
-        for _, subject, told in results
+        exit_code(outcomes, (*required, *needed_by(subject.emitted.schedule)))
+        for _, subject, outcomes in results
     }
     click.get_current_context().exit(min(codes - {0}, default=0))
 
@@ -79,6 +81,6 @@ def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
     for outcome in verify(subject):
         outcomes.append(outcome)
         if not quiet:
-            status = click.style(f"{outcome.status:<7}", fg=_COLOURS[outcome.status])
+            status = click.style(f"{outcome.status:<7}", fg=_COLORS[outcome.status])
             put(f"  {outcome.layer}  {status}  {outcome.detail or outcome.reason}\n")
     return tuple(outcomes)

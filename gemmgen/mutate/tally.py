@@ -76,7 +76,7 @@ def write_table(path: Path, rows: Sequence[MutantTally]) -> None:
     """Replaces what stands between the two marks of a document."""
     text = path.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise UsageError(f"{path} has no place for the table between {BEGIN} and {END}")
+        raise UsageError(f"{path} has no marks for the table between {BEGIN} and {END}")
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     path.write_text(f"{before}{BEGIN}\n{table(rows)}{END}{after}", encoding="utf-8")

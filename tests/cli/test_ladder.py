@@ -146,7 +146,7 @@ def test_update_wants_one_place_before_it_measures(tmp_path: Path, text: str):
     readme = tmp_path / "README.md"
     readme.write_text(text)
     result = gemmgen("ladder", "--update", readme)
-    assert result.exit_code == 2 and "has no place for the table" in result.stderr
+    assert result.exit_code == 2 and "has no marks for the table" in result.stderr
     assert readme.read_text() == text
 
 

@@ -42,7 +42,7 @@ def test_the_command_writes_that_block(tmp_path: Path) -> None:
 
 def test_a_text_without_marks_is_refused() -> None:
     for text in ("none", f"{shares.BEGIN} alone", f"{shares.END} alone"):
-        with pytest.raises(SystemExit, match="no place for the table"):
+        with pytest.raises(SystemExit, match="no marks for the table"):
             shares.replaced(text, "block")
 
 

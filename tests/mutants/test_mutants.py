@@ -134,7 +134,7 @@ def test_the_table_stands_between_its_marks(tmp_path: Path) -> None:
     assert lines[0] == "above" and lines[-1] == "below" and "old" not in lines
     assert "| one | 2 | 1 | 1 | 0 |" in lines and "| all | 2 | 1 | 1 | 0 |" in lines
     document.write_text("no marks")
-    with pytest.raises(UsageError, match="no place for the table"):
+    with pytest.raises(UsageError, match="no marks for the table"):
         write_table(document, ())
 
 

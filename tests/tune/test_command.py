@@ -144,7 +144,7 @@ def test_a_wrong_kernel_is_told_aloud(monkeypatch: pytest.MonkeyPatch, larger: P
     OnFakes(monkeypatch, fakes.SMALL, wrong=lambda point: point.number == 3)
     done = tune(larger, "--shape", "2048", "--jobs", "1")
     assert done.exit_code == 0
-    assert "a mistake of gemmgen's, please report it: --set tile.m=64" in done.stderr
+    assert "an error of gemmgen, please report it: --set tile.m=64" in done.stderr
     assert "wrong: C[0, 0] = 1.0 instead of 2.0" in done.stderr
 
 
@@ -168,7 +168,7 @@ def test_what_was_tried_outlives_an_interruption(
     arguments = (larger, "--shape", "2048", "--trials", trials, "-o", out, "--jobs", "1")
     done = tune(*arguments)
     assert done.exit_code == code
-    assert f"interrupted; {trials} has the trials, --resume goes on" in done.stderr
+    assert f"interrupted; {trials} has the trials, --resume continues" in done.stderr
     assert "the best so far, not yet proved: --set tile.m=" in done.stderr
     assert not out.exists() and len(trials.read_text().splitlines()) == 1 + 16
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
