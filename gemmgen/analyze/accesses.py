@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import Ints
 
 Space = Literal["global", "shared"]
 

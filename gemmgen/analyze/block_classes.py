@@ -17,9 +17,12 @@ import numpy as np
 
 from gemmgen.analyze import transactions
 from gemmgen.analyze.tile_origins import origins_of
-from gemmgen.interpreter.operators import Ints
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.numerics.operators import Ints
+
+MOST_KINDS = 1 << 62
+"""Numbers of kinds that fit an element."""
 
 
 def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
@@ -65,8 +68,12 @@ def _role(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints
 
 def _alike(parts: Sequence[Ints]) -> Iterator[tuple[int, int]]:
     """The index of the first of each kind of rows of ``parts``, and how many are of that kind."""
-    kinds = np.zeros(parts[0].size, np.int64)
+    kinds, count = np.zeros(parts[0].size, np.int64), 1
     for part in parts:
-        _, kinds = np.unique(kinds * (part.max(initial=0) + 1) + part, return_inverse=True)
+        size = int(part.max(initial=0)) + 1
+        if count * size > MOST_KINDS:
+            kinds = np.unique(kinds, return_inverse=True)[1]
+            count = int(kinds.max(initial=0)) + 1
+        kinds, count = kinds * size + part, count * size
     _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
     yield from zip(first.tolist(), counts.tolist(), strict=True)

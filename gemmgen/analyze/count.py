@@ -14,9 +14,9 @@ from gemmgen.analyze.load_joining import as_written, widest_of
 from gemmgen.analyze.loop_periods import every_trip, periodic_trips
 from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.tally import Counts, Launch, Tally
-from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.simt import Lanes
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.numerics.operators import Ints
 
 MOST_LANES = 16384
 """Threads that run side by side."""

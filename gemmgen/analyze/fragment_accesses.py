@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmgen.interpreter.operators import Ints
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.lowered import LoadFragment, StoreFragment
 from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import Ints
 
 Spans = tuple[tuple[Ints, Ints], ...]
 """Accesses: of each lane the line, and the first element in it."""

@@ -16,10 +16,10 @@ from typing import TypeVar
 import numpy as np
 
 from gemmgen.analyze.accesses import Site
-from gemmgen.interpreter.operators import Ints
 from gemmgen.ir.control import Barrier, Block, For, If
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel, Node
+from gemmgen.numerics.operators import Ints
 
 T = TypeVar("T")
 WIDTHS = (4, 2)

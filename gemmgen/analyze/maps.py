@@ -13,9 +13,9 @@ from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import record_accesses
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.numerics.operators import Ints
 
 NOBODY = -1
 STEPS = 4

@@ -15,12 +15,12 @@ from gemmgen.analyze import transactions
 from gemmgen.analyze.accesses import Site, first_elements
 from gemmgen.analyze.recorder import record_accesses
 from gemmgen.base.record import record
-from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 from gemmgen.ir.nodes import Kernel, Program, Swizzle
+from gemmgen.numerics.operators import Ints
 from gemmgen.passes.banks import candidates
 
 STEPS = 2

@@ -32,12 +32,12 @@ from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.machine import Step, Trip
 from gemmgen.interpreter.mechanisms import code_for
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.operators import Ints, Value
 from gemmgen.interpreter.scope import Compiled, Run, Scope, Slot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import FragmentArray, LoweredKernel, Node, RegisterArray, SharedArray
+from gemmgen.numerics.operators import Ints, Value
 
 
 def record_accesses(
@@ -93,7 +93,9 @@ class Recorder:
         return argument(param, self._values[param.name])
 
     def _by_lane(self, numbers: Ints) -> Index:
-        return np.repeat(numbers, self.lanes.threads) if len(numbers) > 1 else int(numbers[0])
+        if len(numbers) == 1:
+            return int(numbers[0])
+        return numbers if self.lanes.threads == 1 else np.repeat(numbers, self.lanes.threads)
 
     def shared(self, array: SharedArray) -> Memory:
         return Watched(self._watch, array.name, array.dtype, "shared")

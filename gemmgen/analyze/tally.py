@@ -12,8 +12,8 @@ from gemmgen.analyze import transactions
 from gemmgen.analyze.accesses import Site, first_elements
 from gemmgen.analyze.load_joining import LoadJoiner
 from gemmgen.base.record import record
-from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.numerics.operators import Ints
 
 FIELDS = 7
 """Of ``Counts``, those that add up."""

@@ -12,12 +12,12 @@ from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.recorder import Recorder
 from gemmgen.analyze.watched_memory import Watch
 from gemmgen.interpreter.mechanisms import code_for
-from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.scope import Slot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.lowered import Advance, LoweredKernel, Node
 from gemmgen.ir.names import tile_origin
+from gemmgen.numerics.operators import Ints
 
 AT_ONCE = 1 << 18
 

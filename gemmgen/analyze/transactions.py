@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.interpreter.operators import Bools, Ints
+from gemmgen.numerics.operators import Bools, Ints
 
 WARP = 32
 SECTOR = 32

@@ -12,13 +12,13 @@ from gemmgen.analyze.fragment_accesses import spans_of
 from gemmgen.base.record import record
 from gemmgen.interpreter.control_flow import less
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.operators import Bools, Value
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask, where
 from gemmgen.ir.control import Block
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.lowered import LoadFragment, Node, StoreFragment
 from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import Bools, Value
 
 
 class Watch:

@@ -23,10 +23,10 @@ from gemmgen.interpreter.checked_memory import POISON, Checked, Elements
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.operators import Value
 from gemmgen.interpreter.simt import Index, Mask, Trap
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.lowered import CopyAsync, LoweredProgram, contains
+from gemmgen.numerics.operators import Value
 
 
 def _copy_async(node: CopyAsync, code: Code) -> Step:

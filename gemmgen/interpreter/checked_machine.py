@@ -20,13 +20,13 @@ from gemmgen.interpreter.expressions import NUMBERS
 from gemmgen.interpreter.fragments import CheckedWarps
 from gemmgen.interpreter.machine import Step, Trip, Trips
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.operators import Ints, Value
 from gemmgen.interpreter.scope import Compiled, Scope, known
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.interpreter.workspace import Sharing
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import FragmentArray, Node, RegisterArray, SharedArray
+from gemmgen.numerics.operators import Ints, Value
 
 Argument = Elements | int | float
 

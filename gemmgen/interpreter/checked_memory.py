@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.operators import COMPARE, Ints, Value
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, where
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.numerics.formats import STORAGE
+from gemmgen.numerics.operators import COMPARE, Ints, Value
 
 F32 = npt.NDArray[np.float32]
 Elements = npt.NDArray[np.float32 | np.float64 | np.uint16]

@@ -6,11 +6,11 @@ import numpy as np
 
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
-from gemmgen.interpreter.operators import ARITHMETIC, COMPARE, Value, invert
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Mask, narrowed, where
 from gemmgen.ir.control import Barrier, Block, Break, For, If
 from gemmgen.ir.lowered import Leave, Node
+from gemmgen.numerics.operators import ARITHMETIC, COMPARE, Value, invert
 
 less, plus, times = COMPARE["<"], ARITHMETIC["+"], ARITHMETIC["*"]
 

@@ -12,19 +12,6 @@ from typing import cast
 import numpy as np
 
 from gemmgen.interpreter.memory import Kind, Memory
-from gemmgen.interpreter.operators import (
-    ARITHMETIC,
-    COMPARE,
-    DOUBLE,
-    FROM_BITS,
-    FUNCTIONS,
-    INTEGER,
-    TO_BITS,
-    Value,
-    divide,
-    invert,
-    negate,
-)
 from gemmgen.interpreter.scope import UNKNOWN, Array, Compiled, Run, Scope, Slot, known, unknown
 from gemmgen.interpreter.simt import Index, Mask, where
 from gemmgen.ir.expr import (
@@ -40,6 +27,19 @@ from gemmgen.ir.expr import (
     Wide,
 )
 from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import (
+    ARITHMETIC,
+    COMPARE,
+    DOUBLE,
+    FROM_BITS,
+    FUNCTIONS,
+    INTEGER,
+    TO_BITS,
+    Value,
+    divide,
+    invert,
+    negate,
+)
 
 
 def compile_expression(expr: Expr, scope: Scope) -> Compiled:

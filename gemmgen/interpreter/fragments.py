@@ -18,7 +18,6 @@ from gemmgen.interpreter.checked_memory import F32, FlatMemory, Registers
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.operators import Ints, Value
 from gemmgen.interpreter.scope import UNKNOWN, Array
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.atoms import WMMA
@@ -34,6 +33,7 @@ from gemmgen.ir.lowered import (
 )
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.formats import STORAGE, numbers
+from gemmgen.numerics.operators import Ints, Value
 
 SIDE = WMMA.m
 HALF = SIDE * SIDE // WARP

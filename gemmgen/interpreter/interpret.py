@@ -18,10 +18,10 @@ from gemmgen.calling.launches import Landing, Order
 from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, poisoned
 from gemmgen.interpreter.mechanisms import code_for
-from gemmgen.interpreter.operators import Ints
 from gemmgen.interpreter.simt import Lanes, Trap
 from gemmgen.interpreter.workspace import Sharing, in_order
 from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains
+from gemmgen.numerics.operators import Ints
 
 __all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]
 

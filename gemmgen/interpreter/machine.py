@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.operators import Value
 from gemmgen.interpreter.scope import Compiled, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
@@ -23,6 +22,7 @@ from gemmgen.ir.lowered import (
     SharedArray,
     StoreFragment,
 )
+from gemmgen.numerics.operators import Value
 
 Step = Callable[[Mask], object]
 """A statement, compiled."""

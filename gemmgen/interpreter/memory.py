@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
-from gemmgen.interpreter.operators import Bools, Value
 from gemmgen.interpreter.simt import Index, Mask
 from gemmgen.ir.dtypes import DType
+from gemmgen.numerics.operators import Bools, Value
 
 Kind = Literal["int", "float", "double", "bool"]
 """A type of C."""

@@ -7,8 +7,8 @@ from typing import cast
 
 from gemmgen.base.record import record
 from gemmgen.interpreter.memory import Kind, Memory
-from gemmgen.interpreter.operators import Value
 from gemmgen.interpreter.simt import Mask
+from gemmgen.numerics.operators import Value
 
 Run = Callable[[Mask], Value]
 

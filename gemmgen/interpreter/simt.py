@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.interpreter.operators import Bools, Ints, Value
+from gemmgen.numerics.operators import Bools, Ints, Value
 
 Mask = Bools | None
 Index = int | Ints

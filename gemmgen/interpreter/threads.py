@@ -10,11 +10,11 @@ import numpy as np
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.expressions import NUMBERS, converted, from_place
 from gemmgen.interpreter.machine import Step
-from gemmgen.interpreter.operators import Value
 from gemmgen.interpreter.scope import UNKNOWN, Array, Compiled, Run, Slot, unknown
 from gemmgen.interpreter.simt import Mask
 from gemmgen.ir.control import Assign, Define
 from gemmgen.ir.lowered import Advance, Move, Point, RegisterArray
+from gemmgen.numerics.operators import Value
 
 
 def _register_array(node: RegisterArray, code: Code) -> Step | None:
@@ -44,7 +44,9 @@ def _settled(slot: Slot, run: Run, code: Code) -> Step:
 
 def _own(value: Value) -> Value:
     """A variable's own copy: registers are read as views, which later stores would change."""
-    return value.copy() if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray) and value.base is not None:
+        return value.copy()
+    return value
 
 
 def _assign(node: Assign, code: Code) -> Step | None:

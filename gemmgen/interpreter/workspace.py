@@ -18,10 +18,10 @@ from gemmgen.interpreter.checked_memory import Elements, FlatMemory, poisoned
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.expressions import converted
 from gemmgen.interpreter.machine import Step
-from gemmgen.interpreter.operators import Bools, Ints, Value
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import AtomicAdd, CountArrival
+from gemmgen.numerics.operators import Bools, Ints, Value
 
 
 def _count_arrival(node: CountArrival, code: Code) -> Step:

@@ -7,19 +7,15 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from gemmgen.base.record import record
-from gemmgen.interpreter.operators import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, negate
 from gemmgen.ir.expr import (
     Binary,
     Call,
     Element,
     Expr,
     Float,
-    Int,
     Select,
-    Unary,
     Var,
     transform,
     walk,
@@ -27,8 +23,10 @@ from gemmgen.ir.expr import (
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.numerics.axes import along, axes_of
+from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.numerics.fma import fused
 from gemmgen.numerics.formats import F64, TINY, UNIT, Real, computing
+from gemmgen.numerics.operators import COMPARE, FUNCTIONS, Value
 
 LIBRARY = frozenset({"exp", "tanh", "erf"})
 """Functions that C libraries round differently, by a few units in the last place."""
@@ -47,14 +45,33 @@ class Wanted:
     bound: F64 | None
 
 
+ROUNDED = frozenset({"exp", "erf", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sqrt"})
+"""Functions whose steps round: where f32 holds the exact value, it need not be the computed one."""
+FINEST = 2.0**-10
+"""A number of an epilogue that is no multiple of this counts as one that products round."""
+
+
+def rounds(expr: Expr) -> bool:
+    """Whether a step of the epilogue may round on its way to a value that f32 holds."""
+    match expr:
+        case Binary("/"):
+            return True
+        case Call(function):
+            return function in ROUNDED
+        case Float(value):
+            return value % FINEST != 0
+        case _:
+            return False
+
+
 def hides_c(problem: Problem) -> bool:
-    """Is C read as ``beta * C`` alone, so that beta = 0 must not read it?"""
+    """Whether C is read as ``beta * C`` alone, so that beta = 0 must not read it."""
     c = problem.c.name
     return reads(problem.epilogue, c) and not reads_unscaled(problem.epilogue, c)
 
 
 def is_continuous(problem: Problem) -> bool:
-    """Does C change little where the sums do?"""
+    """Whether C changes little if the sums do."""
     return not any(
         isinstance(e, Select)
         or (isinstance(e, Binary) and e.op in COMPARE)
@@ -64,7 +81,7 @@ def is_continuous(problem: Problem) -> bool:
 
 
 def is_exact(problem: Problem) -> bool:
-    """Does the kernel give the same bits with every library?"""
+    """Whether the kernel gives the same bits with every library."""
     return not any(_calls_library(e) for e in walk(_spelt(problem)[1]))
 
 
@@ -85,7 +102,7 @@ def wanted(
         unread = scalars["beta"] == 0.0
         old = tensors[problem.c.name]
         names[OLD] = np.zeros_like(old) if unread else old
-    arithmetic = _Arithmetic(problem, names, tensors, acc.shape)
+    arithmetic = _Rounded(problem, names, tensors, acc.shape)
     value = arithmetic.result(None, 0.0)
     if not arithmetic.calls:
         return Wanted(value, None)
@@ -120,7 +137,7 @@ def _calls_library(expr: Expr) -> bool:
 
 
 @dataclass
-class _Arithmetic:
+class _Rounded:
     """Evaluates an epilogue; ``calls`` counts its library calls, one of which may be moved."""
 
     problem: Problem
@@ -139,34 +156,13 @@ class _Arithmetic:
         """The value where library call ``moved`` is off by the share ``by`` of its result."""
         self.calls, self._moved, self._by = 0, moved, by
         spelling, value = _spelt(self.problem)
-        names = dict(self.names)
+        names, tensors = dict(self.names), cast(Mapping[str, Value], self.tensors)
+        arithmetic = in_numpy(self.number, self._call)
         with np.errstate(all="ignore"):
             for define in spelling.defines:
-                names[define.name] = self._of(define.value, names)
-            found = np.asarray(self._of(value, names), self.number)
+                names[define.name] = evaluate(define.value, names, tensors, arithmetic)
+            found = np.asarray(evaluate(value, names, tensors, arithmetic), self.number)
         return np.broadcast_to(found, self.shape)
-
-    def _of(self, expr: Expr, names: Mapping[str, Value]) -> Value:
-        match expr:
-            case Int(value) | Float(value):
-                return self.number(value)
-            case Var(name):
-                return names[name]
-            case Element(buffer, _):
-                return self.tensors[buffer]
-            case Binary(op, left, right):
-                return _binary(op, self._of(left, names), self._of(right, names))
-            case Unary("-", operand):
-                return negate(self._of(operand, names))
-            case Unary(_, operand):
-                return np.logical_not(self._of(operand, names))
-            case Select(condition, yes, no):
-                chosen = (self._of(part, names) for part in (condition, yes, no))
-                return np.where(*cast(tuple[npt.NDArray[np.bool_], Real, Real], tuple(chosen)))
-            case Call(function, arguments):
-                return self._call(function, [self._of(a, names) for a in arguments])
-            case _:
-                raise AssertionError(f"an epilogue has no {type(expr).__name__}")
 
     def _call(self, function: str, arguments: list[Value]) -> Value:
         if function == "fmaf":
@@ -179,11 +175,3 @@ class _Arithmetic:
         if number != self._moved:
             return result
         return (np.asarray(result, np.float64) * (1.0 + self._by)).astype(self.number)
-
-
-def _binary(op: str, left: Value, right: Value) -> Value:
-    if op == "/":
-        return divide(left, right)
-    if op in ("&&", "||"):
-        return np.logical_and(left, right) if op == "&&" else np.logical_or(left, right)
-    return (ARITHMETIC | COMPARE)[op](left, right)

@@ -23,9 +23,7 @@ from gemmgen.calling.sizes import laid_out, solve, values_of
 from gemmgen.calling.strides import bounds
 from gemmgen.interpreter.async_copies import landings_of
 from gemmgen.interpreter.checked_memory import Elements, elements
-from gemmgen.interpreter.epilogue import evaluate, rounds
 from gemmgen.interpreter.interpret import Argument, interpret
-from gemmgen.interpreter.operators import Floats
 from gemmgen.interpreter.simt import Trap
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Var, walk
@@ -33,6 +31,7 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.problem import Problem
 from gemmgen.numerics.axes import along, axes_of, in_roles
+from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.numerics.formats import (
     F64,
     STORAGE,
@@ -45,8 +44,9 @@ from gemmgen.numerics.formats import (
     poison,
     stored,
 )
+from gemmgen.numerics.operators import Floats
 from gemmgen.numerics.reference import compare
-from gemmgen.proof.epilogue import hides_c
+from gemmgen.proof.epilogue import hides_c, rounds
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -238,7 +238,7 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
         names |= {name: value.astype(precision) for name, value in {**known, "acc": acc}.items()}
         rounded = {name: value.astype(precision) for name, value in others.items()}
         with np.errstate(all="ignore"):
-            value = evaluate(problem.epilogue, names, rounded, precision)
+            value = evaluate(problem.epilogue, names, rounded, in_numpy(precision))
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))
 
     number = computing(problem.accumulate)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gemmgen.interpreter.operators import ARITHMETIC, COMPARE, FUNCTIONS
-from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
+from gemmgen.ir.expr import Expr
+from gemmgen.numerics import epilogue_values
+from gemmgen.numerics.epilogue_values import Arithmetic
+from gemmgen.numerics.operators import FUNCTIONS
 from gemmgen.torch.pytorch import TorchTensor, pytorch
 
 Value = Any
@@ -19,39 +21,21 @@ Value = Any
 def evaluate(expr: Expr, names: Mapping[str, Value], elements: Mapping[str, Value]) -> Value:
     """``expr`` with ``names`` for its variables and ``elements`` for its tensors, in shapes that
     broadcast."""
-
-    def of(part: Expr) -> Value:
-        return evaluate(part, names, elements)
-
-    match expr:
-        case Int(value) | Float(value):
-            return value
-        case Var(name):
-            return names[name]
-        case Element(buffer, _):
-            return elements[buffer]
-        case Wide(operand):
-            return of(operand)
-        case Unary("-", operand):
-            return -of(operand)
-        case Unary(_, operand):
-            return _not(of(operand))
-        case Binary("&&", left, right):
-            return of(left) & of(right)
-        case Binary("||", left, right):
-            return of(left) | of(right)
-        case Binary("/", left, right):
-            return of(left) / of(right)
-        case Binary(op, left, right):
-            return (ARITHMETIC | COMPARE)[op](of(left), of(right))
-        case Select(condition, yes, no):
-            return _where(of(condition), of(yes), of(no))
-        case Call(function, arguments):
-            return _call(function, [of(argument) for argument in arguments])
+    conditions = {"!": _not, "&&": _and, "||": _or}
+    arithmetic = Arithmetic[Value](lambda number: number, _call, _where, conditions)
+    return epilogue_values.evaluate(expr, names, elements, arithmetic)
 
 
 def _not(value: Value) -> Value:
     return not value if isinstance(value, bool) else ~value
+
+
+def _and(left: Value, right: Value) -> Value:
+    return left & right
+
+
+def _or(left: Value, right: Value) -> Value:
+    return left | right
 
 
 def _where(condition: Value, yes: Value, no: Value) -> Value:

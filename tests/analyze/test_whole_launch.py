@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gemmgen.analyze import count
+from gemmgen.analyze import block_classes, count
 from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.count import count_every_block, count_launch
 from gemmgen.analyze.explain import compile_kernel
@@ -118,6 +118,14 @@ def test_blocks_are_walked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, (70, 70, 9))
     whole = count_launch(kernel.lowered, values)
     monkeypatch.setattr(count, "MOST_LANES", 256)
+    assert count_launch(kernel.lowered, values) == whole
+
+
+def test_classes_do_not_depend_on_how_many_kinds_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = compile_kernel(parse_schedule(Source(TILE.format(k=8) + "split_k parts=3")))
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, (70, 140, 90))
+    whole = count_launch(kernel.lowered, values)
+    monkeypatch.setattr(block_classes, "MOST_KINDS", 100)
     assert count_launch(kernel.lowered, values) == whole
 
 

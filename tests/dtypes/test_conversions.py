@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pytest
 from functions import with_functions
 
-from gemmgen.interpreter.operators import FROM_BITS, TO_BITS
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics import formats
+from gemmgen.numerics.operators import FROM_BITS, TO_BITS
 from gemmgen.sim import toolchain
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.interpreter.epilogue import evaluate
 from gemmgen.ir.expr import FUNCTIONS, Call, Expr, Float, Var
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.language import parse_schedule
+from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.torch.derivative import NoDerivative, adjoints
 
 STEP = 1e-6
@@ -41,7 +41,7 @@ def parsed(text: str) -> Expr:
 def value(expr: Expr, acc: np.ndarray, bias: np.ndarray) -> np.ndarray:
     names = {"acc": acc, "alpha": np.float64(1.25), "beta": np.float64(-0.5)}
     names |= {"m": np.float64(2), "n": np.float64(1), "seed": np.float64(0.75)}
-    found = evaluate(expr, names, {"bias": bias}, np.float64)
+    found = evaluate(expr, names, {"bias": bias}, in_numpy(np.float64))
     return np.broadcast_to(np.asarray(found), acc.shape)
 
 
@@ -89,7 +89,9 @@ def test_kinks_are_pytorchs(text: str) -> None:
 
 def test_an_infinite_gradient_stays_out_of_the_side_not_taken() -> None:
     found = adjoints(parsed("relu(acc)"), Var("alpha"))["acc"]
-    got = evaluate(found, {"acc": np.array([-1.0]), "alpha": np.float64(np.inf)}, {}, np.float64)
+    got = evaluate(
+        found, {"acc": np.array([-1.0]), "alpha": np.float64(np.inf)}, {}, in_numpy(np.float64)
+    )
     assert np.array_equal(got, [0.0])
 
 

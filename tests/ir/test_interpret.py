@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pytest
 
 from gemmgen.interpreter.interpret import Trap, interpret
-from gemmgen.interpreter.operators import FUNCTIONS
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.interface import Interface, Param
@@ -23,6 +22,7 @@ from gemmgen.ir.lowered import (
     RegisterArray,
     SharedArray,
 )
+from gemmgen.numerics.operators import FUNCTIONS
 
 from .kernels import BLOCK, X, Y, naive, of, tiled
 
