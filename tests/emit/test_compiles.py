@@ -14,7 +14,7 @@ import pytest
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.gpu import compiler, device, sass
-from gemmgen.passes.async_copy import SINCE
+from gemmgen.ir.target import SINCE
 from gemmgen.pipeline import compile_source
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -34,7 +34,7 @@ def text(name: str) -> str:
 
 def is_for(name: str, arch: str) -> bool:
     """Asynchronous copies are not on every GPU."""
-    return "cp.async" not in text(name) or int(arch.removeprefix("sm_")) >= SINCE
+    return "cp.async" not in text(name) or int(arch.removeprefix("sm_")) >= SINCE["cp_async"]
 
 
 @needs_compiler
