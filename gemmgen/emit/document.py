@@ -19,15 +19,17 @@ from gemmgen.emit.header import (
     units_text,
     wrapped,
 )
-from gemmgen.emit.layout import SOFT, WIDTH, comment_lines, directive, laid_out
+from gemmgen.emit.layout import SOFT, WIDTH, comment_lines, directive, laid_out, plain
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import statements
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import Constant, LoweredKernel, SharedArray
+from gemmgen.ir.target import STATIC_SHARED, TARGETS
 
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
+SHARED_BYTES = "SHARED_BYTES"
 
 
 @record
@@ -89,7 +91,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         requirement_lines(interface, WIDTH - 8),
         device_functions.called(kernel.body),
         _render(_kernel_view(kernel)),
-        _render(_launcher_view(interface)),
+        _render(_launcher_view(kernel)),
     )
     return laid_out(_render(view)) + "\n"
 
@@ -102,8 +104,11 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
     return KernelView(
         BEGIN,
         END,
-        constant_lines(kernel.constants),
-        [f'static_assert({c_text(c.condition)}, "{c.message}");' for c in kernel.checks],
+        [*constant_lines(kernel.constants), *_shared_bytes_lines(kernel)],
+        [
+            *(f'static_assert({c_text(c.condition)}, {SOFT}"{c.message}");' for c in kernel.checks),
+            *_shared_bytes_checks(kernel),
+        ],
         _bounds_comment(kernel),
         "THREADS" if kernel.blocks == 1 else f"THREADS, {kernel.blocks}",
         kernel.interface.name,
@@ -111,6 +116,38 @@ def _kernel_view(kernel: LoweredKernel) -> KernelView:
         _shared_lines(kernel),
         statements(kernel.body),
     )
+
+
+def _shared_bytes_lines(kernel: LoweredKernel) -> list[str]:
+    """The bytes of shared memory that a block takes, as they follow from the constants."""
+    arrays = kernel.shared
+    if not arrays:
+        return []
+    sizes = [f"{_product(a)} * sizeof({STORED[a.dtype]})" for a in arrays]
+    if kernel.interface.dynamic_shared:
+        laid = zip(sizes, arrays, strict=True)
+        sizes = [*(_rounded(size, array) for size, array in laid)][:-1] + sizes[-1:]
+    return [f"constexpr int {SHARED_BYTES} = {SOFT}{f' + {SOFT}'.join(sizes)};"]
+
+
+def _shared_bytes_checks(kernel: LoweredKernel) -> list[str]:
+    if not kernel.shared:
+        return []
+    most, what = STATIC_SHARED, "static shared memory has"
+    if kernel.interface.dynamic_shared:
+        most, what = max(target.shared for target in TARGETS.values()), "a block has at most"
+    message = f"{what} {most // 1024} KiB"
+    return [f'static_assert({SHARED_BYTES} <= {most // 1024} * 1024, {SOFT}"{message}");']
+
+
+def _product(array: SharedArray) -> str:
+    """The elements of an array."""
+    return " * ".join(f"({t})" if " " in (t := c_text(extent)) else t for extent in array.shape)
+
+
+def _rounded(size: str, array: SharedArray) -> str:
+    """Bytes up to where the next array begins."""
+    return size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16"
 
 
 def _bounds_comment(kernel: LoweredKernel) -> list[str]:
@@ -150,8 +187,7 @@ def _dynamic_shared_lines(arrays: tuple[SharedArray, ...]) -> list[str]:
             f"{stored}(*const {array.name}){inner} ="
             f" {SOFT}reinterpret_cast<{stored}(*){inner}>({SOFT}{memory}{offset});"
         )
-        size = f"{c_text(array.shape[0])} * sizeof({array.name}[0])"
-        before.append(size if array.bytes % ACCESS == 0 else f"({size} + 15) / 16 * 16")
+        before.append(_rounded(f"{c_text(array.shape[0])} * sizeof({array.name}[0])", array))
     return [*lines, ""]
 
 
@@ -162,8 +198,8 @@ def _shared_comment(arrays: tuple[SharedArray, ...]) -> list[str]:
     return [f"// {line}" for line in lines]
 
 
-def _launcher_view(interface: Interface) -> LauncherView:
-    x, y = interface.block
+def _launcher_view(kernel: LoweredKernel) -> LauncherView:
+    interface, threads = kernel.interface, ", ".join(v.name for v in kernel.launch.block)
     dynamic = interface.dynamic_shared
     extents = list(dict.fromkeys(interface.shaping()))
     pointers = pointer_conditions(interface)
@@ -174,10 +210,10 @@ def _launcher_view(interface: Interface) -> LauncherView:
         [wrapped(pointers, " || ", 80)] if pointers else [],
         " || ".join(f"{name} == 0" for name in extents),
         [f"if ({scale} == 0) {terms} = 0;" for scale, terms in _products(interface)],
-        _count_lines(interface),
-        [str(dynamic)] if dynamic else [],
-        f"dim3({x}, {y})" if y > 1 else str(x),
-        str(dynamic),
+        _count_lines(kernel),
+        [SHARED_BYTES] if dynamic else [],
+        f"dim3({threads})" if len(kernel.launch.block) > 1 else threads,
+        SHARED_BYTES if dynamic else "0",
         f", {SOFT}".join(p.name for p in interface.params),
     )
 
@@ -187,11 +223,13 @@ def _products(interface: Interface) -> list[tuple[str, str]]:
     return [interface.product] if interface.product else []
 
 
-def _count_lines(interface: Interface) -> list[str]:
+def _count_lines(kernel: LoweredKernel) -> list[str]:
     """How the launcher counts its blocks: none of the products wraps."""
-    tiles = [f"(({name} - 1) / {size} + 1LL)" for name, size in interface.tiles]
+    interface, launch = kernel.interface, kernel.launch
+    extents = zip(interface.tiles, launch.tiles, strict=True)
+    tiles = [f"(({name} - 1) / {size.name} + 1LL)" for (name, _), size in extents]
     batches = [name for _, name in interface.batches]
-    parts = [str(interface.parts)] if interface.parts > 1 else []
+    parts = [launch.parts.name] if launch.parts else []
     invalid = "return cudaErrorInvalidConfiguration;"
     if not batches:
         count = " * ".join((*tiles, *parts))
@@ -211,8 +249,7 @@ def constant_lines(constants: tuple[Constant, ...]) -> list[str]:
 
     def flush() -> None:
         if group:
-            names = ", ".join(f"{c.name} = {_value(c)}" for c in group)
-            lines.extend(_noted(f"constexpr int {names};", group[0].note))
+            lines.extend(_declared([f"{c.name} = {_value(c)}" for c in group], group[0].note))
             group.clear()
 
     for constant in constants:
@@ -223,12 +260,13 @@ def constant_lines(constants: tuple[Constant, ...]) -> list[str]:
     return lines
 
 
-def _noted(code: str, note: str) -> list[str]:
-    """A line and its comment, above it if there is no room for it on its end."""
-    if not note:
-        return [code]
-    line = f"{code}  // {note}"
-    return [line] if len(line) <= WIDTH else [f"// {note}", code]
+def _declared(texts: list[str], note: str) -> list[str]:
+    """Constants of one note: on one line with it, below it, or each on a line of its own."""
+    code = f"constexpr int {', '.join(texts)};"
+    if len(plain(code)) > WIDTH:
+        return [f"// {note}", *(f"constexpr int {text};" for text in texts)]
+    line = f"{code}  // {note}" if note else code
+    return [line] if len(plain(line)) <= WIDTH else [f"// {note}", code]
 
 
 def _value(constant: Constant) -> str:

@@ -17,7 +17,7 @@ from gemmgen.emit.layout import comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Binary, Expr, Int, Select, walk
+from gemmgen.ir.expr import Expr, Select, walk
 from gemmgen.ir.lowered import CopyAsync, FragmentArray, Move, Node, Point, RegisterArray
 
 View = dict[str, object]
@@ -120,11 +120,7 @@ def _point(node: Point) -> View:
 
 
 def _copy_async(node: CopyAsync) -> View:
-    size = BYTES[node.dtype]
-    valid = Binary("*", Int(size), node.valid)
-    if isinstance(node.valid, Int):
-        valid = Int(size * node.valid.value)
-    return {"bytes": size * node.width, "valid": c_text(valid)}
+    return {"bytes": BYTES[node.dtype] * node.width, "type": STORED[node.dtype]}
 
 
 def _for(node: For[Node]) -> View:

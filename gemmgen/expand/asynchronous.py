@@ -45,7 +45,7 @@ class AsyncPipeline:
         crosses = crosses_tiles(self.kernel, self.pipeline)
         body = self._body_reading_ahead() if crosses else self._body()
         # Copies past the last tile are waited for too: no thread may end with one under way.
-        drain = Block("let the last copies land", (), (Wait(0),))
+        drain = Block("drain the outstanding cp.async groups", (), (Wait(Int(0)),))
         start = first_tile(self.program, self.kernel, self.pipeline.letter)
         return (
             *start,
@@ -60,7 +60,9 @@ class AsyncPipeline:
 
     def _landed(self) -> tuple[Timed, ...]:
         """The oldest tile under way is there, for all threads."""
-        return (Wait(self._ring().stages - 2), Barrier())
+        ring = self._ring()
+        pending = Int(0) if ring.stages == 2 else Binary("-", ring.count, Int(2))
+        return (Wait(pending), Barrier())
 
     def _prologue(self, crosses: bool) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -80,7 +82,7 @@ class AsyncPipeline:
             start = terms_of(self.program, self.kernel, self.pipeline.letter).start
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
             body = (*if_in_range(self.program, self.pipeline, start, first), Commit())
-            return Block("the first tile", self._origins(), body)
+            return Block("copy the first tile", self._origins(), body)
         number = Var("ahead")
         issues = fill_in_any_case(
             self.program,
@@ -91,7 +93,7 @@ class AsyncPipeline:
         )
         last = Binary("-", ring.count, Int(1))
         loop = For(number.name, Int(0), last, Int(1), (*issues, Commit()))
-        return Block("the first tiles", self._origins(), (loop,))
+        return Block("copy the first tiles", self._origins(), (loop,))
 
     def _body(self) -> tuple[Timed, ...]:
         (loop,) = self.pipeline.consume
@@ -102,7 +104,7 @@ class AsyncPipeline:
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         ring = self._ring()
-        note = "wait for the next tile, and read ahead into it"
+        note = "wait for the next tile, then read ahead into it"
         steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, self._landed())
         multiply = Block("multiply the tile", steps_origins(self.kernel, self.pipeline), (steps,))
         return (*self._issue_ahead(ring), multiply, *self._advance(ring))
@@ -126,11 +128,11 @@ class AsyncPipeline:
 
     def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)
-        issues = _issues(ring, origin, ring.fill, edge_of_others(self.kernel))
+        issues = _issues(ring, origin, ring.write_stage, edge_of_others(self.kernel))
         computed = Define(origin.name, ahead(self.program, self.pipeline, ring))
         return (
             *(() if self._keeps_origin() else (computed,)),
-            Define(ring.fill.name, ring.before()),
+            *ring.neighbours(crosses_tiles(self.kernel, self.pipeline)),
             Block("copy a tile ahead", self._origins(), (*issues, Commit())),
         )
 

@@ -7,6 +7,7 @@ from gemmgen.expand.fragments import steps_over_problem
 from gemmgen.expand.lanes import LanePipeline
 from gemmgen.expand.registers import RegisterPipeline
 from gemmgen.expand.split import reduction
+from gemmgen.ir.control import Block
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed, Transfer
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import (
@@ -52,7 +53,8 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
             steps = MECHANISMS[_mode(statement)](program, kernel, statement).expand()
             return (*steps, *reduction(kernel))
         case Loop():
-            return steps_over_problem(program, kernel, statement)
+            note = f"main loop along {program.problem.extent(statement.letter)}"
+            return (Block(note, (), steps_over_problem(program, kernel, statement)),)
         case Copy():
             return (Transfer(statement, Int(0)),)
         case Contract():

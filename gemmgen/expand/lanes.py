@@ -30,7 +30,9 @@ class LanePipeline:
         contract, copies = contraction(self.kernel), self.pipeline.produce
         origins = tuple(dict.fromkeys(o for copy in copies for o in copy.origins))
         body = (
-            Block("the lane's terms of the step", origins, (LoadLaneSlice(copies, origin),)),
+            Block(
+                "load the lane's k elements of the step", origins, (LoadLaneSlice(copies, origin),)
+            ),
             Block(
                 "multiply them",
                 contract.origins,
@@ -39,5 +41,5 @@ class LanePipeline:
         )
         spread = self.kernel.buffer("acc").origins
         split = tuple(o for o in spread if o.startswith("split_k"))
-        add = Block("add what the lanes have, pair by pair", split, (WarpReduce(),))
+        add = Block("sum over the lanes of the warp", split, (WarpReduce(),))
         return (over_tiles(self.program, self.kernel, self.pipeline, body), add)

@@ -85,7 +85,7 @@ class RegisterPipeline:
                 Transfer(c, start, Int(0), edge, self._staged_at_first()) for c in ring.copies
             )
             body = if_in_range(self.program, self.pipeline, start, transfers)
-            return Block("the first tile", origins, body)
+            return Block("load the first tile", origins, body)
         number = Var(f"{ring.prefix}ahead")
 
         def transfer(origin: Expr) -> tuple[Timed, ...]:
@@ -101,7 +101,7 @@ class RegisterPipeline:
             body = if_in_range(self.program, self.pipeline, origin, transfer(origin))
         last = Binary("-", ring.count, Int(1))
         loop = For(number.name, Int(0), last, Int(1), body)
-        return Block("the first tiles", origins, (loop,))
+        return Block("load the first tiles", origins, (loop,))
 
     def _staged_at_first(self) -> bool:
         """Whether the first tiles wait in registers, too: compilers then spill less (decision 26);
@@ -119,7 +119,7 @@ class RegisterPipeline:
             origin = names.tile_origin(self.pipeline.letter)
             transfers = tuple(Transfer(c, origin) for c in present)
             origins = cited(self.kernel, present, "cache_shared")
-            body.append(Block("this step's tiles", origins, transfers))
+            body.append(Block("load this step's tiles", origins, transfers))
         for ring in self._rings():
             body.extend(self._load_ahead(ring))
         if present:
@@ -128,14 +128,15 @@ class RegisterPipeline:
         body.append(Block("multiply the tile", steps_origins(self.kernel, self.pipeline), steps))
         for ring in self._rings():
             origins = cited(self.kernel, ring.copies, "double_buffer")
-            body.append(Block("store it late", origins, _stores(ring)))
+            note = "store the prefetched tile to shared memory"
+            body.append(Block(note, origins, _stores(ring)))
         body.append(Barrier())
         body.extend(then for ring in self._rings() for then in ring.advance())
         return tuple(body)
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         (ring,) = self._rings()
-        note = "store it late, and read ahead into it"
+        note = "store the prefetched tile to shared memory, then read ahead into it"
         publish = (*_stores(ring), Barrier())
         steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, publish)
         origins = steps_origins(self.kernel, self.pipeline)
@@ -148,10 +149,10 @@ class RegisterPipeline:
         origins = cited(self.kernel, ring.copies, "double_buffer")
         return (
             Define(origin.name, ahead(self.program, self.pipeline, ring)),
-            Define(ring.fill.name, ring.before()),
+            *ring.neighbours(crosses_tiles(self.kernel, self.pipeline)),
             Block("load the next tile early", origins, loads),
         )
 
 
 def _stores(ring: Ring) -> tuple[Store, ...]:
-    return tuple(Store(c, ring.fill) for c in ring.copies)
+    return tuple(Store(c, ring.write_stage) for c in ring.copies)

@@ -45,9 +45,15 @@ class Ring:
         return Var(f"{self.prefix}stage")
 
     @property
-    def fill(self) -> Var:
-        """The stage that is written now: the one read in the step before."""
-        return Var(f"{self.prefix}fill")
+    def next_stage(self) -> Var:
+        """The stage that is read in the next step."""
+        return Var(f"{self.prefix}next_stage")
+
+    @property
+    def write_stage(self) -> Var:
+        """The stage that is written now: the one read in the step before, which of two stages is
+        the one that is read next."""
+        return self.next_stage if self.stages == 2 else Var(f"{self.prefix}write_stage")
 
     @property
     def count(self) -> Var:
@@ -72,10 +78,16 @@ class Ring:
 
     def after(self) -> Expr:
         """The stage after the present one, round the ring."""
-        if self.stages == 2:
-            return self.fill
         following = plus(self.stage, Int(1))
         return Select(below(following, self.count), following, Int(0))
+
+    def neighbours(self, crosses: bool) -> tuple[Define, ...]:
+        """The stages around the present one, at the beginning of a step; with ``crosses`` the next
+        one is read in this step."""
+        written = Define(self.write_stage.name, self.before())
+        if self.stages == 2 or (self.unrolled and not crosses):
+            return (written,)
+        return (written, Define(self.next_stage.name, self.after()))
 
     def begin(self) -> tuple[Timed, ...]:
         """The first tile is in the first stage."""
@@ -83,7 +95,7 @@ class Ring:
 
     def advance(self) -> tuple[Timed, ...]:
         """On to the next stage, at the end of a step."""
-        return () if self.unrolled else (Assign(self.stage.name, self.after()),)
+        return () if self.unrolled else (Assign(self.stage.name, self.next_stage),)
 
 
 def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
@@ -109,11 +121,12 @@ def over_tiles(
     letter = pipeline.letter
     tile, step = names.tile_origin(letter), names.block(letter)
     terms = terms_of(program, kernel, letter)
+    note = f"main loop over tiles along {program.problem.extent(letter)}"
     if pipeline.unroll == 1:
-        return For(tile.name, terms.start, terms.stop, step, body)
+        return Block(note, (), (For(tile.name, terms.start, terms.stop, step, body),))
     origins = tuple(o for o in pipeline.origins if o.startswith("unroll"))
     rounds = _over_rounds(rings(kernel, pipeline), pipeline, terms, body)
-    return Block(f"{pipeline.unroll} tiles at a time", origins, (rounds,))
+    return Block(f"{note}, {pipeline.unroll} at a time", origins, (rounds,))
 
 
 def _over_rounds(
@@ -213,7 +226,7 @@ def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Tim
     first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Int(0)) for c in copies)
     start = terms_of(program, program.main, pipeline.letter).start
     body = if_in_range(program, pipeline, start, first)
-    return Block("the first fragments", cited(kernel, copies, "double_buffer"), body)
+    return Block("load the first fragments", cited(kernel, copies, "double_buffer"), body)
 
 
 def steps_reading_ahead(
@@ -230,7 +243,7 @@ def steps_reading_ahead(
         return tuple(replace(f, k=step) for f in slots)
 
     within = read(following, ring.stage)
-    crossing = (*publish, *read(Int(0), ring.after()))
+    crossing = (*publish, *read(Int(0), ring.next_stage))
     last = Block(note, cited(kernel, copies, "double_buffer"), crossing)
     step = (
         If(below(following, size), within, (last,)),

@@ -13,7 +13,7 @@ from gemmgen.ir.control import Barrier, Block
 from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial, Timed
 from gemmgen.ir.nodes import Kernel, Origins
 
-LEAVE = "only the block that comes last goes on"
+LEAVE = "the last block to arrive reduces"
 
 
 def reduction(kernel: Kernel) -> tuple[Timed, ...]:
@@ -25,23 +25,29 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
     if work.reduce == "atomic":
         return (
             Block(
-                "add the part's sums to the tile's", origins, (StorePartial("parts", atomic=True),)
+                "add this split's partial sums to the workspace",
+                origins,
+                (StorePartial("parts", atomic=True),),
             ),
             Block(LEAVE, (), (Barrier(), Arrive("parts"))),
-            Block("the sums of all parts", origins, (ReducePartials("parts", atomic=True),)),
+            Block(
+                "take the sums of all splits out of the workspace",
+                origins,
+                (ReducePartials("parts", atomic=True),),
+            ),
         )
     if work.groups == 1:
-        note = "add the other part" if work.parts == 2 else "add the parts in order"
-        return _meeting("parts", "part", note, origins)
+        note = "add the other split's sums" if work.parts == 2 else "add the partial sums in order"
+        return _meeting("parts", "split", note, origins)
     return (
-        *_meeting("group", "part", "add the group's parts in order", origins),
+        *_meeting("group", "split", "add the group's partial sums in order", origins),
         *_meeting("groups", "group", "add the groups in order", origins),
     )
 
 
 def _meeting(scope: ReduceScope, one: str, note: str, origins: Origins) -> tuple[Timed, ...]:
     return (
-        Block(f"hand the {one}'s sums over", origins, (StorePartial(scope),)),
+        Block(f"write this {one}'s partial sums to the workspace", origins, (StorePartial(scope),)),
         Block(LEAVE, (), (Barrier(), Arrive(scope))),
         Block(note, origins, (ReducePartials(scope),)),
     )

@@ -46,7 +46,8 @@ def _commit(node: Commit, code: Code) -> Step:
 
 
 def _wait(node: Wait, code: Code) -> Step:
-    return partial(code.machine.copies.wait, node.pending)
+    pending = code.expression(node.pending).known
+    return partial(code.machine.copies.wait, cast(int, pending))
 
 
 NODES: Statements = {CopyAsync: _copy_async, Commit: _commit, Wait: _wait}

@@ -92,6 +92,7 @@ class Commit:
 
 @record
 class Wait:
-    """Until at most ``pending`` of the thread's groups are in flight."""
+    """Until at most ``pending`` (an expression of constants) of the thread's groups are in
+    flight."""
 
-    pending: int
+    pending: Expr

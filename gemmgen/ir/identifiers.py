@@ -50,7 +50,9 @@ _PATTERNS = (
     ),
     (re.compile(r"atomic[A-Z]\w*"), "a function of CUDA"),
     (
-        re.compile(r"M_(1_|2_|E|LN|LOG|PI|SQRT)\w*|CHAR_BIT|NDEBUG|FP_[A-Z]\w*|CUDART\w*|NVRTC\w*"),
+        re.compile(
+            r"M_(1_|2_|LN|LOG|SQRT)\w*|M_(E|PI(_[24])?)(l|f\w*)?|CHAR_BIT|NDEBUG|FP_[A-Z]\w*|CUDART\w*|NVRTC\w*"
+        ),
         "a macro",
     ),
     (
@@ -63,11 +65,11 @@ _PATTERNS = (
 )
 
 EMITTED = _words("""
-    acc alpha beta tid warp lane elem out old value stage fill piece half band band_rows height
-    within unfused ahead turn GROUP STAGES THREADS shared_memory blocks error stream tiles own_tile
-    own_part own_group group_tile other_part other_group is_last is_last_of_group part_tile part_sum
-    part_at PARTS GROUPS workspace arrived along
-    acc_shared sums spot shared_memory_32
+    acc alpha beta tid warp lane elem out old value stage next_stage write_stage piece half
+    group group_rows full_group tile_in_group VEC SHARED_BYTES unfused ahead turn GROUP STAGES
+    THREADS shared_memory blocks error stream tiles own_tile own_part own_group group_tile
+    other_part other_group is_last is_last_of_group part_tile part_sum part_at PARTS GROUPS
+    workspace arrived along acc_shared sums slot acc_PAD valid shared_memory_32
     """)
 """Names that the emitted text uses whatever the schedule; a test reads them off emitted texts."""
 

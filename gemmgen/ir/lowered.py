@@ -11,7 +11,7 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.nodes import Origins
 
@@ -259,6 +259,16 @@ def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
 
 
 @record
+class Launch:
+    """How the text names what the launcher needs: the extents of the tiles that ``interface.tiles``
+    counts, the threads along x and y (or all of them), and the parts of a tile."""
+
+    tiles: tuple[Var, ...] = ()
+    block: tuple[Var, ...] = ()
+    parts: Var | None = None
+
+
+@record
 class LoweredKernel:
     """A kernel ready to print: constants, shared arrays, the body of one thread.
 
@@ -275,6 +285,7 @@ class LoweredKernel:
     """Blocks that a multiprocessor is to hold at once, at the least."""
     bounded: Origins = ()
     """The directives that say so; none where it was chosen."""
+    launch: Launch = Launch()
 
 
 @record

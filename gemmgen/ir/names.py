@@ -16,6 +16,7 @@ __all__ = [
     "instruction",
     "lanes",
     "ld_name",
+    "pad",
     "piece",
     "registers",
     "round_origin",
@@ -61,6 +62,11 @@ def instruction(letter: str) -> Var:
 def fragments(letter: str) -> Var:
     """A warp's fragments along the letter: ``FM``."""
     return Var("F" + letter.upper())
+
+
+def pad(tile: str) -> Var:
+    """Elements at the end of each row of a shared tile: ``A_PAD`` of ``A_shared``."""
+    return Var(f"{tile.removesuffix('_shared')}_PAD")
 
 
 def tile_origin(letter: str) -> Var:

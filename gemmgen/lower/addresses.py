@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from gemmgen.ir import names
 from gemmgen.ir.expanded import Stage
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.facts import equal_to
 from gemmgen.ir.nodes import Buffer
-from gemmgen.ir.simplify import add, div, mod, mul, wide_product
+from gemmgen.ir.simplify import add, div, mod, mul, sub, wide_product
 from gemmgen.lower import bounds
 from gemmgen.lower.context import THREADS, Context
 from gemmgen.lower.swizzle import Known, swizzled
@@ -60,6 +60,7 @@ def in_shared(
 def _constants(context: Context) -> dict[str, int]:
     """The values of the constants that an index may name."""
     found = {THREADS.name: context.kernel.spread.threads}
+    found |= {name.name: width for name, width in context.vectors.values()}
     for letter in (*context.letters, context.problem.k):
         found[names.block(letter).name] = bounds.tile(context, letter)
     for letter in context.letters:
@@ -102,6 +103,6 @@ def _present(stage: Stage) -> tuple[Expr, ...]:
     return () if stage is None else (stage,)
 
 
-def after(first: Expr, by: int) -> Expr:
-    """The index ``by`` elements after ``first``."""
-    return Binary("+", first, Int(by)) if by else first
+def last_of(first: Expr, width: Expr) -> Expr:
+    """The index of the last of ``width`` elements."""
+    return sub(add(first, width), Int(1))

@@ -14,6 +14,9 @@ from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces
 from gemmgen.lower.thread_map import ALONG, ThreadMap, thread_map_of
 
+VALID = Var("valid")
+"""How many elements of a vector exist."""
+
 
 def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
@@ -21,7 +24,9 @@ def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     at = thread_map.coordinates()
     row, column = (_define(context, node, x, at[x]) for x in (thread_map.row, thread_map.column))
     target = addresses.in_shared(context, context.buffer(node.copy.dst), node.stage, at)
-    valid = _valid(context, node, thread_map.row, thread_map.column)
+    count = _valid(context, node, thread_map.row, thread_map.column)
+    counted = (Define(VALID.name, count),) if isinstance(count, Select) else ()
+    valid = VALID if counted else count
     dtype = context.buffer(node.copy.src).dtype
 
     def copied(source: Element) -> CopyAsync:
@@ -30,11 +35,12 @@ def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     if thread_map.turns == 1:
         index: dict[str, Expr] = {x: Var(x) for x in (thread_map.row, thread_map.column)}
         source = addresses.in_global(context, node.copy.src, index)
-        return over_pieces(thread_map, (row, column, copied(source)))
+        return over_pieces(thread_map, (row, column, *counted, copied(source)))
     pointer = _first_of_row(context, node, thread_map)
     one = copied(Element(pointer.name, (thread_map.further(),)))
-    asked = (column,) if Var(thread_map.column) in walk(valid) else ()
-    along = For(ALONG.name, Int(0), Int(thread_map.turns), Int(1), (*asked, one), unroll=True)
+    asked = (column,) if Var(thread_map.column) in walk(count) else ()
+    body, turns = (*asked, *counted, one), thread_map.turns_of_row
+    along = For(ALONG.name, Int(0), turns, Int(1), body, unroll=True)
     return over_pieces(thread_map, (row, pointer, along))
 
 
@@ -54,16 +60,16 @@ def _first_of_row(context: Context, node: CopyTileAsync, thread_map: ThreadMap) 
 
 
 def _valid(context: Context, node: CopyTileAsync, row: str, column: str) -> Expr:
-    """How many of a piece's elements exist, 0 to ``width``."""
+    """How many of a vector's elements exist, 0 to its width."""
     inside = all_of(
         bounds.inside(context, row, Var(row), node),
         bounds.inside(context, column, Var(column), node),
     )
-    width = node.copy.width
-    count: Expr = Int(width)
-    if not bounds.runs_are_whole(context, column, width):
+    width = context.width(node.copy.dst)
+    count = width
+    if not bounds.runs_are_whole(context, column, node.copy.width):
         left = sub(bounds.stop(context, column), Var(column))
-        count = Select(less(left, Int(width)), left, Int(width))
+        count = Select(less(left, width), left, width)
     return count if inside is None else Select(inside, count, Int(0))
 
 

@@ -10,14 +10,22 @@ from gemmgen.ir import names
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expr import Var
 from gemmgen.ir.lowered import Constant
+from gemmgen.ir.nodes import Space
 from gemmgen.ir.parts import inside
 from gemmgen.lower import bounds
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
+from gemmgen.lower.thread_map import NOTES, thread_maps
 
 
 def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
     """Every size that ``body`` (statements, checks, arrays) names, in the order of the ladder."""
-    found = (*_tile(context), *context.lowering.constants(context), *_counts(context))
+    found = (
+        *_tile(context),
+        *context.lowering.constants(context),
+        *_vectors(context),
+        *_counts(context),
+        *_copies(context),
+    )
     used = names_in(body) | {THREADS.name}
     kept: list[Constant] = []
     for constant in reversed(found):
@@ -34,24 +42,42 @@ def names_in(node: object) -> set[str]:
 
 def _tile(context: Context) -> Iterator[Constant]:
     pipeline = pipeline_of(context.kernel)
-    note = "the block's tile of C"
+    note = "threadblock tile of C"
     if pipeline is not None:
-        note += f", in steps of {names.block(pipeline.letter).name}"
+        note += f", and its step along {bounds.extent(context, pipeline.letter).name}"
     for letter in context.letters:
         yield Constant(names.block(letter).name, bounds.tile(context, letter), None, note)
     if pipeline is not None:
         yield Constant(names.block(pipeline.letter).name, pipeline.step, None, note)
 
 
+def _vectors(context: Context) -> Iterator[Constant]:
+    for name, width in sorted(set(context.vectors.values()), key=lambda one: one[0].name):
+        yield Constant(name.name, width, None, "elements of a vector access")
+    for buffer in context.kernel.buffers:
+        if buffer.space is Space.SHARED and buffer.pad:
+            name = names.pad(buffer.name).name
+            yield Constant(name, buffer.pad, None, "unused elements that end a row")
+
+
+def _copies(context: Context) -> Iterator[Constant]:
+    """How a block's threads share out the tiles that they copy; of all tiles note by note."""
+    of_each = [thread_map.constants() for thread_map in thread_maps(context)]
+    for note in NOTES:
+        yield from (c for constants in of_each for c in constants if c.note == note)
+
+
 def _counts(context: Context) -> Iterator[Constant]:
     for ring in rings(context.kernel, pipeline_of(context.kernel)):
         if ring.stages > 2:
-            yield Constant(ring.count.name, ring.stages, None, "tiles in shared memory at a time")
+            yield Constant(ring.count.name, ring.stages, None, "tiles in shared memory")
     if context.kernel.work.raster > 1:
-        yield Constant("GROUP", context.kernel.work.raster, None, "block rows in a band")
+        yield Constant("GROUP", context.kernel.work.raster, None, "block rows in a group")
     if context.is_split:
         yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that share a tile")
         if context.kernel.work.groups > 1:
-            yield Constant(GROUPS.name, context.kernel.work.groups, None, "of as many blocks each")
+            yield Constant(
+                GROUPS.name, context.kernel.work.groups, None, "groups in which they reduce"
+            )
     threads = context.lowering.threads(context)
     yield Constant(THREADS.name, context.kernel.spread.threads, threads, "")

@@ -8,14 +8,16 @@ from functools import cached_property
 from typing import Any, Literal
 
 from gemmgen.base.record import record
+from gemmgen.expand.ring import rings
+from gemmgen.ir import names
 from gemmgen.ir.control import Define
-from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
-from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant, Node
 from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
 from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.lower.vectors import sums_width, vectors_of
 
 THREADS = Var("THREADS")
 X, Y = Var("threadIdx.x"), Var("threadIdx.y")
@@ -46,7 +48,7 @@ class Lowering:
     """Registers of sums, or of an operand."""
     row_of_sums: Callable[[Context], int]
     """Neighbouring registers of a thread's sums."""
-    each_sum: Callable[[Context, int, SumBody], tuple[Node, ...]]
+    each_sum: Callable[[Context, Expr, SumBody], tuple[Node, ...]]
     """A loop over a thread's sums, so many neighbours at a time."""
     coordinates: Callable[[Context], Iterable[Define]]
     """Where a thread, or its warp, begins in the block's tile."""
@@ -128,6 +130,27 @@ class Context:
         chosen |= {self.kernel.name, *self.problem.letters, *(t.name for t in self.tensors)}
         return Var("elem" if "e" in chosen else "e")
 
+    @cached_property
+    def vectors(self) -> dict[str, tuple[Var, int]]:
+        """The names and widths of vector accesses, by what they fill."""
+        row = self.lowering.row_of_sums(self)
+        return vectors_of(self.kernel, sums_width(row, self.problem.accumulate))
+
+    def width(self, holder: str) -> Expr:
+        """Elements of an access that fills ``holder``, by name; 1 where it is no vector."""
+        return self.vectors[holder][0] if holder in self.vectors else Int(1)
+
+    def pad(self, tile: Buffer) -> Expr:
+        """Elements at the end of a row of a shared tile, by name: ``A_PAD``."""
+        return names.pad(tile.name) if tile.pad else Int(0)
+
+    def stages(self, tile: Buffer) -> Expr:
+        """How many stages a shared tile has, by name where there is one."""
+        for ring in rings(self.kernel, pipeline_of(self.kernel)):
+            if any(copy.dst == tile.name for copy in ring.copies):
+                return ring.number()
+        return Int(tile.stages)
+
     def tensor(self, name: str) -> Tensor:
         """A tensor of the kernel in global memory, with its batch letters."""
         return next(t for t in self.tensors if t.name == name)
@@ -148,11 +171,6 @@ class Context:
                 letters = tuple(i.name for i in e.indices if isinstance(i, Var))
                 found[e.buffer] = Tensor(e.buffer, letters, self.problem.dtype(e.buffer))
         return tuple(found.values())
-
-
-def store_width(context: Context, node: Map) -> int:
-    """Elements that are stored at once: a temporary's may be wider than C's, and fewer."""
-    return min(node.width, widest(context.buffer(node.dst).dtype))
 
 
 def _map_of(kernel: Kernel) -> Map:

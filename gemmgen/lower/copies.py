@@ -20,8 +20,9 @@ from gemmgen.lower.thread_map import PIECE, ThreadMap, thread_map_of
 def staging_array(context: Context, copy: Copy) -> RegisterArray:
     """The registers in which a tile waits between its load and its store."""
     thread_map = thread_map_of(context, copy)
-    sizes = tuple(size for size in (thread_map.count, copy.width) if size > 1)
-    shape = tuple(Int(size) for size in sizes)
+    named = ((thread_map.pieces, thread_map.count), (thread_map.vector, copy.width))
+    sizes = tuple(size for _, size in named if size > 1)
+    shape = tuple(name for name, size in named if size > 1)
     return RegisterArray(next_name(copy), _stored(context, copy), shape, sizes, wide=copy.width > 1)
 
 
@@ -82,7 +83,7 @@ def _between(
     if copy in staged_copies(context.kernel):
         return (), _staged(thread_map, copy)
     name, width, dtype = next_name(copy), copy.width, _stored(context, copy)
-    array = RegisterArray(name, dtype, (Int(width),), (width,), wide=True)
+    array = RegisterArray(name, dtype, (context.width(copy.dst),), (width,), wide=True)
     return (array,), lambda e: Element(name, (e,))
 
 
@@ -100,7 +101,7 @@ def over_pieces(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, ..
         body = (If(inside, body),)
     body = (*thread_map.locals(), *body)
     if thread_map.count > 1:
-        return (For(PIECE.name, Int(0), Int(thread_map.count), Int(1), body, unroll=True),)
+        return (For(PIECE.name, Int(0), thread_map.pieces, Int(1), body, unroll=True),)
     return scoped(body)
 
 
@@ -126,7 +127,7 @@ def _read_piece(
         first = node.origin if letter == context.problem.k else names.tile_origin(letter)
         defines.append(Define(letter, add(first, at[letter])))
         index[letter] = Var(letter)
-    run = Run(context, copy.src, index, copy.width, node)
+    run = Run(context, copy, index, node)
     if not guards:
         return (*defines, Move(target(Int(0)), run.at(Int(0)), copy.width, run.matrix.dtype))
     return (*defines, *read(run, target))
@@ -148,7 +149,8 @@ def _write_piece(
         return (Assign(target(Int(0)), source(Int(0))),)
     if tile.letters[-1] == thread_map.column:
         return (Move(target(Int(0)), source(Int(0)), copy.width, tile.dtype),)
-    return (each(context, copy.width, Assign(target(context.element), source(context.element))),)
+    one = Assign(target(context.element), source(context.element))
+    return (each(context, thread_map.vector, one),)
 
 
 def _fill_sums(context: Context, copy: Copy) -> tuple[Node, ...]:

@@ -14,8 +14,9 @@ from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
-from gemmgen.lower.context import Context, store_width
+from gemmgen.lower.context import Context
 from gemmgen.lower.types import computable, storable
+from gemmgen.lower.vectors import store_width
 
 OUT, OLD = "out", "old"
 NOTE = "the epilogue"
@@ -59,12 +60,13 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
         return add(registers[inner], e)
 
     own = Own(lambda e: addresses.sum_at(context, registers | {inner: register(e)}), register)
-    width = store_width(context, node)
+    width = store_width(context.kernel, node)
     along = _indices(context, registers, (inner,), width)
-    columns = _loop(registers[inner], inner, width, (*along, *neighbours(context, node, own)))
+    by = context.width(node.dst)
+    columns = _loop(registers[inner], inner, by, (*along, *neighbours(context, node, own)))
     rows = _if(bounds.inside(context, outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
-    return (*along_inner, _loop(registers[outer], outer, 1, body))
+    return (*along_inner, _loop(registers[outer], outer, Int(1), body))
 
 
 def _ahead_of_rows(
@@ -95,7 +97,7 @@ def _ahead_of_rows(
         guarded = choose(bounds.inside(context, inner, Var(inner)), value, Float(0.0))
         read = Assign(Element(fragment, (register,)), guarded)
         found.append(
-            _loop(register, inner, 1, (*_indices(context, {inner: register}, (inner,)), read))
+            _loop(register, inner, Int(1), (*_indices(context, {inner: register}, (inner,)), read))
         )
 
     def rule(expr: Expr) -> Expr | None:
@@ -113,7 +115,7 @@ def neighbours(
     a row of C; ``first`` is done where any of them exists."""
     inner = context.problem.c.contiguous
     at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
-    width = store_width(context, node)
+    width = store_width(context.kernel, node)
     if width == 1:
         guard = bounds.inside(context, inner, Var(inner))
         return _if(guard, (*first, *_one(context, node, own, at)))
@@ -126,10 +128,10 @@ def neighbours(
     return _if(guard, (*first, *_run(context, node, own, at, inner)))
 
 
-def _loop(register: Expr, letter: str, by: int, body: tuple[Node, ...]) -> For[Node]:
+def _loop(register: Expr, letter: str, by: Expr, body: tuple[Node, ...]) -> For[Node]:
     assert isinstance(register, Var)
     stop = names.registers(letter)
-    return For(register.name, Int(0), stop, Int(by), body, unroll=True)
+    return For(register.name, Int(0), stop, by, body, unroll=True)
 
 
 def _indices(
@@ -175,16 +177,16 @@ def _run(
     inner: str,
 ) -> tuple[Node, ...]:
     """``width`` neighbours: computed into registers, stored at once where all of them exist."""
-    width = store_width(context, node)
-    dtype = context.buffer(node.dst).dtype
+    width = store_width(context.kernel, node)
+    vector, dtype = context.width(node.dst), context.buffer(node.dst).dtype
 
     def memory(e: Expr) -> Element:
         return addresses.in_global(context, node.dst, at | {inner: add(at[inner], e)})
 
-    body: list[Node] = [RegisterArray(OUT, dtype, (Int(width),), (width,), wide=True)]
+    body: list[Node] = [RegisterArray(OUT, dtype, (vector,), (width,), wide=True)]
     value = node.value
     if reads(value, node.dst):
-        body.append(RegisterArray(OLD, dtype, (Int(width),), (width,), zero=True, wide=True))
+        body.append(RegisterArray(OLD, dtype, (vector,), (width,), zero=True, wide=True))
         load = _guarded_run(context, node, inner, at, OLD, memory, into=True)
         needed = Binary("!=", Var("beta"), Float(0.0))
         body.extend(_if(needed if _skips_old(context, node) else None, load))
@@ -196,7 +198,7 @@ def _run(
         guard = bounds.inside(context, inner, here[inner])
     result = spelling.spell(_bound(context, value, own, context.element, here, guard))
     each = (*spelling.defines, Assign(Element(OUT, (context.element,)), storable(result, dtype)))
-    body.append(For(context.element.name, Int(0), Int(width), Int(1), each, unroll=True))
+    body.append(For(context.element.name, Int(0), vector, Int(1), each, unroll=True))
     body.extend(_guarded_run(context, node, inner, at, OUT, memory, into=False))
     return tuple(body)
 
@@ -212,7 +214,7 @@ def _guarded_run(
     into: bool,
 ) -> tuple[Node, ...]:
     """Move a run between memory and ``array``: at once where it is whole, else one by one."""
-    width, dtype = store_width(context, node), context.buffer(node.dst).dtype
+    width, dtype = store_width(context.kernel, node), context.buffer(node.dst).dtype
     first, there = Element(array, (Int(0),)), memory(Int(0))
     whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)
     if bounds.runs_are_whole(context, inner, width):
@@ -220,8 +222,9 @@ def _guarded_run(
     register, element = Element(array, (context.element,)), memory(context.element)
     one = Assign(register, element) if into else Assign(element, register)
     inside = less(add(at[inner], context.element), bounds.extent(context, inner))
-    each = For(context.element.name, Int(0), Int(width), Int(1), (If(inside, (one,)),), unroll=True)
-    complete = less(addresses.after(at[inner], width - 1), bounds.extent(context, inner))
+    vector = context.width(node.dst)
+    each = For(context.element.name, Int(0), vector, Int(1), (If(inside, (one,)),), unroll=True)
+    complete = less(addresses.last_of(at[inner], vector), bounds.extent(context, inner))
     return (If(complete, (whole,), (each,)),)
 
 

@@ -9,7 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.control import Assign, For, If
 from gemmgen.ir.expr import Binary, Element, Expr, Int
 from gemmgen.ir.lowered import Move, Node
-from gemmgen.ir.nodes import Buffer
+from gemmgen.ir.nodes import Buffer, Copy
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.bounds import TileCopy
@@ -22,18 +22,26 @@ Target = Callable[[Expr], Element]
 
 @record
 class Run:
-    """``width`` neighbours of a matrix, the first of them at ``index``; ``copied`` is the copy of
-    the tile that they belong to, if any."""
+    """The neighbours of a matrix that ``copy`` reads at once, the first of them at ``index``;
+    ``copied`` is the copy of the tile that they belong to, if any."""
 
     context: Context
-    tensor: str
+    copy: Copy
     index: Mapping[str, Expr]
-    width: int
     copied: TileCopy | None = None
 
     @property
+    def width(self) -> int:
+        return self.copy.width
+
+    @property
+    def vector(self) -> Expr:
+        """``width`` by its name."""
+        return self.context.width(self.copy.dst)
+
+    @property
     def matrix(self) -> Buffer:
-        return self.context.buffer(self.tensor)
+        return self.context.buffer(self.copy.src)
 
     @property
     def row(self) -> str:
@@ -47,7 +55,7 @@ class Run:
     def at(self, e: Expr) -> Element:
         """Number ``e`` of them."""
         column = add(self.index[self.column], e)
-        return addresses.in_global(self.context, self.tensor, {**self.index, self.column: column})
+        return addresses.in_global(self.context, self.copy.src, {**self.index, self.column: column})
 
     def inside(self, letter: str, index: Expr | None = None) -> Expr | None:
         at = self.index[letter] if index is None else index
@@ -64,7 +72,7 @@ def read(run: Run, target: Target) -> tuple[Node, ...]:
     all_exist = _all_exist(run)
     if all_exist is None:
         return (whole,)
-    return (If(all_exist, (whole,), (each(run.context, run.width, _one(run, target)),)),)
+    return (If(all_exist, (whole,), (each(run.context, run.vector, _one(run, target)),)),)
 
 
 def _all_exist(run: Run) -> Expr | None:
@@ -74,7 +82,7 @@ def _all_exist(run: Run) -> Expr | None:
     if not bounds.is_whole(context, column):
         last = run.index[column]
         if not bounds.multiple(context, column, run.width):
-            last = addresses.after(last, run.width - 1)
+            last = addresses.last_of(last, run.vector)
         in_column = run.inside(column, last)
     return all_of(run.inside(run.row), in_column)
 
@@ -90,6 +98,6 @@ def _one(run: Run, target: Target) -> Node:
     return Assign(target(e), choose(exists, run.at(e), nothing))
 
 
-def each(context: Context, width: int, body: Node) -> For[Node]:
+def each(context: Context, width: Expr, body: Node) -> For[Node]:
     """``body`` for each of ``width`` neighbours."""
-    return For(context.element.name, Int(0), Int(width), Int(1), (body,), unroll=True)
+    return For(context.element.name, Int(0), width, Int(1), (body,), unroll=True)

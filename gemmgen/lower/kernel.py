@@ -16,8 +16,9 @@ from gemmgen.ir.expanded import (
     ExpandedProgram,
     Timed,
 )
-from gemmgen.ir.expr import Expr, Int
-from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, Node, SharedArray
+from gemmgen.ir.expr import Expr
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram, Node, SharedArray
 from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
@@ -25,10 +26,10 @@ from gemmgen.ir.target import STATIC_SHARED
 from gemmgen.lower import asynchronous, bounds, copies, lanes, split, threads, wmma
 from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
-from gemmgen.lower.context import Context, Lowering, LowerNode
+from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
-from gemmgen.lower.thread_map import thread_map_of
+from gemmgen.lower.thread_map import thread_maps
 from gemmgen.lower.types import in_double
 
 
@@ -64,16 +65,28 @@ def _kernel(context: Context) -> LoweredKernel:
     )
     if context.problem.accumulate == "f64":
         body = in_double(body)
-    checks = checks_of(context)
+    checks, launch = checks_of(context), _launch(context, interface)
     return LoweredKernel(
         interface,
-        constants_of(context, (body, checks, shared)),
+        constants_of(context, (body, checks, shared, launch)),
         checks,
         shared,
         body,
         context.kernel.spread.threads,
         blocks_per_multiprocessor(context.kernel),
         context.kernel.bounds.origins,
+        launch,
+    )
+
+
+def _launch(context: Context, interface: Interface) -> Launch:
+    x = context.kernel.spread.x
+    (y,) = (letter for letter in context.letters if letter != x)
+    threads = names.block if context.scalar_sums else names.lanes
+    return Launch(
+        tuple(names.block(letter) for letter in context.letters),
+        (threads(x), threads(y)) if interface.block[1] > 1 else (THREADS,),
+        PARTS if context.is_split else None,
     )
 
 
@@ -81,10 +94,10 @@ def _shared(context: Context, buffer: Buffer) -> SharedArray:
     sizes = [buffer.extent(letter) for letter in buffer.letters]
     shape = [_extent(context, buffer, letter) for letter in buffer.letters]
     sizes[-1] += buffer.pad
-    shape[-1] = add(shape[-1], Int(buffer.pad))
+    shape[-1] = add(shape[-1], context.pad(buffer))
     if buffer.stages > 1:
         sizes.insert(0, buffer.stages)
-        shape.insert(0, Int(buffer.stages))
+        shape.insert(0, context.stages(buffer))
     aligned = ATOMS[context.kernel.spread.atom].aligned
     return SharedArray(
         buffer.name, buffer.dtype, tuple(shape), tuple(sizes), buffer.origins, aligned
@@ -100,19 +113,27 @@ def _extent(context: Context, buffer: Buffer, letter: str) -> Expr:
 
 
 def _first_pieces(context: Context) -> tuple[Node, ...]:
-    starts = tuple(d for copy in context.tile_copies for d in thread_map_of(context, copy).starts())
-    return (Block("its first piece of each tile that it copies", (), starts),) if starts else ()
+    found = thread_maps(context)
+    starts = tuple(d for thread_map in found for d in thread_map.starts())
+    tensors = " and ".join(thread_map.tensor for thread_map in found)
+    one = "vector" if any(thread_map.width > 1 for thread_map in found) else "element"
+    note = f"first {one} of {tensors} that this thread copies"
+    return (Block(note, (), starts),) if starts else ()
 
 
 def _arrays(context: Context) -> tuple[Node, ...]:
-    """Sums, fragments and staging registers."""
-    found: list[Node] = []
-    for buffer in context.kernel.buffers:
-        if buffer.space is Space.REGISTER:
-            found.append(context.lowering.array(context, buffer))
-    for copy in staged_copies(context.kernel):
-        found.append(copies.staging_array(context, copy))
-    return (Block("what it keeps in registers", (), tuple(found)),)
+    """Fragments, accumulators and staging registers."""
+    held = [b for b in context.kernel.buffers if b.space is Space.REGISTER]
+    staged = staged_copies(context.kernel)
+    parts = ["operand fragments"] if len(held) > 1 else []
+    parts.append("accumulator" if context.scalar_sums else "accumulators")
+    if staged:
+        parts.append("staging")
+    arrays = (
+        *(context.lowering.array(context, buffer) for buffer in held),
+        *(copies.staging_array(context, copy) for copy in staged),
+    )
+    return (Block(f"registers: {', '.join(parts)}", (), arrays),)
 
 
 def _body(context: Context, body: tuple[Timed, ...]) -> tuple[Node, ...]:

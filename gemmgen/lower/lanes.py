@@ -56,7 +56,7 @@ def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) ->
     def target(e: Expr) -> Element:
         return Element(copy.dst, (row, add(element, e)))
 
-    run = Run(context, copy.src, index, copy.width)
+    run = Run(context, copy, index)
     if guards:
         piece = read(run, target)
     elif copy.width == 1:
@@ -64,7 +64,8 @@ def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) ->
     else:
         piece = (Move(target(Int(0)), run.at(Int(0)), copy.width, run.matrix.dtype),)
     inner = (Define(k, add(origin, addresses.own(context, k, element, copy.width))), *piece)
-    elements = For(element.name, Int(0), names.registers(k), Int(copy.width), inner, unroll=True)
+    by = context.width(copy.dst)
+    elements = For(element.name, Int(0), names.registers(k), by, inner, unroll=True)
     first = Define(letter, add(names.tile_origin(letter), addresses.own(context, letter, row)))
     return (For(row.name, Int(0), names.registers(letter), Int(1), (first, elements), unroll=True),)
 
@@ -97,7 +98,7 @@ def reduce(context: Context, _node: WarpReduce) -> tuple[Node, ...]:
         others = (Call("shuffle_xor", (total, Int(distance))) for distance in distances)
         return tuple(Assign(total, Binary("+", total, other)) for other in others)
 
-    return threads.each_sum(context, 1, exchange)
+    return threads.each_sum(context, Int(1), exchange)
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
@@ -117,7 +118,7 @@ def coordinates(context: Context) -> Iterator[Define]:
 
 
 def constants(context: Context) -> Iterator[Constant]:
-    yield from threads.micro_tile(context, "a warp's share")
+    yield from threads.micro_tile(context, "micro-tile of a warp")
     yield from _along_k(context)
     yield from threads.pieces(context)
     yield from threads.along_sides(context, "warps along each side of the block")
@@ -127,11 +128,13 @@ def _along_k(context: Context) -> Iterator[Constant]:
     """A lane's k elements of a step, in pieces of neighbours, and the lanes that share a sum."""
     k = context.problem.k
     axis = context.axis(k)
-    yield Constant(names.lanes(k).name, axis.lanes, None, "lanes that share its sums")
+    yield Constant(names.lanes(k).name, axis.lanes, None, "lanes that share each sum")
     share = div(names.block(k), names.lanes(k))
-    yield Constant(names.registers(k).name, axis.registers, share, "a lane's terms of a step")
+    yield Constant(
+        names.registers(k).name, axis.registers, share, "k elements of a lane in each step"
+    )
     if axis.pieces > 1 and axis.width > 1:
-        note = "in pieces of this many neighbours"
+        note = "in pieces of this many adjacent elements"
         yield Constant(names.piece(k).name, axis.width, None, note)
 
 

@@ -47,7 +47,7 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
         )
     if isinstance(register, Int):
         return scoped(body)
-    stop, by = names.registers(letter), Int(copy.width)
+    stop, by = names.registers(letter), context.width(copy.dst)
     return (For(register.name, Int(0), stop, by, body, unroll=True),)
 
 
@@ -57,7 +57,7 @@ def _from_global(
     """The elements from global memory; k needs a guard only inside a tile."""
     if copy.width > 1:
         raw, into, convert = _converted(context, copy, target)
-        return (*raw, *read(Run(context, copy.src, index, copy.width), into), *convert)
+        return (*raw, *read(Run(context, copy, index), into), *convert)
     guard = all_of(
         *(
             bounds.inside(context, letter, at)
@@ -80,9 +80,9 @@ def _converted(
         return (), target, ()
     name = f"{copy.dst.removesuffix('_frag')}_raw"
     value = computable(Element(name, (context.element,)), dtype)
-    raw = RegisterArray(name, dtype, (Int(width),), (width,), wide=True)
+    raw = RegisterArray(name, dtype, (context.width(copy.dst),), (width,), wide=True)
     return (
         (raw,),
         lambda e: Element(name, (e,)),
-        (each(context, width, Assign(target(context.element), value)),),
+        (each(context, context.width(copy.dst), Assign(target(context.element), value)),),
     )

@@ -33,12 +33,12 @@ def placement(context: Context) -> tuple[Node, ...]:
     note = "the block's tile of C"
     if context.is_split:
         tiles = (*tiles, *range_of_part(context))
-        note += " and its part of the terms"
+        note += " and its range of k"
     coordinates = tuple(context.lowering.coordinates(context))
     return (
         *batch,
         Block(note, work.origins, tiles),
-        Block(f"the {context.lowering.owner}'s place in it", acc.origins, coordinates),
+        Block(f"the {context.lowering.owner}'s position in it", acc.origins, coordinates),
     )
 
 
@@ -81,38 +81,38 @@ def _number(context: Context) -> Var:
 
 
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
-    """The row and the column of the block's tile: row by row, or within bands (``_bands``)."""
+    """The row and the column of the block's tile: row by row, or in groups (``_groups``)."""
     if context.kernel.work.raster > 1:
-        return add(Var("band"), mod(Var("within"), Var("height"))), div(
-            Var("within"), Var("height")
+        return add(Var("group"), mod(Var("tile_in_group"), Var("group_rows"))), div(
+            Var("tile_in_group"), Var("group_rows")
         )
     columns, number = Var(f"blocks_{context.letters[1]}"), _number(context)
     return div(number, columns), mod(number, columns)
 
 
 def _tiles(context: Context) -> Iterator[Node]:
-    yield from _bands(context)
+    yield from _groups(context)
     for letter, number in zip(context.letters, _tile_numbers(context), strict=True):
         yield Define(names.tile_origin(letter).name, mul(number, names.block(letter)))
 
 
-def _bands(context: Context) -> Iterator[Node]:
-    """Column by column within a band of GROUP block rows; the last band may be lower."""
+def _groups(context: Context) -> Iterator[Node]:
+    """Column by column within a group of GROUP block rows; the last group may have fewer."""
     if context.kernel.work.raster == 1:
         return
     (m, n), number = context.letters, _number(context)
     rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
-    full, band = Var("band_rows"), Var("band")
+    full, group = Var("full_group"), Var("group")
     yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
-    yield Define(band.name, mul(div(number, Binary("*", full, columns)), full))
-    left = sub(rows, band)
-    yield Define("height", Select(less(left, full), left, full))
-    yield Define("within", mod(number, Binary("*", full, columns)))
+    yield Define(group.name, mul(div(number, Binary("*", full, columns)), full))
+    left = sub(rows, group)
+    yield Define("group_rows", Select(less(left, full), left, full))
+    yield Define("tile_in_group", mod(number, Binary("*", full, columns)))
 
 
 def _single(context: Context) -> Iterator[Node]:
     """A thread with one element, alone: outside C it has nothing to do."""
-    yield from _bands(context)
+    yield from _groups(context)
     outside: Expr | None = None
     for letter, number in zip(context.letters, _tile_numbers(context), strict=True):
         thread = X if letter == context.kernel.spread.x else Y

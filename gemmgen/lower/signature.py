@@ -30,8 +30,9 @@ from gemmgen.ir.nodes import Map, Space
 from gemmgen.ir.problem import Tensor
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.arithmetic import uses_sums_unscaled
-from gemmgen.lower.context import ARRIVED, WORKSPACE, Context, store_width
+from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
 from gemmgen.lower.split import piece_width
+from gemmgen.lower.vectors import store_width
 
 MARGIN = 16
 """Indices may run this far past a tile: a wide access looks at its last element."""
@@ -223,7 +224,7 @@ def _wide(context: Context) -> Iterator[Requirement]:
         if context.buffer(copy.src).space is Space.GLOBAL:
             widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
     final = _map(context)
-    widths[final.dst] = max(store_width(context, final), widths.get(final.dst, 1))
+    widths[final.dst] = max(store_width(context.kernel, final), widths.get(final.dst, 1))
     for buffer in context.kernel.buffers:
         width = widths.get(buffer.name, 1)
         if buffer.space is Space.GLOBAL and width > 1:

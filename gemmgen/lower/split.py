@@ -12,13 +12,14 @@ from collections.abc import Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For
-from gemmgen.ir.dtypes import DType, widths
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
 from gemmgen.ir.lowered import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.lower import bounds
 from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context, SumBody
+from gemmgen.lower.vectors import sums_width
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
@@ -128,8 +129,7 @@ def _add_the_other(context: Context) -> tuple[Node, ...]:
 
 def piece_width(context: Context) -> int:
     """Sums that move at once: as many as are neighbours."""
-    registers = context.lowering.row_of_sums(context)
-    return max(w for w in (1, *widths(_dtype(context))) if registers % w == 0)
+    return sums_width(context.lowering.row_of_sums(context), _dtype(context))
 
 
 def _dtype(context: Context) -> DType:
@@ -155,11 +155,12 @@ def _add(context: Context, total: Element | Var, place: Element) -> tuple[Node, 
         return (Assign(_target(total), Binary("+", total, place)),)
     assert isinstance(total, Element)
     one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], context.element)))
+    vector = context.width(WORKSPACE.name)
     each = Assign(one, Binary("+", one, Element(SUM, (context.element,))))
     return (
-        RegisterArray(SUM, _dtype(context), (Int(width),), (width,), wide=True),
+        RegisterArray(SUM, _dtype(context), (vector,), (width,), wide=True),
         Move(Element(SUM, (Int(0),)), place, width, _dtype(context)),
-        For(context.element.name, Int(0), Int(width), Int(1), (each,), unroll=True),
+        For(context.element.name, Int(0), vector, Int(1), (each,), unroll=True),
     )
 
 
@@ -185,7 +186,8 @@ def _at(context: Context, tile: Expr, offset: Expr) -> Element:
 def _over_pieces(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
     """``body`` for each piece of the thread's sums, at its offset in the block's share of the
     workspace."""
-    mine = mul(TID, Int(width))
+    vector = context.width(WORKSPACE.name) if width > 1 else Int(1)
+    mine = mul(TID, vector)
 
     def piece(total: Element | Var, number: Expr) -> tuple[Node, ...]:
         if isinstance(total, Var):
@@ -193,7 +195,7 @@ def _over_pieces(context: Context, width: int, body: SumBody) -> tuple[Node, ...
         offset = Define(OFFSET.name, add(mul(number, THREADS), mine))
         return (offset, *body(total, OFFSET))
 
-    return context.lowering.each_sum(context, width, piece)
+    return context.lowering.each_sum(context, vector, piece)
 
 
 LOWER = {StorePartial: store_partial, Arrive: arrive, ReducePartials: reduce_partials}

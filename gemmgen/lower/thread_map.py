@@ -12,11 +12,19 @@ from gemmgen.ir import names
 from gemmgen.ir.control import Define
 from gemmgen.ir.copy_threads import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Buffer, Copy
-from gemmgen.ir.simplify import add, div, less, mod, mul
+from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import THREADS, TID, Context
 
 PIECE, ALONG = Var("piece"), Var("along")
+NOTES = (
+    "threads along a row of a tile",
+    "a thread's copies in a row",
+    "rows between a thread's copies",
+    "a thread's copies of a tile",
+)
+"""What the constants of a copy are, in the order in which they follow from one another."""
 
 
 @record
@@ -34,6 +42,8 @@ class ThreadMap:
     width: int
     threads: int
     along: int
+    vector: Expr
+    """``width`` by its name."""
 
     @property
     def per_row(self) -> int:
@@ -68,12 +78,55 @@ class ThreadMap:
     def first_column(self) -> Var:
         return Var(f"{self.tensor}_{self.column}")
 
+    @property
+    def step(self) -> Var:
+        """Rows from one of a thread's pieces to the next, where they lie in one column:
+        ``A_STEP``."""
+        return Var(f"{self.tensor}_STEP")
+
+    @property
+    def pieces(self) -> Var:
+        """``count`` by its name: ``A_PIECES``."""
+        return Var(f"{self.tensor}_PIECES")
+
+    @property
+    def shared_row(self) -> Expr:
+        """``along`` as the text computes it, or by its name where it was chosen."""
+        if self.turns > 1:
+            return Var(f"{self.tensor}_ALONG")
+        return div(names.block(self.column), self.vector)
+
+    @property
+    def turns_of_row(self) -> Var:
+        """``turns`` by its name: ``A_TURNS``."""
+        return Var(f"{self.tensor}_TURNS")
+
+    def constants(self) -> tuple[Constant, ...]:
+        """The sizes that copies of this tile name."""
+        along, across = self.shared_row, div(names.block(self.column), self.vector)
+        turns = self.turns_of_row.name
+        chosen = (
+            Constant(f"{self.tensor}_ALONG", self.along, None, NOTES[0]),
+            Constant(turns, self.turns, div(across, along), NOTES[1]),
+        )
+        step = Constant(self.step.name, self.threads // self.along, div(THREADS, along), NOTES[2])
+        rows = names.block(self.row)
+        if not self.is_regular:
+            whole = mul(rows, along)
+            count = add(div(sub(whole, Int(1)), THREADS), Int(1))
+        elif self.is_exact:
+            count = div(rows, self.step)
+        else:
+            count = add(div(sub(rows, Int(1)), self.step), Int(1))
+        pieces = Constant(self.pieces.name, self.count, count, NOTES[3])
+        return (*(chosen if self.turns > 1 else ()), step, pieces)
+
     def starts(self) -> tuple[Define, ...]:
         """A thread's first piece, where all its pieces follow from it."""
         if not self.is_regular:
             return ()
-        along = self._along()
-        column = mul(mod(TID, along), Int(self.width))
+        along = self.shared_row
+        column = mul(mod(TID, along), self.vector)
         return (
             Define(self.first_row.name, div(TID, along)),
             Define(self.first_column.name, column),
@@ -86,10 +139,10 @@ class ThreadMap:
         index = add(TID, mul(PIECE if self.count > 1 else Int(0), THREADS))
         return (
             Define(f"{self.tensor}_piece", index),
-            Define(self.first_row.name, div(Var(f"{self.tensor}_piece"), self._along())),
+            Define(self.first_row.name, div(Var(f"{self.tensor}_piece"), self.shared_row)),
             Define(
                 self.first_column.name,
-                mul(mod(Var(f"{self.tensor}_piece"), self._along()), Int(self.width)),
+                mul(mod(Var(f"{self.tensor}_piece"), self.shared_row), self.vector),
             ),
         )
 
@@ -97,12 +150,12 @@ class ThreadMap:
         """The coordinates of the present piece within the tile."""
         row: Expr = self.first_row
         if self.is_regular and self.count > 1:
-            row = add(row, mul(PIECE, div(THREADS, self._along())))
+            row = add(row, mul(PIECE, self.step))
         return {self.row: row, self.column: add(self.first_column, self.further())}
 
     def further(self) -> Expr:
         """How far along the row the present piece is after the thread's first."""
-        return mul(ALONG, Int(self.along * self.width)) if self.turns > 1 else Int(0)
+        return mul(ALONG, mul(self.shared_row, self.vector)) if self.turns > 1 else Int(0)
 
     def inside(self) -> Expr | None:
         """The condition under which the present piece lies in the tile; None where all do."""
@@ -110,10 +163,10 @@ class ThreadMap:
             return None
         return less(self.coordinates()[self.row], names.block(self.row))
 
-    def _along(self) -> Expr:
-        if self.turns > 1:
-            return Int(self.along)
-        return div(names.block(self.column), Int(self.width))
+
+def thread_maps(context: Context) -> tuple[ThreadMap, ...]:
+    """How the threads share out each tile that they copy together."""
+    return tuple(thread_map_of(context, copy) for copy in context.tile_copies)
 
 
 def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
@@ -129,4 +182,5 @@ def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
         straight=tile.letters[-1] == column,
         narrow=copy.mode == "cp_async" and is_narrow(copy.width, tile.dtype),
     )
-    return ThreadMap(copy.src, row, column, rows, columns, copy.width, threads, along)
+    vector = context.width(copy.dst)
+    return ThreadMap(copy.src, row, column, rows, columns, copy.width, threads, along, vector)

@@ -50,7 +50,7 @@ def row_of_sums(context: Context) -> int:
     return context.axis(context.letters[1]).registers
 
 
-def each_sum(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
+def each_sum(context: Context, width: Expr, body: SumBody) -> tuple[Node, ...]:
     """``body`` for each piece of ``width`` sums of the thread, and the number of its first."""
     if context.scalar_sums:
         return body(Var("acc"), Int(0))
@@ -58,7 +58,7 @@ def each_sum(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
     row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
     number = add(mul(row, names.registers(n)), column)
     inner = body(addresses.sum_at(context, {m: row, n: column}), number)
-    columns = For(column.name, Int(0), names.registers(n), Int(width), inner, unroll=True)
+    columns = For(column.name, Int(0), names.registers(n), width, inner, unroll=True)
     return (For(row.name, Int(0), names.registers(m), Int(1), (columns,), unroll=True),)
 
 
@@ -118,7 +118,7 @@ def constants(context: Context) -> Iterator[Constant]:
     if of_warp:
         yield from warps.sizes(context)
     if not context.scalar_sums:
-        yield from micro_tile(context, "a thread's share")
+        yield from micro_tile(context, "micro-tile of a thread")
         yield from pieces(context)
         whole = "of a warp" if of_warp else "of the block"
         yield from along_sides(context, f"threads along each side {whole}")
@@ -134,7 +134,7 @@ def pieces(context: Context) -> Iterator[Constant]:
     for letter in context.letters:
         axis = context.axis(letter)
         if axis.pieces > 1 and axis.width > 1:
-            note = "in pieces of this many neighbours"
+            note = "in pieces of this many adjacent elements"
             yield Constant(names.piece(letter).name, axis.width, None, note)
 
 

@@ -20,7 +20,7 @@ def sizes(context: Context) -> Iterator[Constant]:
     for letter in context.letters:
         axis = context.axis(letter)
         size = axis.extent // axis.warps
-        yield Constant(names.warp(letter).name, size, None, "a warp's share of it")
+        yield Constant(names.warp(letter).name, size, None, "warp tile")
 
 
 def numbers(lanes: Expr) -> tuple[Define, Define, Define]:

@@ -33,12 +33,13 @@ from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, bounds, epilogue, warps
 from gemmgen.lower.checks import both, divides
-from gemmgen.lower.context import LANE, Context, Lowering, SumBody, store_width
+from gemmgen.lower.context import LANE, Context, Lowering, SumBody
+from gemmgen.lower.vectors import store_width
 
-PIECE, SPOT = Var("piece"), Var("spot")
+PIECE, SLOT = Var("piece"), Var("slot")
 SUMS = "sums"
-LEAVING = "some of the warp's sums go to shared memory"
-TAKING = "its lanes take up neighbouring ones"
+LEAVING = "stage one row of accumulator fragments in shared memory"
+TAKING = "read it back, one contiguous vector per lane"
 FLOATS = 4
 """Sums that a lane takes up in one access."""
 
@@ -68,7 +69,7 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
             context, tile, node.stage, {letter: _first(letter, number), k: node.k}
         )
         line = _line(context, tile)
-        return (LoadFragment(target, source, _pitch(tile), side, line, tile.dtype),)
+        return (LoadFragment(target, source, _pitch(context, tile), side, line, tile.dtype),)
 
     return _each(context, letter, load)
 
@@ -124,7 +125,7 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
         StoreFragment(
             addresses.in_shared(context, slice_, None, within),
             Element("acc", tuple(numbers[letter] for letter in context.letters)),
-            _pitch(slice_),
+            _pitch(context, slice_),
             "row" if inner == context.problem.n else "col",
         ),
     )
@@ -133,8 +134,8 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
 def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     """The warp's part of the slice, shared out among its lanes: ``width`` neighbours each."""
     outer, inner = slice_.letters
-    width = store_width(context, node)
-    across = div(names.warp(inner), Int(width))
+    width, vector = store_width(context.kernel, node), context.width(node.dst)
+    across = div(names.warp(inner), vector)
     pieces = div(mul(names.instruction(outer), across), Int(WARP))
     row, column = names.thread_origin(outer), names.thread_origin(inner)
     index: dict[str, Expr] = {
@@ -149,16 +150,16 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
         }
         return addresses.in_shared(context, slice_, None, within)
 
-    taken, sum_of = _sums(width, sum_at)
+    taken, sum_of = _sums(width, vector, sum_at)
     columns = (
         Define(inner, index[inner]),
         *epilogue.neighbours(context, node, epilogue.Own(sum_of), taken),
     )
     inside = bounds.inside(context, outer, Var(outer))
     body = (
-        Define(SPOT.name, add(mul(PIECE, Int(WARP)), LANE)),
-        Define(row.name, div(SPOT, across)),
-        Define(column.name, mul(mod(SPOT, across), Int(width))),
+        Define(SLOT.name, add(mul(PIECE, Int(WARP)), LANE)),
+        Define(row.name, div(SLOT, across)),
+        Define(column.name, mul(mod(SLOT, across), vector)),
         Define(outer, index[outer]),
         *(columns if inside is None else (If(inside, columns),)),
     )
@@ -166,7 +167,7 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
 
 
 def _sums(
-    width: int, sum_at: Callable[[Expr], Element]
+    width: int, vector: Expr, sum_at: Callable[[Expr], Element]
 ) -> tuple[tuple[Node, ...], epilogue.ByElement]:
     """A lane's neighbours, taken up 16 bytes at a time (and how), and where they then are."""
     if width == 1:
@@ -175,7 +176,7 @@ def _sums(
     moves = (
         Move(Element(SUMS, (Int(e),)), sum_at(Int(e)), at_once) for e in range(0, width, at_once)
     )
-    array = RegisterArray(SUMS, "f32", (Int(width),), (width,), wide=True)
+    array = RegisterArray(SUMS, "f32", (vector,), (width,), wide=True)
     return (array, *moves), lambda e: Element(SUMS, (e,))
 
 
@@ -184,9 +185,9 @@ def _first(letter: str, number: Expr) -> Expr:
     return add(names.warp_origin(letter), mul(number, names.instruction(letter)))
 
 
-def _pitch(tile: Buffer) -> Expr:
+def _pitch(context: Context, tile: Buffer) -> Expr:
     """Elements between the lines of a tile."""
-    return add(names.block(tile.letters[-1]), Int(tile.pad))
+    return add(names.block(tile.letters[-1]), context.pad(tile))
 
 
 def _line(context: Context, tile: Buffer) -> Line:
@@ -210,7 +211,7 @@ def row_of_sums(context: Context) -> int:
     return _atom(context).registers
 
 
-def each_sum(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
+def each_sum(context: Context, width: Expr, body: SumBody) -> tuple[Node, ...]:
     """``body`` for a lane's registers of its warp's fragments: which sums they are does not matter,
     as a lane of another block has the same ones."""
     m, n = context.letters
@@ -219,7 +220,7 @@ def each_sum(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
     fragment = add(mul(row, names.fragments(n)), column)
     number = add(mul(fragment, registers), register)
     inner = body(Element("acc", (row, column, register)), number)
-    node: Node = For(register.name, Int(0), registers, Int(width), inner, unroll=True)
+    node: Node = For(register.name, Int(0), registers, width, inner, unroll=True)
     for variable, letter in ((column, n), (row, m)):
         stop = names.fragments(letter)
         node = For(variable.name, Int(0), stop, Int(1), (node,), unroll=True)
@@ -241,11 +242,11 @@ def constants(context: Context) -> Iterator[Constant]:
     atom, problem = _atom(context), context.problem
     for letter, side in ((problem.m, atom.m), (problem.n, atom.n), (problem.k, atom.k)):
         name = names.instruction(letter).name
-        yield Constant(name, side, None, "what one instruction multiplies")
+        yield Constant(name, side, None, "tile of one instruction")
     for letter in context.letters:
         count = div(names.warp(letter), names.instruction(letter))
         name = names.fragments(letter).name
-        yield Constant(name, context.axis(letter).pieces, count, "a warp's fragments")
+        yield Constant(name, context.axis(letter).pieces, count, "fragments of a warp")
 
 
 def checks(context: Context) -> Iterator[Check]:

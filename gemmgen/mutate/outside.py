@@ -172,7 +172,7 @@ def _returns(code: str) -> Iterator[Change]:
 
 def _launch(code: str) -> Iterator[Change]:
     """What stands in the brackets, and the arguments."""
-    found = re.search(r"(\w+)<<<(.*?), (dim3\((\d+), (\d+)\)|\d+), (\d+), stream>>>\(", code)
+    found = re.search(r"(\w+)<<<(.*?), (dim3\((\w+), (\w+)\)|\w+), (\w+), stream>>>\(", code)
     assert found is not None
     yield found.end() - len("stream>>>("), "stream", "nullptr"
     if found[4]:

@@ -12,7 +12,7 @@ _FILL = re.compile(
     r"(?<=[ {])([A-Za-z]\w*(?:\[[^;=?]*\])?) =(\s+)([^;?=][^;?]*?) \? ([^;:?]+?) :\s+0\.0f;"
 )
 _TERMS = re.compile(r"(?<=; )tile_k < (\w+)(?=;)")
-_GUARD_BYTES = re.compile(r"\* \(([^;]*?) \? (\([^;]*?\)|\w+) : 0\)")
+_VALID = re.compile(r"(?<=int valid = )[^;]* (\w+)\)? : 0(?=;)")
 _CAST = "(long long)"
 _TYPES = ("const ", "float ", "double ", "int ")
 
@@ -34,9 +34,8 @@ def stale_fills(body: str, start: int) -> Iterator[Change]:
 
 def unfilled_copies(body: str, start: int) -> Iterator[Change]:
     """An asynchronous copy of all bytes, where some belong to no element."""
-    for found in _GUARD_BYTES.finditer(body, start):
-        whole = "4" if found[2].startswith("(") else found[2]
-        yield found.start(), found[0], f"* {whole}"
+    for found in _VALID.finditer(body, start):
+        yield found.start(), found[0], found[1]
 
 
 def few_terms(body: str, start: int) -> Iterator[Change]:

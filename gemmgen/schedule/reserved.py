@@ -9,7 +9,11 @@ from gemmgen.ir.parameters import CONSTANTS, ld_name
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
 
-STEMS = ("_shared", "_frag", "_next", "_raw", "_piece", "_stage", "_fill", "_ahead", "_STAGES")
+STEMS = (
+    *("_shared", "_frag", "_next", "_raw", "_piece", "_ahead"),
+    *("_stage", "_next_stage", "_write_stage", "_STAGES", "_PAD", "_VEC", "_FRAG_VEC"),
+    *("_STEP", "_PIECES", "_ALONG", "_TURNS"),
+)
 """The emitted text names a tensor's copies by these: ``A_shared``."""
 
 VARIABLES = (

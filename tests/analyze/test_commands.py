@@ -110,7 +110,7 @@ def test_a_wrong_schedule_is_a_located_error(tmp_path: Path):
 def test_diff_tells_statements_text_and_figures():
     told = gemmgen("diff", TILED, EXAMPLES / "coalesced.sched").stdout
     assert re.search(r"^  pad +- +pad A by=1$", told, re.M)
-    assert "+    __shared__ alignas(16) float A_shared[BK][BM + 1];" in told
+    assert "+    __shared__ alignas(16) float A_shared[BK][BM + A_PAD];" in told
     line = next(line for line in told.splitlines() if "A_shared write: conflicts" in line)
     assert line.split()[-2:] == ["32-way", "none"]
 

@@ -103,8 +103,8 @@ def test_copies_to_shared_memory_convert_nothing() -> None:
     """Tiles and staging registers hold the bits of the matrix."""
     whole = emitted("wide", "f16").text
     assert "unsigned short A_shared[2][BK][BM]" in whole
-    assert "unsigned short A_next[2][8], B_next[4][8]" in whole
-    stores = [line for line in whole.splitlines() if "_shared[fill]" in line and "=" in line]
+    assert "unsigned short A_next[A_PIECES][VEC], B_next[B_PIECES][VEC]" in whole
+    stores = [line for line in whole.splitlines() if "_shared[next_stage]" in line and "=" in line]
     assert stores and not any("gg_" in line for line in stores)
 
 

@@ -125,7 +125,7 @@ def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
     """An asynchronous tile is read while it may be under way."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Wait(self._ring().stages - 1), Barrier())
+        return (Wait(Int(self._ring().stages - 1)), Barrier())
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 

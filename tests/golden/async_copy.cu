@@ -47,17 +47,25 @@ __device__ __forceinline__ void gg_wait_group()
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 256, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int WM = 64, WN = 64;  // a warp's share of it
-constexpr int TM = 8, TN = 16;  // a thread's share
-constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 128, BN = 256, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int WM = 64, WN = 64;  // warp tile
+constexpr int TM = 8, TN = 16;  // micro-tile of a thread
+constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
-constexpr int STAGES = 4;  // tiles in shared memory at a time
-constexpr int GROUP = 8;  // block rows in a band
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int STAGES = 4;  // tiles in shared memory
+constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
+constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = STAGES * BK * BM * sizeof(float) + STAGES * BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(THREADS * VEC == BK * BM, "the threads copy whole tiles");
+static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -65,78 +73,85 @@ gemm(int M, int N, int K,
     float beta, float *__restrict__ C, int ldc)
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=4)
-    __shared__ alignas(16) float A_shared[4][BK][BM];
-    __shared__ alignas(16) float B_shared[4][BK][BN];
+    __shared__ alignas(16) float A_shared[STAGES][BK][BM];
+    __shared__ alignas(16) float B_shared[STAGES][BK][BN];
 
     // the block's tile of C (tile m=128 n=256 k=8; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
-    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
-    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
-    const int within = blockIdx.x % (band_rows * blocks_n);
-    const int tile_m = (band + within % height) * BM;
-    const int tile_n = (within / height) * BN;
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = blockIdx.x % (full_group * blocks_n);
+    const int tile_m = (group + tile_in_group % group_rows) * BM;
+    const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's place in it (tile m=128 n=256 k=8; warp_tile m=64 n=64;
+    // the thread's position in it (tile m=128 n=256 k=8; warp_tile m=64 n=64;
     // register_block m=8 n=16)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
 
-    // its first piece of each tile that it copies
-    const int A_k = tid / (BM / 4), A_m = (tid % (BM / 4)) * 4;
-    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+    // first vector of A and B that this thread copies
+    const int A_k = tid / (BM / VEC), A_m = (tid % (BM / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
 
-    // the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy A B via=cp_async)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         {
             const int k = ahead * BK + A_k, m = tile_m + A_m;
+            const int valid = k < K && m < M ? (M - m < VEC ? M - m : VEC) : 0;
             gg_copy_async_16(&A_shared[ahead][A_k][A_m], &A[(long long)k * lda + m],
-                4 * (k < K && m < M ? (M - m < 4 ? M - m : 4) : 0));
+                valid * sizeof(float));
         }
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
-            const int k = ahead * BK + B_k + piece * (THREADS / (BN / 4));
-            const int n = tile_n + B_n;
-            gg_copy_async_16(&B_shared[ahead][B_k + piece * (THREADS / (BN / 4))][B_n],
-                &B[(long long)k * ldb + n], 4 * (k < K && n < N ? (N - n < 4 ? N - n : 4) : 0));
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = ahead * BK + B_k + piece * B_STEP, n = tile_n + B_n;
+            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
+            gg_copy_async_16(&B_shared[ahead][B_k + piece * B_STEP][B_n],
+                &B[(long long)k * ldb + n], valid * sizeof(float));
         }
         gg_commit_group();
     }
     int stage = 0;
-    gg_wait_group<2>();
+    gg_wait_group<STAGES - 2>();
     __syncthreads();
 
-    // the first fragments (double_buffer A.register B.register)
+    // load the first fragments (double_buffer A.register B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
         *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
             *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
     }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
         *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
             *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
     }
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + (STAGES - 1) * BK;
-        const int fill = stage > 0 ? stage - 1 : STAGES - 1;
+        const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
+        const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // copy a tile ahead (async_copy A B via=cp_async)
         {
             const int k = next_k + A_k, m = tile_m + A_m;
-            gg_copy_async_16(&A_shared[fill][A_k][A_m], &A[(long long)k * lda + m],
-                4 * (k < K && m < M ? (M - m < 4 ? M - m : 4) : 0));
+            const int valid = k < K && m < M ? (M - m < VEC ? M - m : VEC) : 0;
+            gg_copy_async_16(&A_shared[write_stage][A_k][A_m], &A[(long long)k * lda + m],
+                valid * sizeof(float));
         }
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
-            const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
-            gg_copy_async_16(&B_shared[fill][B_k + piece * (THREADS / (BN / 4))][B_n],
-                &B[(long long)k * ldb + n], 4 * (k < K && n < N ? (N - n < 4 ? N - n : 4) : 0));
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
+            gg_copy_async_16(&B_shared[write_stage][B_k + piece * B_STEP][B_n],
+                &B[(long long)k * ldb + n], valid * sizeof(float));
         }
         gg_commit_group();
 
@@ -145,33 +160,33 @@ gemm(int M, int N, int K,
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                     *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
                         *reinterpret_cast<const float4 *>(
                             &A_shared[stage][k + 1][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
                         *reinterpret_cast<const float4 *>(
                             &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
-                // wait for the next tile, and read ahead into it
+                // wait for the next tile, then read ahead into it
                 // (double_buffer A.register B.register)
-                gg_wait_group<2>();
+                gg_wait_group<STAGES - 2>();
                 __syncthreads();
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                     *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(&A_shared[stage + 1 < STAGES ?
-                            stage + 1 : 0][0][thread_m + reg_m * LM]);
+                        *reinterpret_cast<const float4 *>(
+                            &A_shared[next_stage][0][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(&B_shared[stage + 1 < STAGES ?
-                            stage + 1 : 0][0][thread_n + reg_n * LN]);
+                        *reinterpret_cast<const float4 *>(
+                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -183,10 +198,10 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        stage = next_stage;
     }
 
-    // let the last copies land
+    // drain the outstanding cp.async groups
     gg_wait_group<0>();
 
     // the epilogue (vectorize A B C width=4)
@@ -195,31 +210,31 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
-                alignas(16) float out[4];
-                alignas(16) float old[4] = {};
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (n + 3 < N) {
+                    if (n + VEC - 1 < N) {
                         *reinterpret_cast<float4 *>(&old[0]) =
                             *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + 3 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -244,9 +259,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), 256, 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

@@ -17,9 +17,13 @@
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 32, BK = 32;  // the block's tile of C, in steps of BK
+constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
+constexpr int A_PAD = 1;  // unused elements that end a row
 constexpr int THREADS = BM * BN;
+constexpr int SHARED_BYTES = BK * (BM + A_PAD) * sizeof(float) + BK * BN * sizeof(float);
+static_assert(THREADS == BM * BK && THREADS == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -27,7 +31,7 @@ gemm(int M, int N, int K,
     float beta, float *__restrict__ C, int ldc)
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=1)
-    __shared__ alignas(16) float A_shared[BK][BM + 1];
+    __shared__ alignas(16) float A_shared[BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[BK][BN];
 
     // the block's tile of C (tile m=32 n=32 k=32)
@@ -35,18 +39,20 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=32 n=32 k=32)
+    // the thread's position in it (tile m=32 n=32 k=32)
     const int tid = threadIdx.y * BN + threadIdx.x;
     const int thread_m = threadIdx.y, thread_n = threadIdx.x;
 
-    // its first piece of each tile that it copies
+    // first element of A and B that this thread copies
     const int A_m = tid / BK, A_k = tid % BK;
     const int B_k = tid / BN, B_n = tid % BN;
 
-    // what it keeps in registers
+    // registers: accumulator
     float acc = 0.0f;
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared A[k, m] B[k, n])
         {
             const int m = tile_m + A_m, k = tile_k + A_k;
             A_shared[A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
@@ -86,9 +92,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 32 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(32, 32), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(BN, BM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

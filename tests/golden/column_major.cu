@@ -21,13 +21,22 @@
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 4, TN = 8;  // a thread's share
-constexpr int PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 4, TN = 8;  // micro-tile of a thread
+constexpr int PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN;
+// rows between a thread's copies
+constexpr int A_STEP = THREADS / BM, B_STEP = THREADS / (BK / VEC);
+constexpr int A_PIECES = BK / A_STEP, B_PIECES = BN / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = BK * BM * sizeof(float) + BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS % BM == 0 && A_PIECES * A_STEP == BK, "the threads copy whole tiles of A");
+static_assert(THREADS % (BK / VEC) == 0 && B_PIECES * B_STEP == BN,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -43,42 +52,45 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (bind x=n; tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (bind x=n; tile m=32 n=64 k=8;
+    // register_block m=4 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
 
-    // its first piece of each tile that it copies
+    // first vector of A and B that this thread copies
     const int A_k = tid / BM, A_m = tid % BM;
-    const int B_n = tid / (BK / 4), B_k = (tid % (BK / 4)) * 4;
+    const int B_n = tid / (BK / VEC), B_k = (tid % (BK / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     float A_frag[TM];
     alignas(16) float B_frag[TN];
     float acc[TM][TN] = {};
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared A[k, m] B[k, n])
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = tile_k + A_k + piece * (THREADS / BM), m = tile_m + A_m;
-            A_shared[A_k + piece * (THREADS / BM)][A_m] =
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int k = tile_k + A_k + piece * A_STEP, m = tile_m + A_m;
+            A_shared[A_k + piece * A_STEP][A_m] =
                 k < K && m < M ? A[(long long)k * lda + m] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
-            alignas(16) float B_next[4];
-            const int n = tile_n + B_n + piece * (THREADS / (BK / 4)), k = tile_k + B_k;
-            if (n < N && k + 3 < K) {
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            alignas(16) float B_next[VEC];
+            const int n = tile_n + B_n + piece * B_STEP, k = tile_k + B_k;
+            if (n < N && k + VEC - 1 < K) {
                 *reinterpret_cast<float4 *>(&B_next[0]) =
                     *reinterpret_cast<const float4 *>(&B[(long long)n * ldb + k]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     B_next[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
                 }
             }
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                B_shared[B_k + e][B_n + piece * (THREADS / (BK / 4))] = B_next[e];
+            for (int e = 0; e < VEC; ++e) {
+                B_shared[B_k + e][B_n + piece * B_STEP] = B_next[e];
             }
         }
         __syncthreads();
@@ -91,7 +103,7 @@ gemm(int M, int N, int K,
                 A_frag[reg_m] = A_shared[k][thread_m + reg_m];
             }
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
                     *reinterpret_cast<const float4 *>(&B_shared[k][thread_n + reg_n * LN]);
             }
@@ -112,31 +124,31 @@ gemm(int M, int N, int K,
         const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
         if (n < N) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+            for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                 const int m = tile_m + thread_m + reg_m;
-                alignas(16) float out[4];
-                alignas(16) float old[4] = {};
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (m + 3 < M) {
+                    if (m + VEC - 1 < M) {
                         *reinterpret_cast<float4 *>(&old[0]) =
                             *reinterpret_cast<const float4 *>(&C[(long long)n * ldc + m]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (m + e < M) old[e] = C[(long long)n * ldc + m + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m + e][reg_n]);
                 }
-                if (m + 3 < M) {
+                if (m + VEC - 1 < M) {
                     *reinterpret_cast<float4 *>(&C[(long long)n * ldc + m]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (m + e < M) C[(long long)n * ldc + m + e] = out[e];
                     }
                 }
@@ -160,9 +172,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

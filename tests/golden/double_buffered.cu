@@ -18,9 +18,13 @@
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 32, BK = 32;  // the block's tile of C, in steps of BK
+constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
+constexpr int A_PAD = 1;  // unused elements that end a row
 constexpr int THREADS = BM * BN;
+constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
+static_assert(THREADS == BM * BK && THREADS == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -29,7 +33,7 @@ gemm(int M, int N, int K,
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=1;
     // double_buffer A B)
-    __shared__ alignas(16) float A_shared[2][BK][BM + 1];
+    __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
     // the block's tile of C (tile m=32 n=32 k=32)
@@ -37,19 +41,19 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=32 n=32 k=32)
+    // the thread's position in it (tile m=32 n=32 k=32)
     const int tid = threadIdx.y * BN + threadIdx.x;
     const int thread_m = threadIdx.y, thread_n = threadIdx.x;
 
-    // its first piece of each tile that it copies
+    // first element of A and B that this thread copies
     const int A_m = tid / BK, A_k = tid % BK;
     const int B_k = tid / BN, B_n = tid % BN;
 
-    // what it keeps in registers
+    // registers: accumulator, staging
     float acc = 0.0f;
     float A_next, B_next;
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     {
         const int m = tile_m + A_m, k = A_k;
         A_shared[0][A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
@@ -60,9 +64,10 @@ gemm(int M, int N, int K,
     }
     int stage = 0;
     __syncthreads();
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
         {
@@ -80,11 +85,11 @@ gemm(int M, int N, int K,
             acc = fmaf(A_shared[stage][k][thread_m], B_shared[stage][k][thread_n], acc);
         }
 
-        // store it late (double_buffer A B)
-        A_shared[fill][A_k][A_m] = A_next;
-        B_shared[fill][B_k][B_n] = B_next;
+        // store the prefetched tile to shared memory (double_buffer A B)
+        A_shared[next_stage][A_k][A_m] = A_next;
+        B_shared[next_stage][B_k][B_n] = B_next;
         __syncthreads();
-        stage = fill;
+        stage = next_stage;
     }
 
     // the epilogue
@@ -108,9 +113,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 32 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(32, 32), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(BN, BM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

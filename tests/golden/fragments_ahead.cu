@@ -22,14 +22,22 @@
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 4, TN = 8;  // a thread's share
-constexpr int PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 4, TN = 8;  // micro-tile of a thread
+constexpr int PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
-constexpr int STAGES = 3;  // tiles in shared memory at a time
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = LM * LN;
+constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
+constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = STAGES * BK * BM * sizeof(float) + STAGES * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
+static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -37,55 +45,53 @@ gemm(int M, int N, int K,
     float beta, float *__restrict__ C, int ldc)
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
-    __shared__ alignas(16) float A_shared[3][BK][BM];
-    __shared__ alignas(16) float B_shared[3][BK][BN];
+    __shared__ alignas(16) float A_shared[STAGES][BK][BM];
+    __shared__ alignas(16) float B_shared[STAGES][BK][BN];
 
     // the block's tile of C (tile m=32 n=64 k=8)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
-    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[4], B_next[2][4];
+    alignas(16) float A_next[VEC], B_next[B_PIECES][VEC];
 
-    // the first tiles (cache_shared A[k, m] B[k, n])
+    // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         {
             const int m = tile_m + A_m, k = ahead * BK + A_k;
-            if (m < M && k + 3 < K) {
+            if (m < M && k + VEC - 1 < K) {
                 *reinterpret_cast<float4 *>(&A_next[0]) =
                     *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
                 }
             }
             #pragma unroll
-            for (int e = 0; e < 4; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
+            for (int e = 0; e < VEC; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
         }
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
-            const int k = ahead * BK + B_k + piece * (THREADS / (BN / 4));
-            const int n = tile_n + B_n;
-            if (k < K && n + 3 < N) {
-                *reinterpret_cast<float4 *>(
-                    &B_shared[ahead][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = ahead * BK + B_k + piece * B_STEP, n = tile_n + B_n;
+            if (k < K && n + VEC - 1 < N) {
+                *reinterpret_cast<float4 *>(&B_shared[ahead][B_k + piece * B_STEP][B_n]) =
                     *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    B_shared[ahead][B_k + piece * (THREADS / (BN / 4))][B_n + e] =
+                for (int e = 0; e < VEC; ++e) {
+                    B_shared[ahead][B_k + piece * B_STEP][B_n + e] =
                         k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
                 }
             }
@@ -94,48 +100,51 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // the first fragments (double_buffer A.register B.register)
+    // load the first fragments (double_buffer A.register B.register)
     *reinterpret_cast<float4 *>(&A_frag[0][0]) =
         *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m]);
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
         *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
             *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
     }
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + (STAGES - 1) * BK;
-        const int fill = stage > 0 ? stage - 1 : STAGES - 1;
+        const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
+        const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // load the next tile early (double_buffer A B stages=3)
         {
             const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + 3 < K) {
+            if (m < M && k + VEC - 1 < K) {
                 *reinterpret_cast<float4 *>(&A_next[0]) =
                     *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
                 }
             }
         }
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
                 *reinterpret_cast<float4 *>(&B_next[piece][0]) =
                     *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
-                if (k < K && n + 3 < N) {
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+                if (k < K && n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&B_next[piece][0]) =
                         *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
                             0.0f;
                     }
@@ -150,30 +159,31 @@ gemm(int M, int N, int K,
                 *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][0]) =
                     *reinterpret_cast<const float4 *>(&A_shared[stage][k + 1][thread_m]);
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
                         *reinterpret_cast<const float4 *>(
                             &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
-                // store it late, and read ahead into it (double_buffer A.register B.register)
+                // store the prefetched tile to shared memory, then read ahead into it
+                // (double_buffer A.register B.register)
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) A_shared[fill][A_k + e][A_m] = A_next[e];
+                for (int e = 0; e < VEC; ++e) {
+                    A_shared[write_stage][A_k + e][A_m] = A_next[e];
+                }
                 #pragma unroll
-                for (int piece = 0; piece < 2; ++piece) {
-                    *reinterpret_cast<float4 *>(
-                        &B_shared[fill][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+                for (int piece = 0; piece < B_PIECES; ++piece) {
+                    *reinterpret_cast<float4 *>(&B_shared[write_stage][B_k + piece * B_STEP][B_n]) =
                         *reinterpret_cast<const float4 *>(&B_next[piece][0]);
                 }
                 __syncthreads();
                 *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][0]) =
-                    *reinterpret_cast<const float4 *>(&A_shared[stage + 1 < STAGES ? stage + 1 :
-                        0][0][thread_m]);
+                    *reinterpret_cast<const float4 *>(&A_shared[next_stage][0][thread_m]);
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(&B_shared[stage + 1 < STAGES ?
-                            stage + 1 : 0][0][thread_n + reg_n * LN]);
+                        *reinterpret_cast<const float4 *>(
+                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -185,7 +195,7 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        stage = next_stage;
     }
 
     // the epilogue (vectorize A B C width=4)
@@ -194,31 +204,31 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + reg_m;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
-                alignas(16) float out[4];
-                alignas(16) float old[4] = {};
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (n + 3 < N) {
+                    if (n + VEC - 1 < N) {
                         *reinterpret_cast<float4 *>(&old[0]) =
                             *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + 3 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -243,9 +253,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

@@ -29,12 +29,13 @@ __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
 
 // ---- kernel ----
 
-constexpr int BM = 8, BN = 1, BK = 512;  // the block's tile of C, in steps of BK
-constexpr int TM = 1, TN = 1;  // a warp's share
-constexpr int LK = 32;  // lanes that share its sums
-constexpr int TK = BK / LK;  // a lane's terms of a step
-constexpr int PK = 4;  // in pieces of this many neighbours
+constexpr int BM = 8, BN = 1, BK = 512;  // threadblock tile of C, and its step along K
+constexpr int TM = 1, TN = 1;  // micro-tile of a warp
+constexpr int LK = 32;  // lanes that share each sum
+constexpr int TK = BK / LK;  // k elements of a lane in each step
+constexpr int PK = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // warps along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN * LK;
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
@@ -49,22 +50,24 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the warp's place in it (tile m=8 n=1 k=512; split_k within=warp)
+    // the warp's position in it (tile m=8 n=1 k=512; split_k within=warp)
     const int tid = threadIdx.x, warp = tid / LK, lane = tid % LK;
     const int thread_m = warp / LN, thread_n = warp % LN, thread_k = lane * PK;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     alignas(16) float A_frag[TM][TK], x_frag[TN][TK];
     float acc[TM][TN] = {};
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // the lane's terms of the step (split_k within=warp;
+        // load the lane's k elements of the step (split_k within=warp;
         // vectorize A.global x.global width=4)
         if (tile_m + BM <= M && tile_k + BK <= K) {
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 const int m = tile_m + thread_m;
                 #pragma unroll
-                for (int reg_k = 0; reg_k < TK; reg_k += 4) {
+                for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
                     *reinterpret_cast<float4 *>(&A_frag[reg_m][reg_k]) =
                         *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
@@ -74,7 +77,7 @@ gemm(int M, int N, int K,
             for (int reg_n = 0; reg_n < TN; ++reg_n) {
                 const int n = tile_n + thread_n;
                 #pragma unroll
-                for (int reg_k = 0; reg_k < TK; reg_k += 4) {
+                for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
                     *reinterpret_cast<float4 *>(&x_frag[reg_n][reg_k]) =
                         *reinterpret_cast<const float4 *>(&x[(long long)n * ldx + k]);
@@ -85,14 +88,14 @@ gemm(int M, int N, int K,
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 const int m = tile_m + thread_m;
                 #pragma unroll
-                for (int reg_k = 0; reg_k < TK; reg_k += 4) {
+                for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
-                    if (m < M && k + 3 < K) {
+                    if (m < M && k + VEC - 1 < K) {
                         *reinterpret_cast<float4 *>(&A_frag[reg_m][reg_k]) =
                             *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             A_frag[reg_m][reg_k + e] =
                                 m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
                         }
@@ -103,14 +106,14 @@ gemm(int M, int N, int K,
             for (int reg_n = 0; reg_n < TN; ++reg_n) {
                 const int n = tile_n + thread_n;
                 #pragma unroll
-                for (int reg_k = 0; reg_k < TK; reg_k += 4) {
+                for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
-                    if (k + 3 < K) {
+                    if (k + VEC - 1 < K) {
                         *reinterpret_cast<float4 *>(&x_frag[reg_n][reg_k]) =
                             *reinterpret_cast<const float4 *>(&x[(long long)n * ldx + k]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             x_frag[reg_n][reg_k + e] = k + e < K ? x[(long long)n * ldx + k + e] :
                                 0.0f;
                         }
@@ -133,7 +136,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // add what the lanes have, pair by pair (split_k within=warp)
+    // sum over the lanes of the warp (split_k within=warp)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
@@ -178,9 +181,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 8 + 1LL) * ((N - 1) / 1 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), 256, 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
         M, N, K, alpha, A, lda, x, ldx, beta, y, ldy);
     return cudaGetLastError();
 }

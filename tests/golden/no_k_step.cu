@@ -16,8 +16,8 @@
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 32;  // the block's tile of C
-constexpr int TM = 4, TN = 2;  // a thread's share
+constexpr int BM = 32, BN = 32;  // threadblock tile of C
+constexpr int TM = 4, TN = 2;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int THREADS = LM * LN;
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
@@ -33,12 +33,14 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=32 n=32; register_block m=4 n=2)
+    // the thread's position in it (tile m=32 n=32; register_block m=4 n=2)
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
+
+    // main loop along K
     for (int k = 0; k < K; ++k) {
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -89,9 +91,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 32 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(16, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

@@ -53,17 +53,29 @@ __device__ __forceinline__ void gg_wait_group()
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 64, BK = 16;  // the block's tile of C, in steps of BK
-constexpr int WM = 64, WN = 32;  // a warp's share of it
-constexpr int TM = 8, TN = 8;  // a thread's share
-constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 128, BN = 64, BK = 16;  // threadblock tile of C, and its step along K
+constexpr int WM = 64, WN = 32;  // warp tile
+constexpr int TM = 8, TN = 8;  // micro-tile of a thread
+constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
-constexpr int STAGES = 3;  // tiles in shared memory at a time
-constexpr int GROUP = 8;  // block rows in a band
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+constexpr int A_ALONG = 32, B_ALONG = 32;  // threads along a row of a tile
+constexpr int A_TURNS = BM / A_ALONG, B_TURNS = BN / B_ALONG;  // a thread's copies in a row
+// rows between a thread's copies
+constexpr int A_STEP = THREADS / A_ALONG, B_STEP = THREADS / B_ALONG;
+constexpr int A_PIECES = BK / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = STAGES * BK * BM * sizeof(float) + STAGES * BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(THREADS % A_ALONG == 0 && A_PIECES * A_STEP == BK,
+    "the threads copy whole tiles of A");
+static_assert(THREADS % B_ALONG == 0 && B_PIECES * B_STEP == BK,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -71,102 +83,111 @@ gemm(int M, int N, int K,
     float beta, float *__restrict__ C, int ldc)
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
-    __shared__ alignas(16) float A_shared[3][BK][BM];
-    __shared__ alignas(16) float B_shared[3][BK][BN];
+    __shared__ alignas(16) float A_shared[STAGES][BK][BM];
+    __shared__ alignas(16) float B_shared[STAGES][BK][BN];
 
     // the block's tile of C (tile m=128 n=64 k=16; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
-    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
-    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
-    const int within = blockIdx.x % (band_rows * blocks_n);
-    const int tile_m = (band + within % height) * BM;
-    const int tile_n = (within / height) * BN;
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = blockIdx.x % (full_group * blocks_n);
+    const int tile_m = (group + tile_in_group % group_rows) * BM;
+    const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's place in it (tile m=128 n=64 k=16; warp_tile m=64 n=32;
+    // the thread's position in it (tile m=128 n=64 k=16; warp_tile m=64 n=32;
     // register_block m=8 n=8 order=serpentine)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
 
-    // its first piece of each tile that it copies
-    const int A_k = tid / 32, A_m = tid % 32;
-    const int B_k = tid / 32, B_n = tid % 32;
+    // first element of A and B that this thread copies
+    const int A_k = tid / A_ALONG, A_m = tid % A_ALONG;
+    const int B_k = tid / B_ALONG, B_n = tid % B_ALONG;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
 
-    // the tiles end with the last term, and begin before the first one if need be
-    // (residue k=first)
+    // the partial tile is peeled to the front: it begins before k = 0 (residue k=first)
     const int start_k = K % BK > 0 ? K % BK - BK : 0;
 
-    // the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy A B via=cp_async)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = start_k + ahead * BK + A_k + piece * (THREADS / 32);
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int k = start_k + ahead * BK + A_k + piece * A_STEP;
             const float *const A_piece = gg_base(&A[(long long)k * lda + tile_m + A_m]);
             #pragma unroll
-            for (int along = 0; along < 4; ++along) {
-                const int m = tile_m + A_m + along * 32;
-                gg_copy_async_4(&A_shared[ahead][A_k + piece * (THREADS / 32)][A_m + along * 32],
-                    &A_piece[along * 32], 4 * (k >= 0 && k < K && m < M ? 1 : 0));
+            for (int along = 0; along < A_TURNS; ++along) {
+                const int m = tile_m + A_m + along * A_ALONG;
+                const int valid = k >= 0 && k < K && m < M ? 1 : 0;
+                gg_copy_async_4(&A_shared[ahead][A_k + piece * A_STEP][A_m + along * A_ALONG],
+                    &A_piece[along * A_ALONG], valid * sizeof(float));
             }
         }
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = start_k + ahead * BK + B_k + piece * (THREADS / 32);
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = start_k + ahead * BK + B_k + piece * B_STEP;
             const float *const B_piece = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
             #pragma unroll
-            for (int along = 0; along < 2; ++along) {
-                const int n = tile_n + B_n + along * 32;
-                gg_copy_async_4(&B_shared[ahead][B_k + piece * (THREADS / 32)][B_n + along * 32],
-                    &B_piece[along * 32], 4 * (k >= 0 && k < K && n < N ? 1 : 0));
+            for (int along = 0; along < B_TURNS; ++along) {
+                const int n = tile_n + B_n + along * B_ALONG;
+                const int valid = k >= 0 && k < K && n < N ? 1 : 0;
+                gg_copy_async_4(&B_shared[ahead][B_k + piece * B_STEP][B_n + along * B_ALONG],
+                    &B_piece[along * B_ALONG], valid * sizeof(float));
             }
         }
         gg_commit_group();
     }
     int stage = 0;
-    gg_wait_group<1>();
+    gg_wait_group<STAGES - 2>();
     __syncthreads();
 
-    // the first fragments (double_buffer A.register B.register)
+    // load the first fragments (double_buffer A.register B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
         *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
             *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
     }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
         *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
             *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
     }
+
+    // main loop over tiles along K
     for (int tile_k = start_k; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + (STAGES - 1) * BK;
-        const int fill = stage > 0 ? stage - 1 : STAGES - 1;
+        const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
+        const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // copy a tile ahead (async_copy A B via=cp_async)
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = next_k + A_k + piece * (THREADS / 32);
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int k = next_k + A_k + piece * A_STEP;
             const float *const A_piece = gg_base(&A[(long long)k * lda + tile_m + A_m]);
             #pragma unroll
-            for (int along = 0; along < 4; ++along) {
-                const int m = tile_m + A_m + along * 32;
-                gg_copy_async_4(&A_shared[fill][A_k + piece * (THREADS / 32)][A_m + along * 32],
-                    &A_piece[along * 32], 4 * (next_k < K && m < M ? 1 : 0));
+            for (int along = 0; along < A_TURNS; ++along) {
+                const int m = tile_m + A_m + along * A_ALONG;
+                const int valid = next_k < K && m < M ? 1 : 0;
+                gg_copy_async_4(
+                    &A_shared[write_stage][A_k + piece * A_STEP][A_m + along * A_ALONG],
+                        &A_piece[along * A_ALONG], valid * sizeof(float));
             }
         }
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = next_k + B_k + piece * (THREADS / 32);
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = next_k + B_k + piece * B_STEP;
             const float *const B_piece = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
             #pragma unroll
-            for (int along = 0; along < 2; ++along) {
-                const int n = tile_n + B_n + along * 32;
-                gg_copy_async_4(&B_shared[fill][B_k + piece * (THREADS / 32)][B_n + along * 32],
-                    &B_piece[along * 32], 4 * (next_k < K && n < N ? 1 : 0));
+            for (int along = 0; along < B_TURNS; ++along) {
+                const int n = tile_n + B_n + along * B_ALONG;
+                const int valid = next_k < K && n < N ? 1 : 0;
+                gg_copy_async_4(
+                    &B_shared[write_stage][B_k + piece * B_STEP][B_n + along * B_ALONG],
+                        &B_piece[along * B_ALONG], valid * sizeof(float));
             }
         }
         gg_commit_group();
@@ -177,33 +198,33 @@ gemm(int M, int N, int K,
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                     *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
                         *reinterpret_cast<const float4 *>(
                             &A_shared[stage][k + 1][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
                         *reinterpret_cast<const float4 *>(
                             &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
-                // wait for the next tile, and read ahead into it
+                // wait for the next tile, then read ahead into it
                 // (double_buffer A.register B.register)
-                gg_wait_group<1>();
+                gg_wait_group<STAGES - 2>();
                 __syncthreads();
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                     *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(&A_shared[stage + 1 < STAGES ?
-                            stage + 1 : 0][0][thread_m + reg_m * LM]);
+                        *reinterpret_cast<const float4 *>(
+                            &A_shared[next_stage][0][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(&B_shared[stage + 1 < STAGES ?
-                            stage + 1 : 0][0][thread_n + reg_n * LN]);
+                        *reinterpret_cast<const float4 *>(
+                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -216,10 +237,10 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        stage = next_stage;
     }
 
-    // let the last copies land
+    // drain the outstanding cp.async groups
     gg_wait_group<0>();
 
     // the epilogue
@@ -252,9 +273,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 64 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), 128, 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

@@ -19,12 +19,19 @@
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 128, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 8, TN = 8;  // a thread's share
+constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int A_PAD = 4;  // unused elements that end a row
 constexpr int THREADS = LM * LN;
+constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
+static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -33,7 +40,7 @@ gemm(int M, int N, int K,
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
     // double_buffer A B)
-    __shared__ alignas(16) float A_shared[2][BK][BM + 4];
+    __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
     // the block's tile of C (tile m=128 n=128 k=8)
@@ -41,47 +48,48 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
-    // its first piece of each tile that it copies
+    // first element of A and B that this thread copies
     const int A_m = tid / BK, A_k = tid % BK;
     const int B_k = tid / BN, B_n = tid % BN;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
-    float A_next[4], B_next[4];
+    float A_next[A_PIECES], B_next[B_PIECES];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
-    for (int piece = 0; piece < 4; ++piece) {
-        const int m = tile_m + A_m + piece * (THREADS / BK), k = A_k;
-        A_shared[0][A_k][A_m + piece * (THREADS / BK)] =
+    for (int piece = 0; piece < A_PIECES; ++piece) {
+        const int m = tile_m + A_m + piece * A_STEP, k = A_k;
+        A_shared[0][A_k][A_m + piece * A_STEP] =
             m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
     }
     #pragma unroll
-    for (int piece = 0; piece < 4; ++piece) {
-        const int k = B_k + piece * (THREADS / BN), n = tile_n + B_n;
-        B_shared[0][B_k + piece * (THREADS / BN)][B_n] =
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_k + piece * B_STEP][B_n] =
             k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
     __syncthreads();
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int m = tile_m + A_m + piece * (THREADS / BK), k = next_k + A_k;
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
             A_next[piece] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = next_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
             B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
@@ -105,17 +113,17 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store it late (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            A_shared[fill][A_k][A_m + piece * (THREADS / BK)] = A_next[piece];
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            A_shared[next_stage][A_k][A_m + piece * A_STEP] = A_next[piece];
         }
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            B_shared[fill][B_k + piece * (THREADS / BN)][B_n] = B_next[piece];
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            B_shared[next_stage][B_k + piece * B_STEP][B_n] = B_next[piece];
         }
         __syncthreads();
-        stage = fill;
+        stage = next_stage;
     }
 
     // the epilogue
@@ -148,9 +156,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 128 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

@@ -21,12 +21,19 @@
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 4, TN = 8;  // a thread's share
+constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN;
+constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = BK * BM * sizeof(float) + BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
+static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -42,29 +49,31 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
-    // its first piece of each tile that it copies
+    // first element of A and B that this thread copies
     const int A_m = tid / BK, A_k = tid % BK;
     const int B_k = tid / BN, B_n = tid % BN;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared A[k, m] B[k, n])
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int m = tile_m + A_m + piece * (THREADS / BK), k = tile_k + A_k;
-            A_shared[A_k][A_m + piece * (THREADS / BK)] =
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int m = tile_m + A_m + piece * A_STEP, k = tile_k + A_k;
+            A_shared[A_k][A_m + piece * A_STEP] =
                 m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < 8; ++piece) {
-            const int k = tile_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
-            B_shared[B_k + piece * (THREADS / BN)][B_n] =
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
+            B_shared[B_k + piece * B_STEP][B_n] =
                 k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
         __syncthreads();
@@ -97,12 +106,12 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + reg_m;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n;
                 if (n < N) {
-                    alignas(16) float out[4];
+                    alignas(16) float out[VEC];
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         out[e] =
                             acc[reg_m][reg_n + e] + residual[(long long)m * ldresidual + n + e];
                     }
@@ -128,9 +137,9 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, A, lda, B, ldb, C, ldc, residual, ldresidual);
     return cudaGetLastError();
 }

@@ -36,13 +36,18 @@ __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last
 
 // ---- kernel ----
 
-constexpr int BM = 64, BN = 64, BK = 16;  // the block's tile of C, in steps of BK
-constexpr int TM = 4, TN = 4;  // a thread's share
+constexpr int BM = 64, BN = 64, BK = 16;  // threadblock tile of C, and its step along K
+constexpr int TM = 4, TN = 4;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int A_PAD = 4;  // unused elements that end a row
 constexpr int PARTS = 4;  // blocks that share a tile
 constexpr int THREADS = LM * LN;
+constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -51,11 +56,10 @@ gemm(int M, int N, int K,
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
     // double_buffer A B)
-    __shared__ alignas(16) float A_shared[2][BK][BM + 4];
+    __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
-    // the block's tile of C and its part of the terms (tile m=64 n=64 k=16;
-    // split_k parts=4)
+    // the block's tile of C and its range of k (tile m=64 n=64 k=16; split_k parts=4)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int tiles = blocks_m * blocks_n;
     const int own_part = blockIdx.x / tiles, own_tile = blockIdx.x % tiles;
@@ -66,42 +70,42 @@ gemm(int M, int N, int K,
     const int start_k = own_part * chunk_k;
     const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
 
-    // the thread's place in it (tile m=64 n=64 k=16; register_block m=4 n=4)
+    // the thread's position in it (tile m=64 n=64 k=16; register_block m=4 n=4)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
-    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[TM], B_frag[TN];
     alignas(16) float acc[TM][TN] = {};
-    alignas(16) float A_next[4], B_next[4];
+    alignas(16) float A_next[VEC], B_next[VEC];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     {
         const int m = tile_m + A_m, k = start_k + A_k;
-        if (m < M && k + 3 < stop_k) {
+        if (m < M && k + VEC - 1 < stop_k) {
             *reinterpret_cast<float4 *>(&A_next[0]) =
                 *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 A_next[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
             }
         }
         #pragma unroll
-        for (int e = 0; e < 4; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
+        for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
     }
     {
         const int k = start_k + B_k, n = tile_n + B_n;
-        if (k < stop_k && n + 3 < N) {
+        if (k < stop_k && n + VEC - 1 < N) {
             *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 B_shared[0][B_k][B_n + e] =
                     k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
@@ -109,31 +113,32 @@ gemm(int M, int N, int K,
     }
     int stage = 0;
     __syncthreads();
+
+    // main loop over tiles along K
     for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
         {
             const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + 3 < stop_k) {
+            if (m < M && k + VEC - 1 < stop_k) {
                 *reinterpret_cast<float4 *>(&A_next[0]) =
                     *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     A_next[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
                 }
             }
         }
         {
             const int k = next_k + B_k, n = tile_n + B_n;
-            if (k < stop_k && n + 3 < N) {
+            if (k < stop_k && n + VEC - 1 < N) {
                 *reinterpret_cast<float4 *>(&B_next[0]) =
                     *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     B_next[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
                 }
             }
@@ -155,38 +160,38 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store it late (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
-        for (int e = 0; e < 4; ++e) A_shared[fill][A_k + e][A_m] = A_next[e];
-        *reinterpret_cast<float4 *>(&B_shared[fill][B_k][B_n]) =
+        for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
+        *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k][B_n]) =
             *reinterpret_cast<const float4 *>(&B_next[0]);
         __syncthreads();
-        stage = fill;
+        stage = next_stage;
     }
 
-    // hand the part's sums over (split_k parts=4)
+    // write this split's partial sums to the workspace (split_k parts=4)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
-        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
-            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+        for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
             *reinterpret_cast<float4 *>(&workspace[(long long)blockIdx.x * (BM * BN) + part_at]) =
                 *reinterpret_cast<const float4 *>(&acc[reg_m][reg_n]);
         }
     }
 
-    // only the block that comes last goes on
+    // the last block to arrive reduces
     __syncthreads();
     const bool is_last =
         __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
     if (!is_last) return;
 
-    // add the parts in order (split_k parts=4)
+    // add the partial sums in order (split_k parts=4)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
-        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
-            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+        for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
             *reinterpret_cast<float4 *>(&acc[reg_m][reg_n]) =
                 *reinterpret_cast<const float4 *>(
                     &workspace[(long long)own_tile * (BM * BN) + part_at]);
@@ -198,14 +203,14 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
-                const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
-                alignas(16) float part_sum[4];
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
+                alignas(16) float part_sum[VEC];
                 *reinterpret_cast<float4 *>(&part_sum[0]) =
                     *reinterpret_cast<const float4 *>(
                         &workspace[(long long)part_tile * (BM * BN) + part_at]);
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
                 }
             }
@@ -218,31 +223,31 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + reg_m;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n;
-                alignas(16) float out[4];
-                alignas(16) float old[4] = {};
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (n + 3 < N) {
+                    if (n + VEC - 1 < N) {
                         *reinterpret_cast<float4 *>(&old[0]) =
                             *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + 3 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -268,9 +273,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 64 + 1LL) * ((N - 1) / 64 + 1LL) * 4;
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL) * PARTS;
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived);
     return cudaGetLastError();
 }

@@ -24,14 +24,18 @@
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 128, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 8, TN = 8;  // a thread's share
-constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 8, TN = 8;  // micro-tile of a thread
+constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
-constexpr int GROUP = 8;  // block rows in a band
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = LM * LN;
+constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -45,51 +49,52 @@ gemm(int M, int N, int K,
 
     // the block's tile of C (tile m=128 n=128 k=8; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
-    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
-    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
-    const int within = blockIdx.x % (band_rows * blocks_n);
-    const int tile_m = (band + within % height) * BM;
-    const int tile_n = (within / height) * BN;
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = blockIdx.x % (full_group * blocks_n);
+    const int tile_m = (group + tile_in_group % group_rows) * BM;
+    const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's place in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
-    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[4], B_next[4];
+    alignas(16) float A_next[VEC], B_next[VEC];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     {
         const int m = tile_m + A_m, k = A_k;
-        if (m < M && k + 3 < K) {
+        if (m < M && k + VEC - 1 < K) {
             *reinterpret_cast<float4 *>(&A_next[0]) =
                 *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
             }
         }
         #pragma unroll
-        for (int e = 0; e < 4; ++e) {
+        for (int e = 0; e < VEC; ++e) {
             A_shared[0][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
         }
     }
     {
         const int k = B_k, n = tile_n + B_n;
-        if (k < K && n + 3 < N) {
+        if (k < K && n + VEC - 1 < N) {
             *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 B_shared[0][B_k][B_n + e] =
                     k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
@@ -97,48 +102,47 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
 
-    // the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer A A.register B B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
         *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
             *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
     }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
         *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
             *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
     }
 
-    // 2 tiles at a time (unroll tile_k=2)
+    // main loop over tiles along K, 2 at a time (unroll tile_k=2)
     for (int round_k = 0; round_k < K; round_k += 2 * BK) {
         #pragma unroll
         for (int stage = 0; stage < 2; ++stage) {
             const int tile_k = round_k + stage * BK;
             if (tile_k >= K) break;
-            const int next_k = tile_k + BK;
-            const int fill = 1 - stage;
+            const int next_k = tile_k + BK, next_stage = 1 - stage;
 
             // load the next tile early (double_buffer A A.register B B.register)
             {
                 const int m = tile_m + A_m, k = next_k + A_k;
-                if (m < M && k + 3 < K) {
+                if (m < M && k + VEC - 1 < K) {
                     *reinterpret_cast<float4 *>(&A_next[0]) =
                         *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
                     }
                 }
             }
             {
                 const int k = next_k + B_k, n = tile_n + B_n;
-                if (k < K && n + 3 < N) {
+                if (k < K && n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&B_next[0]) =
                         *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
                     }
                 }
@@ -149,39 +153,39 @@ gemm(int M, int N, int K,
             for (int k = 0; k < BK; ++k) {
                 if (k + 1 < BK) {
                     #pragma unroll
-                    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                         *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
                             *reinterpret_cast<const float4 *>(
                                 &A_shared[stage][k + 1]
                                     [(thread_m ^ (((k + 1) / 4) * 16)) + reg_m * LM]);
                     }
                     #pragma unroll
-                    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                         *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
                             *reinterpret_cast<const float4 *>(
                                 &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                     }
                 } else {
-                    // store it late, and read ahead into it
+                    // store the prefetched tile to shared memory, then read ahead into it
                     // (double_buffer A A.register B B.register)
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        A_shared[fill][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
+                    for (int e = 0; e < VEC; ++e) {
+                        A_shared[next_stage][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
                     }
-                    *reinterpret_cast<float4 *>(&B_shared[fill][B_k][B_n]) =
+                    *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k][B_n]) =
                         *reinterpret_cast<const float4 *>(&B_next[0]);
                     __syncthreads();
                     #pragma unroll
-                    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                         *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
                             *reinterpret_cast<const float4 *>(
-                                &A_shared[fill][0][thread_m + reg_m * LM]);
+                                &A_shared[next_stage][0][thread_m + reg_m * LM]);
                     }
                     #pragma unroll
-                    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                         *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
                             *reinterpret_cast<const float4 *>(
-                                &B_shared[fill][0][thread_n + reg_n * LN]);
+                                &B_shared[next_stage][0][thread_n + reg_n * LN]);
                     }
                 }
                 #pragma unroll
@@ -202,31 +206,31 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
-                alignas(16) float out[4];
-                alignas(16) float old[4] = {};
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (n + 3 < N) {
+                    if (n + VEC - 1 < N) {
                         *reinterpret_cast<float4 *>(&old[0]) =
                             *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + 3 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -251,9 +255,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 128 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

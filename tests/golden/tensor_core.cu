@@ -122,16 +122,29 @@ __device__ __forceinline__ void gg_wmma_store_row(float *target, const float (&s
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 256, BK = 32;  // the block's tile of C, in steps of BK
-constexpr int WM = 64, WN = 64;  // a warp's share of it
-constexpr int IM = 16, IN = 16, IK = 16;  // what one instruction multiplies
-constexpr int FM = WM / IM, FN = WN / IN;  // a warp's fragments
-constexpr int STAGES = 3;  // tiles in shared memory at a time
-constexpr int GROUP = 8;  // block rows in a band
+constexpr int BM = 128, BN = 256, BK = 32;  // threadblock tile of C, and its step along K
+constexpr int WM = 64, WN = 64;  // warp tile
+constexpr int IM = 16, IN = 16, IK = 16;  // tile of one instruction
+constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
+constexpr int VEC = 8;  // elements of a vector access
+constexpr int A_PAD = 8, B_PAD = 8, acc_PAD = 8;  // unused elements that end a row
+constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+// rows between a thread's copies
+constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = STAGES * BM * (BK + A_PAD) * sizeof(unsigned short) +
+    STAGES * BK * (BN + B_PAD) * sizeof(unsigned short) +
+        ((BM / WM) * IM) * (BN + acc_PAD) * sizeof(float);
 static_assert(WM % IM == 0 && WN % IN == 0, "the fragments fill a warp's tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
+static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
+    "the threads copy whole tiles of A");
+static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -142,84 +155,93 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[m, k] B[k, n]; pad A B by=8;
     // double_buffer A B stages=3; tensor_core via=wmma)
     alignas(32) extern __shared__ unsigned char shared_memory_32[];
-    unsigned short(*const A_shared)[BM][BK + 8] = reinterpret_cast<unsigned short(*)[BM][BK + 8]>(
-        shared_memory_32);
-    unsigned short(*const B_shared)[BK][BN + 8] = reinterpret_cast<unsigned short(*)[BK][BN + 8]>(
-        shared_memory_32 + 3 * sizeof(A_shared[0]));
-    float(*const acc_shared)[BN + 8] = reinterpret_cast<float(*)[BN + 8]>(
-        shared_memory_32 + 3 * sizeof(A_shared[0]) + 3 * sizeof(B_shared[0]));
+    unsigned short(*const A_shared)[BM][BK + A_PAD] =
+        reinterpret_cast<unsigned short(*)[BM][BK + A_PAD]>(shared_memory_32);
+    unsigned short(*const B_shared)[BK][BN + B_PAD] =
+        reinterpret_cast<unsigned short(*)[BK][BN + B_PAD]>(
+            shared_memory_32 + STAGES * sizeof(A_shared[0]));
+    float(*const acc_shared)[BN + acc_PAD] = reinterpret_cast<float(*)[BN + acc_PAD]>(
+        shared_memory_32 + STAGES * sizeof(A_shared[0]) + STAGES * sizeof(B_shared[0]));
 
     // the block's tile of C (tile m=128 n=256 k=32; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
-    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
-    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
-    const int within = blockIdx.x % (band_rows * blocks_n);
-    const int tile_m = (band + within % height) * BM;
-    const int tile_n = (within / height) * BN;
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = blockIdx.x % (full_group * blocks_n);
+    const int tile_m = (group + tile_in_group % group_rows) * BM;
+    const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the warp's place in it (tile m=128 n=256 k=32; warp_tile m=64 n=64;
+    // the warp's position in it (tile m=128 n=256 k=32; warp_tile m=64 n=64;
     // tensor_core via=wmma)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int warp_m = (warp / (BN / WN)) * WM;
     const int warp_n = (warp % (BN / WN)) * WN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 8), A_k = (tid % (BK / 8)) * 8;
-    const int B_k = tid / (BN / 8), B_n = (tid % (BN / 8)) * 8;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     unsigned A_frag[2][FM][8];
     unsigned B_frag[2][FN][8];
     float acc[FM][FN][8] = {};
 
-    // the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy A B via=cp_async)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
-            const int m = tile_m + A_m + piece * (THREADS / (BK / 8));
-            const int k = ahead * BK + A_k;
-            gg_copy_async_16(&A_shared[ahead][A_m + piece * (THREADS / (BK / 8))][A_k],
-                &A[(long long)m * lda + k], 2 * (m < M && k < K ? (K - k < 8 ? K - k : 8) : 0));
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int m = tile_m + A_m + piece * A_STEP, k = ahead * BK + A_k;
+            const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
+            gg_copy_async_16(&A_shared[ahead][A_m + piece * A_STEP][A_k],
+                &A[(long long)m * lda + k], valid * sizeof(unsigned short));
         }
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = ahead * BK + B_k + piece * (THREADS / (BN / 8));
-            const int n = tile_n + B_n;
-            gg_copy_async_16(&B_shared[ahead][B_k + piece * (THREADS / (BN / 8))][B_n],
-                &B[(long long)k * ldb + n], 2 * (k < K && n < N ? (N - n < 8 ? N - n : 8) : 0));
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = ahead * BK + B_k + piece * B_STEP, n = tile_n + B_n;
+            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
+            gg_copy_async_16(&B_shared[ahead][B_k + piece * B_STEP][B_n],
+                &B[(long long)k * ldb + n], valid * sizeof(unsigned short));
         }
         gg_commit_group();
     }
     int stage = 0;
-    gg_wait_group<1>();
+    gg_wait_group<STAGES - 2>();
     __syncthreads();
 
-    // the first fragments (double_buffer A.register B.register)
+    // load the first fragments (double_buffer A.register B.register)
     #pragma unroll
     for (int frag_m = 0; frag_m < FM; ++frag_m) {
-        gg_wmma_load_a_row_f16(A_frag[0][frag_m], &A_shared[0][warp_m + frag_m * IM][0], BK + 8);
+        gg_wmma_load_a_row_f16(A_frag[0][frag_m], &A_shared[0][warp_m + frag_m * IM][0],
+            BK + A_PAD);
     }
     #pragma unroll
     for (int frag_n = 0; frag_n < FN; ++frag_n) {
-        gg_wmma_load_b_row_f16(B_frag[0][frag_n], &B_shared[0][0][warp_n + frag_n * IN], BN + 8);
+        gg_wmma_load_b_row_f16(B_frag[0][frag_n], &B_shared[0][0][warp_n + frag_n * IN],
+            BN + B_PAD);
     }
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + (STAGES - 1) * BK;
-        const int fill = stage > 0 ? stage - 1 : STAGES - 1;
+        const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
+        const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // copy a tile ahead (async_copy A B via=cp_async)
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
-            const int m = tile_m + A_m + piece * (THREADS / (BK / 8)), k = next_k + A_k;
-            gg_copy_async_16(&A_shared[fill][A_m + piece * (THREADS / (BK / 8))][A_k],
-                &A[(long long)m * lda + k], 2 * (m < M && k < K ? (K - k < 8 ? K - k : 8) : 0));
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
+            const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
+            gg_copy_async_16(&A_shared[write_stage][A_m + piece * A_STEP][A_k],
+                &A[(long long)m * lda + k], valid * sizeof(unsigned short));
         }
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int k = next_k + B_k + piece * (THREADS / (BN / 8)), n = tile_n + B_n;
-            gg_copy_async_16(&B_shared[fill][B_k + piece * (THREADS / (BN / 8))][B_n],
-                &B[(long long)k * ldb + n], 2 * (k < K && n < N ? (N - n < 8 ? N - n : 8) : 0));
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
+            gg_copy_async_16(&B_shared[write_stage][B_k + piece * B_STEP][B_n],
+                &B[(long long)k * ldb + n], valid * sizeof(unsigned short));
         }
         gg_commit_group();
 
@@ -230,29 +252,27 @@ gemm(int M, int N, int K,
                 #pragma unroll
                 for (int frag_m = 0; frag_m < FM; ++frag_m) {
                     gg_wmma_load_a_row_f16(A_frag[(k / IK + 1) % 2][frag_m],
-                        &A_shared[stage][warp_m + frag_m * IM][k + IK], BK + 8);
+                        &A_shared[stage][warp_m + frag_m * IM][k + IK], BK + A_PAD);
                 }
                 #pragma unroll
                 for (int frag_n = 0; frag_n < FN; ++frag_n) {
                     gg_wmma_load_b_row_f16(B_frag[(k / IK + 1) % 2][frag_n],
-                        &B_shared[stage][k + IK][warp_n + frag_n * IN], BN + 8);
+                        &B_shared[stage][k + IK][warp_n + frag_n * IN], BN + B_PAD);
                 }
             } else {
-                // wait for the next tile, and read ahead into it
+                // wait for the next tile, then read ahead into it
                 // (double_buffer A.register B.register)
-                gg_wait_group<1>();
+                gg_wait_group<STAGES - 2>();
                 __syncthreads();
                 #pragma unroll
                 for (int frag_m = 0; frag_m < FM; ++frag_m) {
                     gg_wmma_load_a_row_f16(A_frag[(k / IK + 1) % 2][frag_m],
-                        &A_shared[stage + 1 < STAGES ? stage + 1 : 0][warp_m + frag_m * IM][0],
-                            BK + 8);
+                        &A_shared[next_stage][warp_m + frag_m * IM][0], BK + A_PAD);
                 }
                 #pragma unroll
                 for (int frag_n = 0; frag_n < FN; ++frag_n) {
                     gg_wmma_load_b_row_f16(B_frag[(k / IK + 1) % 2][frag_n],
-                        &B_shared[stage + 1 < STAGES ? stage + 1 : 0][0][warp_n + frag_n * IN],
-                            BN + 8);
+                        &B_shared[next_stage][0][warp_n + frag_n * IN], BN + B_PAD);
                 }
             }
             #pragma unroll
@@ -264,62 +284,64 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        stage = next_stage;
     }
 
-    // let the last copies land
+    // drain the outstanding cp.async groups
     gg_wait_group<0>();
 
     // the epilogue (vectorize A.global B.global C width=8)
     const int slice_m = (warp_m / WM) * IM;
     #pragma unroll
     for (int frag_m = 0; frag_m < FM; ++frag_m) {
-        // some of the warp's sums go to shared memory (tensor_core via=wmma)
+        // stage one row of accumulator fragments in shared memory (tensor_core via=wmma)
         #pragma unroll
         for (int frag_n = 0; frag_n < FN; ++frag_n) {
             gg_wmma_store_row(&acc_shared[slice_m][warp_n + frag_n * IN], acc[frag_m][frag_n],
-                BN + 8);
+                BN + acc_PAD);
         }
         __syncwarp();
 
-        // its lanes take up neighbouring ones (vectorize A.global B.global C width=8)
+        // read it back, one contiguous vector per lane
+        // (vectorize A.global B.global C width=8)
         #pragma unroll
-        for (int piece = 0; piece < IM * (WN / 8) / 32; ++piece) {
-            const int spot = piece * 32 + lane;
-            const int thread_m = spot / (WN / 8), thread_n = (spot % (WN / 8)) * 8;
+        for (int piece = 0; piece < IM * (WN / VEC) / 32; ++piece) {
+            const int slot = piece * 32 + lane;
+            const int thread_m = slot / (WN / VEC);
+            const int thread_n = (slot % (WN / VEC)) * VEC;
             const int m = tile_m + warp_m + frag_m * IM + thread_m;
             if (m < M) {
                 const int n = tile_n + warp_n + thread_n;
-                alignas(16) float sums[8];
+                alignas(16) float sums[VEC];
                 *reinterpret_cast<float4 *>(&sums[0]) =
                     *reinterpret_cast<const float4 *>(
                         &acc_shared[slice_m + thread_m][warp_n + thread_n]);
                 *reinterpret_cast<float4 *>(&sums[4]) =
                     *reinterpret_cast<const float4 *>(
                         &acc_shared[slice_m + thread_m][warp_n + thread_n + 4]);
-                alignas(16) unsigned short out[8];
-                alignas(16) unsigned short old[8] = {};
+                alignas(16) unsigned short out[VEC];
+                alignas(16) unsigned short old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (n + 7 < N) {
+                    if (n + VEC - 1 < N) {
                         *reinterpret_cast<uint4 *>(&old[0]) =
                             *reinterpret_cast<const uint4 *>(&C[(long long)m * ldc + n]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 8; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 8; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]), alpha * sums[e]));
                 }
-                if (n + 7 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<uint4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const uint4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -346,12 +368,12 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     const cudaError_t error =
-        cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, 115200);
+        cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     if (error != cudaSuccess) return error;
-    gemm<<<static_cast<unsigned>(blocks), 256, 115200, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

@@ -32,13 +32,20 @@ __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 4, TN = 8;  // a thread's share
+constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
 constexpr int PARTS = 2;  // blocks that share a tile
 constexpr int THREADS = LM * LN;
+constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
+static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -50,8 +57,7 @@ gemm(int M, int N, int K,
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
-    // the block's tile of C and its part of the terms (tile m=32 n=64 k=8;
-    // split_k parts=2)
+    // the block's tile of C and its range of k (tile m=32 n=64 k=8; split_k parts=2)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int tiles = blocks_m * blocks_n;
     const int own_part = blockIdx.x / tiles, own_tile = blockIdx.x % tiles;
@@ -62,36 +68,36 @@ gemm(int M, int N, int K,
     const int start_k = own_part * chunk_k;
     const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
 
-    // the thread's place in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
-    // its first piece of each tile that it copies
+    // first element of A and B that this thread copies
     const int A_m = tid / BK, A_k = tid % BK;
     const int B_k = tid / BN, B_n = tid % BN;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     float A_frag[2][TM], B_frag[2][TN];
     alignas(16) float acc[TM][TN] = {};
-    float A_next[4], B_next[8];
+    float A_next[A_PIECES], B_next[B_PIECES];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
-    for (int piece = 0; piece < 4; ++piece) {
-        const int m = tile_m + A_m + piece * (THREADS / BK), k = start_k + A_k;
-        A_shared[0][A_k][A_m + piece * (THREADS / BK)] =
+    for (int piece = 0; piece < A_PIECES; ++piece) {
+        const int m = tile_m + A_m + piece * A_STEP, k = start_k + A_k;
+        A_shared[0][A_k][A_m + piece * A_STEP] =
             m < M && k < stop_k ? A[(long long)m * lda + k] : 0.0f;
     }
     #pragma unroll
-    for (int piece = 0; piece < 8; ++piece) {
-        const int k = start_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
-        B_shared[0][B_k + piece * (THREADS / BN)][B_n] =
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = start_k + B_k + piece * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_k + piece * B_STEP][B_n] =
             k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
     __syncthreads();
 
-    // the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer A A.register B B.register)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         A_frag[0][reg_m] = A_shared[0][0][thread_m + reg_m];
@@ -100,19 +106,20 @@ gemm(int M, int N, int K,
     for (int reg_n = 0; reg_n < TN; ++reg_n) {
         B_frag[0][reg_n] = B_shared[0][0][thread_n + reg_n];
     }
+
+    // main loop over tiles along K
     for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A A.register B B.register)
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int m = tile_m + A_m + piece * (THREADS / BK), k = next_k + A_k;
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
             A_next[piece] = m < M && k < stop_k ? A[(long long)m * lda + k] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < 8; ++piece) {
-            const int k = next_k + B_k + piece * (THREADS / BN), n = tile_n + B_n;
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
             B_next[piece] = k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
@@ -129,23 +136,24 @@ gemm(int M, int N, int K,
                     B_frag[(k + 1) % 2][reg_n] = B_shared[stage][k + 1][thread_n + reg_n];
                 }
             } else {
-                // store it late, and read ahead into it (double_buffer A A.register B B.register)
+                // store the prefetched tile to shared memory, then read ahead into it
+                // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < 4; ++piece) {
-                    A_shared[fill][A_k][A_m + piece * (THREADS / BK)] = A_next[piece];
+                for (int piece = 0; piece < A_PIECES; ++piece) {
+                    A_shared[next_stage][A_k][A_m + piece * A_STEP] = A_next[piece];
                 }
                 #pragma unroll
-                for (int piece = 0; piece < 8; ++piece) {
-                    B_shared[fill][B_k + piece * (THREADS / BN)][B_n] = B_next[piece];
+                for (int piece = 0; piece < B_PIECES; ++piece) {
+                    B_shared[next_stage][B_k + piece * B_STEP][B_n] = B_next[piece];
                 }
                 __syncthreads();
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; ++reg_m) {
-                    A_frag[(k + 1) % 2][reg_m] = A_shared[fill][0][thread_m + reg_m];
+                    A_frag[(k + 1) % 2][reg_m] = A_shared[next_stage][0][thread_m + reg_m];
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; ++reg_n) {
-                    B_frag[(k + 1) % 2][reg_n] = B_shared[fill][0][thread_n + reg_n];
+                    B_frag[(k + 1) % 2][reg_n] = B_shared[next_stage][0][thread_n + reg_n];
                 }
             }
             #pragma unroll
@@ -157,39 +165,39 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = fill;
+        stage = next_stage;
     }
 
-    // hand the part's sums over (split_k parts=2)
+    // write this split's partial sums to the workspace (split_k parts=2)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
-        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
-            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
+        for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
             *reinterpret_cast<float4 *>(&workspace[(long long)blockIdx.x * (BM * BN) + part_at]) =
                 *reinterpret_cast<const float4 *>(&acc[reg_m][reg_n]);
         }
     }
 
-    // only the block that comes last goes on
+    // the last block to arrive reduces
     __syncthreads();
     const bool is_last =
         __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
     if (!is_last) return;
 
-    // add the other part (split_k parts=2)
+    // add the other split's sums (split_k parts=2)
     const int part_tile = own_tile + (1 - own_part) * tiles;
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
-        for (int reg_n = 0; reg_n < TN; reg_n += 4) {
-            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * 4;
-            alignas(16) float part_sum[4];
+        for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
+            alignas(16) float part_sum[VEC];
             *reinterpret_cast<float4 *>(&part_sum[0]) =
                 *reinterpret_cast<const float4 *>(
                     &workspace[(long long)part_tile * (BM * BN) + part_at]);
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
             }
         }
@@ -227,9 +235,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL) * 2;
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL) * PARTS;
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived);
     return cudaGetLastError();
 }

@@ -22,13 +22,18 @@
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 128, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 8, TN = 8;  // a thread's share
-constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 8, TN = 8;  // micro-tile of a thread
+constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int A_PAD = 4;  // unused elements that end a row
 constexpr int THREADS = LM * LN;
+constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -37,7 +42,7 @@ gemm(int M, int N, int K,
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
     // double_buffer A B)
-    __shared__ alignas(16) float A_shared[2][BK][BM + 4];
+    __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
     // the block's tile of C (tile m=128 n=128 k=8)
@@ -45,42 +50,42 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
-    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[4], B_next[4];
+    alignas(16) float A_next[VEC], B_next[VEC];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     {
         const int m = tile_m + A_m, k = A_k;
-        if (m < M && k + 3 < K) {
+        if (m < M && k + VEC - 1 < K) {
             *reinterpret_cast<float4 *>(&A_next[0]) =
                 *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
             }
         }
         #pragma unroll
-        for (int e = 0; e < 4; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
+        for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
     }
     {
         const int k = B_k, n = tile_n + B_n;
-        if (k < K && n + 3 < N) {
+        if (k < K && n + VEC - 1 < N) {
             *reinterpret_cast<float4 *>(&B_next[0]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
         }
@@ -89,31 +94,32 @@ gemm(int M, int N, int K,
     }
     int stage = 0;
     __syncthreads();
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
         {
             const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + 3 < K) {
+            if (m < M && k + VEC - 1 < K) {
                 *reinterpret_cast<float4 *>(&A_next[0]) =
                     *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
                 }
             }
         }
         {
             const int k = next_k + B_k, n = tile_n + B_n;
-            if (k < K && n + 3 < N) {
+            if (k < K && n + VEC - 1 < N) {
                 *reinterpret_cast<float4 *>(&B_next[0]) =
                     *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
             } else {
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
                 }
             }
@@ -123,12 +129,12 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
                     *reinterpret_cast<const float4 *>(&B_shared[stage][k][thread_n + reg_n * LN]);
             }
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+            for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                 *reinterpret_cast<float4 *>(&A_frag[reg_m]) =
                     *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m + reg_m * LM]);
             }
@@ -141,13 +147,13 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store it late (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
-        for (int e = 0; e < 4; ++e) A_shared[fill][A_k + e][A_m] = A_next[e];
-        *reinterpret_cast<float4 *>(&B_shared[fill][B_k][B_n]) =
+        for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
+        *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k][B_n]) =
             *reinterpret_cast<const float4 *>(&B_next[0]);
         __syncthreads();
-        stage = fill;
+        stage = next_stage;
     }
 
     // the epilogue (vectorize A B C width=4; fuse_epilogue relu(acc + bias[n]))
@@ -162,20 +168,20 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
-                alignas(16) float out[4];
+                alignas(16) float out[VEC];
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
                     out[e] = value < 0.0f ? 0.0f : value;
                 }
-                if (n + 3 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -199,9 +205,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 128 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, A, lda, B, ldb, C, ldc, bias);
     return cudaGetLastError();
 }

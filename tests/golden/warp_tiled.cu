@@ -25,16 +25,27 @@
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C, in steps of BK
-constexpr int WM = 64, WN = 64;  // a warp's share of it
-constexpr int TM = 8, TN = 16;  // a thread's share
-constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 128, BN = 256, BK = 16;  // threadblock tile of C, and its step along K
+constexpr int WM = 64, WN = 64;  // warp tile
+constexpr int TM = 8, TN = 16;  // micro-tile of a thread
+constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
-constexpr int GROUP = 8;  // block rows in a band
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int A_PAD = 4;  // unused elements that end a row
+constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+// rows between a thread's copies
+constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
+    "the threads copy whole tiles of A");
+static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -44,62 +55,64 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
     // double_buffer A A.register B B.register)
     alignas(16) extern __shared__ unsigned char shared_memory[];
-    float(*const A_shared)[BK][BM + 4] = reinterpret_cast<float(*)[BK][BM + 4]>(shared_memory);
+    float(*const A_shared)[BK][BM + A_PAD] = reinterpret_cast<float(*)[BK][BM + A_PAD]>(
+        shared_memory);
     float(*const B_shared)[BK][BN] = reinterpret_cast<float(*)[BK][BN]>(
         shared_memory + 2 * sizeof(A_shared[0]));
 
     // the block's tile of C (tile m=128 n=256 k=16; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
-    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
-    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
-    const int within = blockIdx.x % (band_rows * blocks_n);
-    const int tile_m = (band + within % height) * BM;
-    const int tile_n = (within / height) * BN;
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = blockIdx.x % (full_group * blocks_n);
+    const int tile_m = (group + tile_in_group % group_rows) * BM;
+    const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's place in it (tile m=128 n=256 k=16; warp_tile m=64 n=64;
+    // the thread's position in it (tile m=128 n=256 k=16; warp_tile m=64 n=64;
     // register_block m=8 n=16)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
-    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[2][4], B_next[4][4];
+    alignas(16) float A_next[A_PIECES][VEC], B_next[B_PIECES][VEC];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
-    for (int piece = 0; piece < 2; ++piece) {
-        const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = A_k;
-        if (m < M && k + 3 < K) {
+    for (int piece = 0; piece < A_PIECES; ++piece) {
+        const int m = tile_m + A_m + piece * A_STEP, k = A_k;
+        if (m < M && k + VEC - 1 < K) {
             *reinterpret_cast<float4 *>(&A_next[piece][0]) =
                 *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
             }
         }
         #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            A_shared[0][A_k + e][A_m + piece * (THREADS / (BK / 4))] = A_next[piece][e];
+        for (int e = 0; e < VEC; ++e) {
+            A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
         }
     }
     #pragma unroll
-    for (int piece = 0; piece < 4; ++piece) {
-        const int k = B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
-        if (k < K && n + 3 < N) {
-            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
+        if (k < K && n + VEC - 1 < N) {
+            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * B_STEP][B_n]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n + e] =
+            for (int e = 0; e < VEC; ++e) {
+                B_shared[0][B_k + piece * B_STEP][B_n + e] =
                     k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
         }
@@ -107,39 +120,40 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer A A.register B B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
         *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
             *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
     }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
         *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
             *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
     }
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A A.register B B.register)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
+            for (int piece = 0; piece < A_PIECES; ++piece) {
+                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
                 *reinterpret_cast<float4 *>(&A_next[piece][0]) =
                     *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
-                if (m < M && k + 3 < K) {
+            for (int piece = 0; piece < A_PIECES; ++piece) {
+                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
+                if (m < M && k + VEC - 1 < K) {
                     *reinterpret_cast<float4 *>(&A_next[piece][0]) =
                         *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] :
                             0.0f;
                     }
@@ -148,21 +162,21 @@ gemm(int M, int N, int K,
         }
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < 4; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
                 *reinterpret_cast<float4 *>(&B_next[piece][0]) =
                     *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < 4; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
-                if (k < K && n + 3 < N) {
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+                if (k < K && n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&B_next[piece][0]) =
                         *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
                             0.0f;
                     }
@@ -175,45 +189,44 @@ gemm(int M, int N, int K,
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                     *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
                         *reinterpret_cast<const float4 *>(
                             &A_shared[stage][k + 1][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
                         *reinterpret_cast<const float4 *>(
                             &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
-                // store it late, and read ahead into it (double_buffer A A.register B B.register)
+                // store the prefetched tile to shared memory, then read ahead into it
+                // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < 2; ++piece) {
+                for (int piece = 0; piece < A_PIECES; ++piece) {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        A_shared[fill][A_k + e][A_m + piece * (THREADS / (BK / 4))] =
-                            A_next[piece][e];
+                    for (int e = 0; e < VEC; ++e) {
+                        A_shared[next_stage][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
                     }
                 }
                 #pragma unroll
-                for (int piece = 0; piece < 4; ++piece) {
-                    *reinterpret_cast<float4 *>(
-                        &B_shared[fill][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+                for (int piece = 0; piece < B_PIECES; ++piece) {
+                    *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k + piece * B_STEP][B_n]) =
                         *reinterpret_cast<const float4 *>(&B_next[piece][0]);
                 }
                 __syncthreads();
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                     *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
                         *reinterpret_cast<const float4 *>(
-                            &A_shared[fill][0][thread_m + reg_m * LM]);
+                            &A_shared[next_stage][0][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                     *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
                         *reinterpret_cast<const float4 *>(
-                            &B_shared[fill][0][thread_n + reg_n * LN]);
+                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -225,7 +238,7 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = fill;
+        stage = next_stage;
     }
 
     // the epilogue (vectorize A B C width=4)
@@ -234,31 +247,31 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
-                alignas(16) float out[4];
-                alignas(16) float old[4] = {};
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (n + 3 < N) {
+                    if (n + VEC - 1 < N) {
                         *reinterpret_cast<float4 *>(&old[0]) =
                             *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + 3 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -283,12 +296,12 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     const cudaError_t error =
-        cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, 49664);
+        cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     if (error != cudaSuccess) return error;
-    gemm<<<static_cast<unsigned>(blocks), 256, 49664, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

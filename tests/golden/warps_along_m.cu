@@ -18,14 +18,18 @@
 
 // ---- kernel ----
 
-constexpr int BM = 32, BN = 48, BK = 4;  // the block's tile of C, in steps of BK
-constexpr int WM = 16, WN = 24;  // a warp's share of it
-constexpr int TM = 4, TN = 3;  // a thread's share
+constexpr int BM = 32, BN = 48, BK = 4;  // threadblock tile of C, and its step along K
+constexpr int WM = 16, WN = 24;  // warp tile
+constexpr int TM = 4, TN = 3;  // micro-tile of a thread
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+constexpr int B_PIECES = (BK * BN - 1) / THREADS + 1;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = BK * BM * sizeof(float) + BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(THREADS == BM * BK, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -41,26 +45,28 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=32 n=48 k=4; warp_tile m=16 n=24;
+    // the thread's position in it (tile m=32 n=48 k=4; warp_tile m=16 n=24;
     // register_block m=4 n=3 interleave=1)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp % (BM / WM)) * WM + lane % LM;
     const int thread_n = (warp / (BM / WM)) * WN + lane / LM;
 
-    // its first piece of each tile that it copies
+    // first element of A and B that this thread copies
     const int A_m = tid / BK, A_k = tid % BK;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared A[k, m] B[k, n])
         {
             const int m = tile_m + A_m, k = tile_k + A_k;
             A_shared[A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
+        for (int piece = 0; piece < B_PIECES; ++piece) {
             const int B_piece = tid + piece * THREADS, B_k = B_piece / BN;
             const int B_n = B_piece % BN;
             if (B_k < BK) {
@@ -122,9 +128,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 32 + 1LL) * ((N - 1) / 48 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), 128, 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }

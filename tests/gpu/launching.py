@@ -23,7 +23,10 @@ from gemmgen.pipeline import compile_source
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 PLANTS = {
-    "no barrier": ("        __syncthreads();\n        stage = fill;", "        stage = fill;"),
+    "no barrier": (
+        "        __syncthreads();\n        stage = next_stage;",
+        "        stage = next_stage;",
+    ),
     "no guard": ("if (m < M && n < N) {", "if (m < M + 64) {"),
     "divergent barrier": (
         "    float acc = 0.0f;\n",

@@ -49,30 +49,30 @@ def copy(first: Expr | int = X, to: Expr | int = X, width: int = 1, valid: int =
 
 @both
 def test_a_copy_is_there_after_the_wait_for_its_group(landing: Landing) -> None:
-    assert run(landing, copy(), COMMIT, Wait(0), BARRIER, READ) == [10, 11, 12, 13]
+    assert run(landing, copy(), COMMIT, Wait(Int(0)), BARRIER, READ) == [10, 11, 12, 13]
 
 
 @both
 def test_a_wait_leaves_the_latest_groups_under_way(landing: Landing) -> None:
     second = copy(of("+", X, 4), of("+", X, 4))
-    body = (copy(), COMMIT, second, COMMIT, COMMIT, Wait(2), BARRIER, READ, Wait(0))
+    body = (copy(), COMMIT, second, COMMIT, COMMIT, Wait(Int(2)), BARRIER, READ, Wait(Int(0)))
     assert run(landing, *body) == [10, 11, 12, 13]
 
 
 def test_late_shows_a_read_without_a_wait() -> None:
-    body = (copy(), COMMIT, READ, Wait(0))
+    body = (copy(), COMMIT, READ, Wait(Int(0)))
     assert all(map(math.isnan, run("late", *body)))
     assert run("early", *body) == [10, 11, 12, 13]
 
 
 def test_late_shows_one_group_too_few_waited_for() -> None:
-    body = (copy(), COMMIT, COMMIT, Wait(2), READ, Wait(0))
+    body = (copy(), COMMIT, COMMIT, Wait(Int(2)), READ, Wait(Int(0)))
     assert all(map(math.isnan, run("late", *body)))
 
 
 def test_early_shows_a_store_before_the_wait() -> None:
     """Late, the copy lands upon the store; early, the store stays."""
-    body = (copy(), COMMIT, Assign(TILE, Element("x", (Int(7),))), Wait(0), BARRIER, READ)
+    body = (copy(), COMMIT, Assign(TILE, Element("x", (Int(7),))), Wait(Int(0)), BARRIER, READ)
     assert run("late", *body) == [10, 11, 12, 13]
     assert run("early", *body) == [17, 17, 17, 17]
 
@@ -80,14 +80,14 @@ def test_early_shows_a_store_before_the_wait() -> None:
 @both
 def test_a_stage_copied_into_while_it_is_read_shows(landing: Landing) -> None:
     other = copy(of("+", X, 4))
-    got = run(landing, copy(), COMMIT, Wait(0), BARRIER, other, COMMIT, READ, Wait(0))
+    got = run(landing, copy(), COMMIT, Wait(Int(0)), BARRIER, other, COMMIT, READ, Wait(Int(0)))
     assert got != [10, 11, 12, 13]
 
 
 @both
 def test_a_group_never_committed_is_not_waited_for(landing: Landing) -> None:
     with pytest.raises(Trap, match=r"tile\[0\]: a copy that is not waited for, by .*\(0, 0\)"):
-        run(landing, copy(), Wait(0), BARRIER, READ)
+        run(landing, copy(), Wait(Int(0)), BARRIER, READ)
 
 
 @both
@@ -100,19 +100,19 @@ def test_refuses_to_end_with_a_copy_under_way(landing: Landing) -> None:
 @pytest.mark.parametrize("valid", range(5))
 def test_zeros_stand_behind_the_valid_elements(landing: Landing, valid: int) -> None:
     first = If(of("<", X, 1), (copy(4, 0, 4, valid),))
-    got = run(landing, first, COMMIT, Wait(0), BARRIER, READ)
+    got = run(landing, first, COMMIT, Wait(Int(0)), BARRIER, READ)
     assert got == [14.0, 15.0, 16.0, 17.0][:valid] + [0.0] * (4 - valid)
 
 
 @both
 def test_a_copy_of_nothing_reads_nothing(landing: Landing) -> None:
-    assert run(landing, copy(1 << 20, X, 1, 0), COMMIT, Wait(0), BARRIER, READ) == [0, 0, 0, 0]
+    assert run(landing, copy(1 << 20, X, 1, 0), COMMIT, Wait(Int(0)), BARRIER, READ) == [0, 0, 0, 0]
 
 
 @both
 def test_refuses_to_read_beyond_the_matrix(landing: Landing) -> None:
     with pytest.raises(Trap, match=r"x\[8\]: out of bounds"):
-        run(landing, copy(of("+", X, 5)), COMMIT, Wait(0))
+        run(landing, copy(of("+", X, 5)), COMMIT, Wait(Int(0)))
 
 
 @both
@@ -121,11 +121,11 @@ def test_both_sides_of_a_wide_copy_are_aligned(
     landing: Landing, first: int, to: int, buffer: str
 ) -> None:
     with pytest.raises(Trap, match=rf"{buffer}\[2\]: misaligned access of width 4"):
-        run(landing, copy(first, to, 4, 0), COMMIT, Wait(0))
+        run(landing, copy(first, to, 4, 0), COMMIT, Wait(Int(0)))
 
 
 def test_programs_with_asynchronous_copies_have_both_extremes() -> None:
-    assert landings_of(program(copy(), COMMIT, Wait(0))) == LANDINGS
+    assert landings_of(program(copy(), COMMIT, Wait(Int(0)))) == LANDINGS
     assert landings_of(program(READ)) == ("late",)
 
 

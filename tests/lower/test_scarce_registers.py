@@ -40,7 +40,7 @@ def test_the_order_of_fragments_follows(name: str) -> None:
 
 def test_the_first_tiles_follow() -> None:
     def waits(text: str) -> bool:
-        first = text[text.index("// the first tile") : text.index("int stage")]
+        first = text[text.index("// load the first tile") : text.index("int stage")]
         return "B_next" in first
 
     assert waits(emitted("vectorized").text)
@@ -49,7 +49,9 @@ def test_the_first_tiles_follow() -> None:
 
 def test_what_reads_ahead_across_tiles_is_left_as_it_is() -> None:
     kernel = emitted("swizzled")
-    first = kernel.text[kernel.text.index("// the first tile") : kernel.text.index("__syncthreads")]
+    first = kernel.text[
+        kernel.text.index("// load the first tile") : kernel.text.index("__syncthreads")
+    ]
     assert registers_are_scarce(kernel.program.main) and "B_next" not in first
 
 

@@ -23,25 +23,27 @@ class Plant:
     finds: str
 
 
-BOUNDS = "((M - 1) / 32 + 1LL) * ((N - 1) / 64 + 1LL)"
+BOUNDS = "((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL)"
 ARGUMENTS = "M, N, K, A, lda, B, ldb, C, ldc, bias);"
 COPY = 'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"'
 SHARED = "const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));"
 LAUNCHERS = {
     "a tile too many": Plant(
-        "vectorized", "(N - 1) / 64 + 1LL", "N / 64 + 1LL", "launches a grid of"
+        "vectorized", "(N - 1) / BN + 1LL", "N / BN + 1LL", "launches a grid of"
     ),
-    "a tile too few": Plant("vectorized", "(M - 1) / 32 + 1LL", "(M - 1) / 32", "launches"),
-    "another tile": Plant("vectorized", "/ 64 + 1LL", "/ 32 + 1LL", "launches a grid of"),
+    "a tile too few": Plant("vectorized", "(M - 1) / BM + 1LL", "(M - 1) / BM", "launches"),
+    "another tile": Plant("vectorized", "/ BN + 1LL", "/ BM + 1LL", "launches a grid of"),
     "blocks wrap": Plant(
         "vectorized", f"long long blocks = {BOUNDS}", f"int blocks = {BOUNDS}", ""
     ),
-    "parts left out": Plant("split_k", "/ 32 + 1LL) * 4", "/ 32 + 1LL)", "launches a grid of"),
+    "parts left out": Plant("split_k", "1LL) * PARTS", "1LL)", "launches a grid of"),
     "batches left out": Plant("batched", "= tiles * size_b", "= tiles", "launches a grid of"),
     "threads swapped": Plant(
-        "vectorized", "dim3(16, 8)", "dim3(8, 16)", "launches blocks of 8 x 16"
+        "vectorized", "dim3(LN, LM)", "dim3(LM, LN)", "launches blocks of 8 x 16"
     ),
-    "half the threads": Plant("lanes", "128, 0, stream", "64, 0, stream", "launches blocks of 64"),
+    "half the threads": Plant(
+        "lanes", "THREADS, 0, stream", "THREADS / 2, 0, stream", "launches blocks of 64"
+    ),
     "extents swapped": Plant(
         "vectorized", f"\n        {ARGUMENTS}", f"N, M, {ARGUMENTS[6:]}", "pass M"
     ),
@@ -58,18 +60,20 @@ LAUNCHERS = {
         "batched", "stride_A_b, B, ldb, stride_B_b", "stride_B_b, B, ldb, stride_A_b", "pass stride"
     ),
     "no stream": Plant("vectorized", "0, stream>>>", "0, nullptr>>>", "on stream"),
-    "no shared memory": Plant("async_copy", "65536, stream>>>", "0, stream>>>", "passes 0 bytes"),
+    "no shared memory": Plant(
+        "async_copy", "SHARED_BYTES, stream>>>", "0, stream>>>", "passes 0 bytes"
+    ),
     "less shared memory": Plant(
-        "async_copy", "65536, stream>>>", "65532, stream>>>", "passes 65532 bytes"
+        "async_copy", "SHARED_BYTES, stream>>>", "SHARED_BYTES - 4, stream>>>", "passes 65532 bytes"
     ),
     "no attribute": Plant(
         "async_copy",
-        "cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536)",
+        "cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES)",
         "cudaSuccess",
         "cudaErrorInvalidValue",
     ),
     "a smaller attribute": Plant(
-        "async_copy", "Size, 65536)", "Size, 65535)", "cudaErrorInvalidValue"
+        "async_copy", "Size, SHARED_BYTES)", "Size, SHARED_BYTES - 1)", "cudaErrorInvalidValue"
     ),
     "a refused attribute": Plant(
         "async_copy",

@@ -15,13 +15,13 @@ MUTANTS = {
     "alpha lost": ("naive", "alpha * acc", "acc + 0.0f * alpha"),
     "m and n swapped": ("uncoalesced", "(long long)m * ldc + n", "(long long)n * ldc + m"),
     "no barrier": ("tiled", "__syncthreads();", ""),
-    "a stage off by one": ("double_buffered", "fill = 1 - stage", "fill = stage"),
+    "a stage off by one": ("double_buffered", "next_stage = 1 - stage", "next_stage = stage"),
     "a tail of k lost": ("register_blocked", "tile_k < K;", "tile_k + BK <= K;"),
-    "a run past its row": ("vectorized", "k + 3 < K", "k < K"),
-    "a store past its row": ("vectorized", "n + 3 < N", "n < N"),
+    "a run past its row": ("vectorized", "k + VEC - 1 < K", "k < K"),
+    "a store past its row": ("vectorized", "n + VEC - 1 < N", "n < N"),
     "a stage too few": ("three stages", "STAGES - 1", "STAGES - 2"),
     "a fragment late": ("warp_tiled", "% 2][reg_m]", "% 2 ^ 1][reg_m]"),
-    "a band too high": ("bands", "% height", "% (height + 1)"),
+    "a band too high": ("bands", "% group_rows", "% (group_rows + 1)"),
 }
 
 

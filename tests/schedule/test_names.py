@@ -11,7 +11,7 @@ from .helpers import refused, schedule
 _REFUSED = """
     int float4 double2 threadIdx dim3 NAN INFINITY M_PI __x x__y _X gg_mma and xor co_await char8_t
     concept asm half size_t cudaStream_t CUDA_VERSION FLT_MAX INT_MAX max fmaxf min expf fmaf sqrt
-    relu where acc alpha beta tid warp lane stage fill out old value elem THREADS
+    relu where acc alpha beta tid warp lane stage next_stage out old value elem THREADS
     atomicInc time_t uint32_t value_2 printf assert NULL
     linux
     M N K BM BN BK TM WN PM LN lda ldb ldc A B C A_shared B_frag tile_k thread_m launch_gemm
@@ -85,7 +85,9 @@ def test_a_matrix_of_the_epilogue_takes_the_name_of_its_leading_dimension() -> N
     refused("fuse_epilogue acc + R[m, n] + r[n, m]")
 
 
-@pytest.mark.parametrize("letter", ["shared", "next", "frag", "raw", "piece", "next_k", "fill"])
+@pytest.mark.parametrize(
+    "letter", ["shared", "next", "frag", "raw", "piece", "next_k", "next_stage"]
+)
 def test_a_letter_is_refused_what_makes_two_names_one(letter: str) -> None:
     """A_next is where a copy of A waits, and would be a place in its tile along `next`."""
     error = refused(f"gemm C[{letter}, n] = A[{letter}, k] * B[k, n]")

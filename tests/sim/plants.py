@@ -44,7 +44,7 @@ PLANTS = {
         "B_next;\n        __syncthreads();",
         "B_next;",
         "race",
-        "A_shared[fill][A_k][A_m] = A_next;",
+        "A_shared[next_stage][A_k][A_m] = A_next;",
         DOUBLE,
     ),
     "the barrier before the contraction dropped": Plant(
@@ -58,7 +58,7 @@ PLANTS = {
         "__syncthreads();",
         "",
         "race",
-        "A_shared[fill]",
+        "A_shared[next_stage]",
         "double_buffer A A.register B B.register",
         WIDE,
         nth=2,
@@ -80,7 +80,12 @@ PLANTS = {
         DOUBLE,
     ),
     "the guard of a wide load too weak": Plant(
-        "vectorized", "n + 3 < N", "n < N", "out of bounds", "&B[(long long)k * ldb + n]", CACHED
+        "vectorized",
+        "n + VEC - 1 < N",
+        "n < N",
+        "out of bounds",
+        "&B[(long long)k * ldb + n]",
+        CACHED,
     ),
     "the guard of a store dropped": Plant(
         "tiled", "if (m < M && n < N) {", "if (m < M) {", "out of bounds", "C[(long long)m", GEMM
@@ -102,7 +107,7 @@ PLANTS = {
         CACHED,
     ),
     "rows of a wide tile padded by one": Plant(
-        "vectorized", "BM + 4]", "BM + 1]", "misaligned", "&A_shared[stage][k]", "pad A by=4"
+        "vectorized", "BM + A_PAD]", "BM + 1]", "misaligned", "&A_shared[stage][k]", "pad A by=4"
     ),
     "a wide load shifted by one": Plant(
         "vectorized",
@@ -134,7 +139,7 @@ PLANTS = {
         "A_shared[2]",
         "A_shared[1]",
         "out of bounds",
-        "A_shared[fill][A_k][A_m] = A_next;",
+        "A_shared[next_stage][A_k][A_m] = A_next;",
         DOUBLE,
     ),
     "a row of shared memory too few": Plant(
@@ -147,10 +152,10 @@ PLANTS = {
     ),
     "the wrong stage filled": Plant(
         "double_buffered",
-        "fill = 1 - stage",
-        "fill = stage",
+        "next_stage = 1 - stage",
+        "next_stage = stage",
         "race",
-        "A_shared[fill][A_k][A_m] = A_next;",
+        "A_shared[next_stage][A_k][A_m] = A_next;",
         DOUBLE,
     ),
     "two owners of one element": Plant(
@@ -191,27 +196,40 @@ ASYNC = "async_copy A B via=cp_async"
 PLANTS |= {
     "one group too few waited for": Plant(
         "async_copy",
-        "wait_group<2>",
-        "wait_group<3>",
+        "wait_group<STAGES - 2>",
+        "wait_group<STAGES - 1>",
+        "under way",
+        "&A_frag[(k + 1) % 2]",
+        ASYNC,
+        WIDE,
+        2,
+    ),
+    "one group too few waited for at the start": Plant(
+        "async_copy",
+        "wait_group<STAGES - 2>",
+        "wait_group<STAGES - 1>",
+        "under way",
+        "&A_shared[0][0]",
+        ASYNC,
+        WIDE,
+    ),
+    "the wait for a tile dropped": Plant(
+        "async_copy",
+        "gg_wait_group<STAGES - 2>();",
+        "",
         "under way",
         "&A_shared[stage",
         ASYNC,
         WIDE,
         2,
     ),
-    "one group too few waited for at the start": Plant(
-        "async_copy", "wait_group<2>", "wait_group<3>", "under way", "&A_shared[0][0]", ASYNC, WIDE
-    ),
-    "the wait for a tile dropped": Plant(
-        "async_copy", "gg_wait_group<2>();", "", "under way", "&A_shared[stage", ASYNC, WIDE, 2
-    ),
     "the barrier behind the wait dropped": Plant(
         "async_copy", "__syncthreads();", "", "under way", "&A_shared[stage", ASYNC, WIDE, 2
     ),
     "the barrier before the wait": Plant(
         "async_copy",
-        "gg_wait_group<2>();\n                __syncthreads();",
-        "__syncthreads();\n                gg_wait_group<2>();",
+        "gg_wait_group<STAGES - 2>();\n                __syncthreads();",
+        "__syncthreads();\n                gg_wait_group<STAGES - 2>();",
         "race",
         "&A_shared[stage",
         ASYNC,
@@ -219,8 +237,8 @@ PLANTS |= {
     ),
     "a stage overwritten while it is read": Plant(
         "async_copy",
-        "fill = stage > 0 ? stage - 1 : STAGES - 1",
-        "fill = stage",
+        "write_stage = stage > 0 ? stage - 1 : STAGES - 1",
+        "write_stage = stage",
         "under way",
         "&A_frag[(k + 1) % 2][reg_m]",
         ASYNC,
@@ -273,9 +291,9 @@ PLANTS |= {
     "a store to where a copy is under way": Plant(
         "async_copy",
         "gg_commit_group();",
-        "gg_commit_group();\n        A_shared[fill][A_k][A_m] = 0.0f;",
+        "gg_commit_group();\n        A_shared[next_stage][A_k][A_m] = 0.0f;",
         "under way",
-        "A_shared[fill][A_k][A_m] = 0.0f;",
+        "A_shared[next_stage][A_k][A_m] = 0.0f;",
         ASYNC,
         WIDE,
         2,

@@ -29,7 +29,7 @@ def line_of(text: str, part: str, nth: int = 1) -> int:
         ("A_next = ", 1, DOUBLE),
         ("B_next = ", 1, DOUBLE),
         ("acc = fmaf", 1, TILE),
-        ("A_shared[fill]", 1, DOUBLE),
+        ("A_shared[next_stage]", 1, DOUBLE),
         ("__syncthreads();", 2, DOUBLE),
         ("C[(long long)m * ldc + n] =", 1, GEMM),
         ("float A_shared[2]", 1, f"{CACHED}; pad A by=1; {DOUBLE}"),

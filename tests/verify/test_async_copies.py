@@ -67,7 +67,7 @@ def one_group_too_few(patch: Patch) -> None:
     """N - 1 groups may be under way, not N - 2."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Wait(self._ring().stages - 1), Barrier())
+        return (Wait(Int(self._ring().stages - 1)), Barrier())
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 
@@ -104,7 +104,7 @@ def barrier_missing(patch: Patch) -> None:
     """A thread sees what it has copied itself; others' copies may not be there."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Wait(self._ring().stages - 2),)
+        return (Wait(Int(self._ring().stages - 2)),)
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 

@@ -45,7 +45,12 @@ MUTANTS = {
         "",
         "race: thread (1, 0) writes A_shared",
     ),
-    "a stage is off by one": (DOUBLE, "fill = 1 - stage", "fill = stage", "(double_buffer A B)"),
+    "a stage is off by one": (
+        DOUBLE,
+        "next_stage = 1 - stage",
+        "next_stage = stage",
+        "(double_buffer A B)",
+    ),
     "a reader forgets the pad": (
         TILED,
         "A_shared[k][thread_m]",

@@ -47,12 +47,16 @@ PLANTED = {
     "an int in C's behind a guard": (WIDE, "N) C[(long long)m", "N) C[m"),
     "an int in the epilogue's": (FUSED, "residual[(long long)m", "residual[m"),
     "an int in a batch's": (BATCHED, "A += stride_A_b * b", "A += (int)(stride_A_b * b)"),
-    "a last band as high as the others": (RASTER, "within % height", "within % band_rows"),
+    "a last band as high as the others": (
+        RASTER,
+        "tile_in_group % group_rows",
+        "tile_in_group % full_group",
+    ),
     "a tile too many where all are whole": (SMALL, "(N - 1) / BN + 1", "N / BN + 1"),
     "no terms from the 100th on": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
     "no blocks from the 30th on": (SMALL, "if (m < M", "if (blockIdx.x < 30 && m < M"),
     "a tile too many in a band": (RASTER, "(N - 1) / BN + 1", "N / BN + 1"),
-    "C's rows taken for its columns": (WIDE, "if (n + 3 < N)", "if (n + 3 < M)"),
+    "C's rows taken for its columns": (WIDE, "if (n + VEC - 1 < N)", "if (n + VEC - 1 < M)"),
     "a stale element of A in a part": (
         PARTS,
         A_FILL.replace("K", "stop_k"),
@@ -138,7 +142,10 @@ def test_without_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    (("A[(long long)m * lda + k + e]", "A[m * lda + k + e]"), ("if (n + 3 < N)", "if (n + 3 < M)")),
+    (
+        ("A[(long long)m * lda + k + e]", "A[m * lda + k + e]"),
+        ("if (n + VEC - 1 < N)", "if (n + VEC - 1 < M)"),
+    ),
 )
 def test_the_first_of_two_places_is_seen(before: str, after: str) -> None:
     """The first tile of a part behind its guards; C's columns where it is read."""

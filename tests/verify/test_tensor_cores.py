@@ -87,8 +87,8 @@ def test_tiles_that_are_turned_on_the_way_in_are_right(layout: str) -> None:
 def lines_without_their_pad(patch: Patch) -> None:
     """The wrong leading dimension."""
 
-    def short(tile: Buffer) -> Expr:
-        return pitch(replace(tile, pad=0))
+    def short(context: Context, tile: Buffer) -> Expr:
+        return pitch(context, replace(tile, pad=0))
 
     pitch = wmma._pitch
     patch.setattr(wmma, "_pitch", short)
@@ -194,11 +194,15 @@ def test_a_run_of_the_text_shows_it(plant: Plant, monkeypatch: Patch) -> None:
 
 
 MUTANTS = {
-    "the wrong leading dimension": ("[k], BK + 8);", "[k], BK);", ""),
-    "a pitch that breaks lines": ("[k], BK + 8);", "[k], BK + 4);", "misaligned: "),
+    "the wrong leading dimension": ("[k], BK + A_PAD);", "[k], BK);", ""),
+    "a pitch that breaks lines": ("[k], BK + A_PAD);", "[k], BK + 4);", "misaligned: "),
     "a fragment of the wrong k": ("[warp_m][k], BK", "[warp_m][0], BK", "C: "),
     "a fragment of another warp": ("[k][warp_n + frag_n * IN]", "[k][frag_n * IN]", "C: "),
-    "a stage not yet there": ("&A_shared[stage][warp_m]", "&A_shared[fill][warp_m]", "under way: "),
+    "a stage not yet there": (
+        "&A_shared[stage][warp_m]",
+        "&A_shared[write_stage][warp_m]",
+        "under way: ",
+    ),
     "no barrier before the sums are read": ("__syncwarp();", "", "race: "),
     "sums of the other warps": ("acc_shared[slice_m][warp_n", "acc_shared[slice_m][0", "race: "),
     "lanes in each other's place": ("* 32 + lane;", "* 32 + lane / 2;", "two owners: "),

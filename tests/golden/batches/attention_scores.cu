@@ -24,13 +24,20 @@
 
 // ---- kernel ----
 
-constexpr int BI = 32, BJ = 64, BD = 8;  // the block's tile of C, in steps of BD
-constexpr int TI = 4, TJ = 8;  // a thread's share
-constexpr int PJ = 4;  // in pieces of this many neighbours
+constexpr int BI = 32, BJ = 64, BD = 8;  // threadblock tile of C, and its step along D
+constexpr int TI = 4, TJ = 8;  // micro-tile of a thread
+constexpr int PJ = 4;  // in pieces of this many adjacent elements
 constexpr int LI = BI / TI, LJ = BJ / TJ;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LI * LJ;
+constexpr int Q_STEP = THREADS / BD, K_STEP = THREADS / BD;  // rows between a thread's copies
+constexpr int Q_PIECES = BI / Q_STEP, K_PIECES = BJ / K_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = BD * BI * sizeof(float) + BD * BJ * sizeof(float);
 static_assert(BI % TI == 0 && BJ % TJ == 0, "the micro-tiles fill the tile");
+static_assert(THREADS % BD == 0 && Q_PIECES * Q_STEP == BI, "the threads copy whole tiles of Q");
+static_assert(THREADS % BD == 0 && K_PIECES * K_STEP == BJ, "the threads copy whole tiles of K");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int I, int J, int D, int size_b, int size_h,
@@ -59,29 +66,31 @@ gemm(int I, int J, int D, int size_b, int size_h,
     const int tile = blockIdx.x % matrix_tiles;
     const int tile_i = (tile / blocks_j) * BI, tile_j = (tile % blocks_j) * BJ;
 
-    // the thread's place in it (tile i=32 j=64 d=8; register_block i=4 j=8)
+    // the thread's position in it (tile i=32 j=64 d=8; register_block i=4 j=8)
     const int tid = threadIdx.y * LJ + threadIdx.x;
     const int thread_i = threadIdx.y * TI, thread_j = threadIdx.x * PJ;
 
-    // its first piece of each tile that it copies
+    // first element of Q and K that this thread copies
     const int Q_i = tid / BD, Q_d = tid % BD;
     const int K_j = tid / BD, K_d = tid % BD;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators
     alignas(16) float Q_frag[TI], K_frag[TJ];
     float acc[TI][TJ] = {};
+
+    // main loop over tiles along D
     for (int tile_d = 0; tile_d < D; tile_d += BD) {
-        // this step's tiles (cache_shared Q[d, i] K[d, j])
+        // load this step's tiles (cache_shared Q[d, i] K[d, j])
         #pragma unroll
-        for (int piece = 0; piece < 4; ++piece) {
-            const int i = tile_i + Q_i + piece * (THREADS / BD), d = tile_d + Q_d;
-            Q_shared[Q_d][Q_i + piece * (THREADS / BD)] =
+        for (int piece = 0; piece < Q_PIECES; ++piece) {
+            const int i = tile_i + Q_i + piece * Q_STEP, d = tile_d + Q_d;
+            Q_shared[Q_d][Q_i + piece * Q_STEP] =
                 i < I && d < D ? Q[(long long)i * ldq + d] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < 8; ++piece) {
-            const int j = tile_j + K_j + piece * (THREADS / BD), d = tile_d + K_d;
-            K_shared[K_d][K_j + piece * (THREADS / BD)] =
+        for (int piece = 0; piece < K_PIECES; ++piece) {
+            const int j = tile_j + K_j + piece * K_STEP, d = tile_d + K_d;
+            K_shared[K_d][K_j + piece * K_STEP] =
                 j < J && d < D ? K[(long long)j * ldk + d] : 0.0f;
         }
         __syncthreads();
@@ -92,7 +101,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
             *reinterpret_cast<float4 *>(&Q_frag[0]) =
                 *reinterpret_cast<const float4 *>(&Q_shared[d][thread_i]);
             #pragma unroll
-            for (int reg_j = 0; reg_j < TJ; reg_j += 4) {
+            for (int reg_j = 0; reg_j < TJ; reg_j += VEC) {
                 *reinterpret_cast<float4 *>(&K_frag[reg_j]) =
                     *reinterpret_cast<const float4 *>(&K_shared[d][thread_j + reg_j * LJ]);
             }
@@ -120,22 +129,22 @@ gemm(int I, int J, int D, int size_b, int size_h,
         const int i = tile_i + thread_i + reg_i;
         if (i < I) {
             #pragma unroll
-            for (int reg_j = 0; reg_j < TJ; reg_j += 4) {
+            for (int reg_j = 0; reg_j < TJ; reg_j += VEC) {
                 const int j = tile_j + thread_j + reg_j * LJ;
-                alignas(16) float out[4];
+                alignas(16) float out[VEC];
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] =
                         static_cast<float>(j + e) > static_cast<float>(i) ? -1e30f :
                             fmaf(-slope[0], static_cast<float>(i) - static_cast<float>(j + e),
                                 fmaf(acc[reg_i][reg_j + e], scale, mask_frag[reg_j + e]));
                 }
-                if (j + 3 < J) {
+                if (j + VEC - 1 < J) {
                     *reinterpret_cast<float4 *>(&S[(long long)i * lds + j]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (j + e < J) S[(long long)i * lds + j + e] = out[e];
                     }
                 }
@@ -162,10 +171,10 @@ cudaError_t launch_gemm(int I, int J, int D, int size_b, int size_h,
     if (reinterpret_cast<size_t>(S) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (I == 0 || J == 0 || size_b == 0 || size_h == 0) return cudaSuccess;
-    const long long tiles = ((I - 1) / 32 + 1LL) * ((J - 1) / 64 + 1LL);
+    const long long tiles = ((I - 1) / BI + 1LL) * ((J - 1) / BJ + 1LL);
     if (tiles > 2147483647 / size_b / size_h) return cudaErrorInvalidConfiguration;
     const long long blocks = tiles * size_b * size_h;
-    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LJ, LI), 0, stream>>>(
         I, J, D, size_b, size_h, Q, ldq, stride_Q_b, stride_Q_h, K, ldk, stride_K_b, stride_K_h, S,
             lds, stride_S_b, stride_S_h, mask, stride_mask_b, slope, scale);
     return cudaGetLastError();

@@ -28,14 +28,25 @@
 
 // ---- kernel ----
 
-constexpr int BM = 64, BN = 64, BK = 8;  // the block's tile of C, in steps of BK
-constexpr int TM = 8, TN = 8;  // a thread's share
-constexpr int PM = 4, PN = 4;  // in pieces of this many neighbours
+constexpr int BM = 64, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 8, TN = 8;  // micro-tile of a thread
+constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
-constexpr int GROUP = 4;  // block rows in a band
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int A_PAD = 4;  // unused elements that end a row
+constexpr int GROUP = 4;  // block rows in a group
 constexpr int THREADS = LM * LN;
+// rows between a thread's copies
+constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
+    "the threads copy whole tiles of A");
+static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K, int size_b,
@@ -45,7 +56,7 @@ gemm(int M, int N, int K, int size_b,
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
     // double_buffer A B)
-    __shared__ alignas(16) float A_shared[2][BK][BM + 4];
+    __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
 
     // the block's b, and the matrices there
@@ -58,82 +69,84 @@ gemm(int M, int N, int K, int size_b,
 
     // the block's tile of C (tile m=64 n=64 k=8; raster group=4)
     const int tile = blockIdx.x % matrix_tiles;
-    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
-    const int band = (tile / (band_rows * blocks_n)) * band_rows;
-    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
-    const int within = tile % (band_rows * blocks_n);
-    const int tile_m = (band + within % height) * BM;
-    const int tile_n = (within / height) * BN;
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (tile / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = tile % (full_group * blocks_n);
+    const int tile_m = (group + tile_in_group % group_rows) * BM;
+    const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's place in it (tile m=64 n=64 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile m=64 n=64 k=8; register_block m=8 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 4), A_k = (tid % (BK / 4)) * 4;
-    const int B_k = tid / (BN / 4), B_n = (tid % (BN / 4)) * 4;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[2][4], B_next[2][4];
+    alignas(16) float A_next[A_PIECES][VEC], B_next[B_PIECES][VEC];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
-    for (int piece = 0; piece < 2; ++piece) {
-        const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = A_k;
-        if (m < M && k + 3 < K) {
+    for (int piece = 0; piece < A_PIECES; ++piece) {
+        const int m = tile_m + A_m + piece * A_STEP, k = A_k;
+        if (m < M && k + VEC - 1 < K) {
             *reinterpret_cast<float4 *>(&A_next[piece][0]) =
                 *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
+            for (int e = 0; e < VEC; ++e) {
                 A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
             }
         }
         #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            A_shared[0][A_k + e][A_m + piece * (THREADS / (BK / 4))] = A_next[piece][e];
+        for (int e = 0; e < VEC; ++e) {
+            A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
         }
     }
     #pragma unroll
-    for (int piece = 0; piece < 2; ++piece) {
-        const int k = B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
-        if (k < K && n + 3 < N) {
-            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
+        if (k < K && n + VEC - 1 < N) {
+            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * B_STEP][B_n]) =
                 *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
         } else {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                B_shared[0][B_k + piece * (THREADS / (BN / 4))][B_n + e] =
+            for (int e = 0; e < VEC; ++e) {
+                B_shared[0][B_k + piece * B_STEP][B_n + e] =
                     k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
             }
         }
     }
     int stage = 0;
     __syncthreads();
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
+            for (int piece = 0; piece < A_PIECES; ++piece) {
+                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
                 *reinterpret_cast<float4 *>(&A_next[piece][0]) =
                     *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int m = tile_m + A_m + piece * (THREADS / (BK / 4)), k = next_k + A_k;
-                if (m < M && k + 3 < K) {
+            for (int piece = 0; piece < A_PIECES; ++piece) {
+                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
+                if (m < M && k + VEC - 1 < K) {
                     *reinterpret_cast<float4 *>(&A_next[piece][0]) =
                         *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] :
                             0.0f;
                     }
@@ -142,21 +155,21 @@ gemm(int M, int N, int K, int size_b,
         }
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
                 *reinterpret_cast<float4 *>(&B_next[piece][0]) =
                     *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 4)), n = tile_n + B_n;
-                if (k < K && n + 3 < N) {
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+                if (k < K && n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&B_next[piece][0]) =
                         *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
                             0.0f;
                     }
@@ -168,12 +181,12 @@ gemm(int M, int N, int K, int size_b,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; reg_m += 4) {
+            for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                 *reinterpret_cast<float4 *>(&A_frag[reg_m]) =
                     *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m + reg_m * LM]);
             }
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
                     *reinterpret_cast<const float4 *>(&B_shared[stage][k][thread_n + reg_n * LN]);
             }
@@ -186,21 +199,21 @@ gemm(int M, int N, int K, int size_b,
             }
         }
 
-        // store it late (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
+        for (int piece = 0; piece < A_PIECES; ++piece) {
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                A_shared[fill][A_k + e][A_m + piece * (THREADS / (BK / 4))] = A_next[piece][e];
+            for (int e = 0; e < VEC; ++e) {
+                A_shared[next_stage][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
             }
         }
         #pragma unroll
-        for (int piece = 0; piece < 2; ++piece) {
-            *reinterpret_cast<float4 *>(&B_shared[fill][B_k + piece * (THREADS / (BN / 4))][B_n]) =
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k + piece * B_STEP][B_n]) =
                 *reinterpret_cast<const float4 *>(&B_next[piece][0]);
         }
         __syncthreads();
-        stage = fill;
+        stage = next_stage;
     }
 
     // the epilogue (vectorize A B C width=4)
@@ -209,31 +222,31 @@ gemm(int M, int N, int K, int size_b,
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 4) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
-                alignas(16) float out[4];
-                alignas(16) float old[4] = {};
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) {
-                    if (n + 3 < N) {
+                    if (n + VEC - 1 < N) {
                         *reinterpret_cast<float4 *>(&old[0]) =
                             *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
                     } else {
                         #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
+                        for (int e = 0; e < VEC; ++e) {
                             if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
                         }
                     }
                 }
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) {
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + 3 < N) {
+                if (n + VEC - 1 < N) {
                     *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
                         *reinterpret_cast<const float4 *>(&out[0]);
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
+                    for (int e = 0; e < VEC; ++e) {
                         if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
                     }
                 }
@@ -261,10 +274,10 @@ cudaError_t launch_gemm(int M, int N, int K, int size_b,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0 || size_b == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long tiles = ((M - 1) / 64 + 1LL) * ((N - 1) / 64 + 1LL);
+    const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 2147483647 / size_b) return cudaErrorInvalidConfiguration;
     const long long blocks = tiles * size_b;
-    gemm<<<static_cast<unsigned>(blocks), dim3(8, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, size_b, alpha, A, lda, stride_A_b, B, ldb, stride_B_b, beta, C, ldc, stride_C_b);
     return cudaGetLastError();
 }

@@ -33,7 +33,7 @@ __device__ __forceinline__ unsigned short gg_to_f16(float number)
 
 // ---- kernel ----
 
-constexpr int BM = 8, BN = 32;  // the block's tile of C
+constexpr int BM = 8, BN = 32;  // threadblock tile of C
 constexpr int THREADS = BM * BN;
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -47,8 +47,10 @@ gemm(int M, int N, int K,
     const int n = (blockIdx.x % blocks_n) * BN + threadIdx.x;
     if (m >= M || n >= N) return;
 
-    // what it keeps in registers
+    // registers: accumulator
     float acc = 0.0f;
+
+    // main loop along K
     for (int k = 0; k < K; ++k) {
         acc =
             fmaf(gg_from_f16(A[(long long)m * lda + k]), gg_from_f16(B[(long long)k * ldb + n]),
@@ -74,9 +76,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 8 + 1LL) * ((N - 1) / 32 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(32, 8), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(BN, BM), 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }
