@@ -38,7 +38,7 @@ class Space(Enum):
 
 @record
 class AxisSpread:
-    """How one letter of a tile is dealt to threads.
+    """How one letter of a tile is distributed over threads.
 
     The element at ``((warp * pieces + piece) * lanes + lane) * width + e`` belongs to thread
     (warp, lane), which keeps it in register ``piece * width + e``.  Without ``warp_tile`` there is
@@ -70,15 +70,15 @@ class Spread:
     """Which thread owns which element of a register tile; ``x`` is the letter that varies
     fastest.
 
-    ``atom`` is the instruction for whose pieces it is made.  Where several lanes hold a piece of
-    that atom together, what is dealt to a "thread" above is dealt to all of them: for ``wmma`` the
-    lanes of a warp own a piece of ``width`` x ``width``.
+    ``atom`` is the instruction for whose pieces it is made.  If several lanes hold a piece of that
+    atom together, a "thread" above is all of them: with ``wmma`` the lanes of a warp own a piece of
+    ``width`` x ``width``.
 
     With ``by_warp`` a warp owns a sub-tile, and a thread's coordinates are those within its warp,
     even if one warp owns the whole tile.  An atom of a warp says so already.
 
-    With ``k_layout``, the axis of the contracted letter, what is dealt to a "thread" above is dealt
-    to ``lanes`` neighbouring ones: each sums its own k elements.
+    With ``k_layout``, the axis of the contracted letter, a "thread" above is ``lanes`` neighbouring
+    ones: each sums its own k elements.
     """
 
     axes: tuple[AxisSpread, ...]

@@ -175,15 +175,16 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
             yield f"buffer {buffer.name}: a swizzle of chunks of {swizzle.chunk}"
 
 
-def fragments_are_dealt_like_the_accumulator(program: Program, kernel: Kernel) -> Iterator[str]:
+def fragments_are_distributed_like_the_accumulator(
+    program: Program, kernel: Kernel
+) -> Iterator[str]:
     axes = {axis.letter: axis for axis in kernel.spread.axes}
     for buffer in kernel.buffers:
-        terms = kernel.spread.k_layout
         for axis in buffer.spread.axes if buffer.spread else ():
-            if axis.letter == program.problem.k and terms not in (None, axis):
-                yield f"buffer {buffer.name}: axis {axis.letter} is not dealt like acc's terms"
-            if axis != axes.get(axis.letter) and axis.letter != program.problem.k:
-                yield f"buffer {buffer.name}: axis {axis.letter} is not dealt like acc's"
+            along_k = axis.letter == program.problem.k
+            wanted = (kernel.spread.k_layout or axis) if along_k else axes.get(axis.letter)
+            if axis != wanted:
+                yield f"buffer {buffer.name}: axis {axis.letter} is not distributed like acc's"
         if buffer.spread and buffer.spread.x != kernel.spread.x:
             yield f"buffer {buffer.name}: x={buffer.spread.x} is not acc's {kernel.spread.x}"
         if buffer.spread and buffer.spread.atom != kernel.spread.atom:

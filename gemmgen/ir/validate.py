@@ -28,7 +28,7 @@ USE: tuple[Rule, ...] = (
     rules.global_buffers_are_the_problems,
     rules.pads_and_stages_have_a_place,
     rules.swizzles_permute_rows,
-    rules.fragments_are_dealt_like_the_accumulator,
+    rules.fragments_are_distributed_like_the_accumulator,
     rules.one_contraction_in_the_first_kernel,
     rules.the_contraction_sums_over_k,
     rules.copies_keep_letters,

@@ -146,14 +146,14 @@ def number_of_threads(context: Context) -> Expr:
 
 LOWER = {LoadLaneSlice: load_slice, Multiply: multiply, WarpReduce: reduce, Map: store}
 LOWERING = Lowering(
-    "warp",
-    LOWER,
-    array,
-    threads.row_of_sums,
-    threads.each_sum,
-    coordinates,
-    warps.in_one_dimension,
-    constants,
-    number_of_threads,
-    threads.checks,
+    owner="warp",
+    nodes=LOWER,
+    array=array,
+    row_of_sums=threads.row_of_sums,
+    each_sum=threads.each_sum,
+    coordinates=coordinates,
+    block=warps.in_one_dimension,
+    constants=constants,
+    threads=number_of_threads,
+    checks=threads.checks,
 )

@@ -172,14 +172,14 @@ def checks(context: Context) -> Iterator[Check]:
 
 LOWER = {Fetch: operands.fetch, Multiply: contraction.multiply, Map: store}
 LOWERING = Lowering(
-    "thread",
-    LOWER,
-    array,
-    row_of_sums,
-    each_sum,
-    coordinates,
-    block,
-    constants,
-    threads,
-    checks,
+    owner="thread",
+    nodes=LOWER,
+    array=array,
+    row_of_sums=row_of_sums,
+    each_sum=each_sum,
+    coordinates=coordinates,
+    block=block,
+    constants=constants,
+    threads=threads,
+    checks=checks,
 )

@@ -262,14 +262,14 @@ def _atom(context: Context) -> AtomTraits:
 
 LOWER = {Fetch: fetch, Multiply: multiply, Map: store}
 LOWERING = Lowering(
-    "warp",
-    LOWER,
-    array,
-    row_of_sums,
-    each_sum,
-    coordinates,
-    warps.in_one_dimension,
-    constants,
-    warps.threads,
-    checks,
+    owner="warp",
+    nodes=LOWER,
+    array=array,
+    row_of_sums=row_of_sums,
+    each_sum=each_sum,
+    coordinates=coordinates,
+    block=warps.in_one_dimension,
+    constants=constants,
+    threads=warps.threads,
+    checks=checks,
 )

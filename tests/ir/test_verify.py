@@ -66,13 +66,13 @@ PLANTED = [
     ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle=64 every=1 chunk=4"),
     ("swizzles_permute_rows", FAST, "pad=4", "pad=4 swizzle=2 every=1 chunk=4"),
     (
-        "fragments_are_dealt_like_the_accumulator",
+        "fragments_are_distributed_like_the_accumulator",
         FAST,
         "stages=2 spread m=1x2x16x4",
         "spread m=1x1x16x8",
     ),
     (
-        "fragments_are_dealt_like_the_accumulator",
+        "fragments_are_distributed_like_the_accumulator",
         FAST,
         "spread n=1x2x16x4 x=n",
         "spread n=1x2x16x4 x=m",
@@ -97,7 +97,7 @@ PLANTED = [
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + bias[m])"),
     ("expressions_know_their_names", FAST, "C = relu(acc + bias[n])", "C = relu(acc + gamma)"),
     (
-        "fragments_are_dealt_like_the_accumulator",
+        "fragments_are_distributed_like_the_accumulator",
         TENSOR,
         "k=1x1x1x16 x=n atom=wmma",
         "k=1x1x1x16 x=n",
