@@ -36,7 +36,6 @@ from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu.device import cupy
 from gemmgen.schedule.formatting import format_schedule
-from gemmgen.schedule.roles import extents
 
 WARM, TIMED = 15.0, 20.0
 """Milliseconds of a candidate before, and in, a sample."""
@@ -104,19 +103,17 @@ def measure(
     case: Case, text: str, jobs: Any, timer: Timer, rng: random.Random, rounds: int
 ) -> dict[str, Any]:
     """One case: medians in microseconds, and whether the result was right."""
-    from gemmgen.gpu.bench import as_stored
-    from gemmgen.gpu.compare import expected, inputs
+    from gemmgen.gpu.bench import arrays_of, inputs, timed_case
+    from gemmgen.gpu.compare import expected
+    from gemmgen.gpu.cublas_calls import run_cublas
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.gpu.verify import Case as Call
-    from gemmgen.gpu.verify import run_cublas
 
     request = Request.of(*case)
     plain = interface_of(format_schedule(request.problem))
-    names = tuple(extents(request.problem.gemm).values())
-    sizes = dict(zip(names, request.shape, strict=True))
-    values = inputs(plain, sizes, "normal")
-    arrays = as_stored(plain, values)
-    cublas = run_cublas(plain, {**arrays, "C": arrays["C"].copy()}, Call(tuple(sizes.items())))
+    timed = timed_case(request.shape)
+    values = inputs(plain, timed)
+    arrays = arrays_of(plain, values)
+    cublas = run_cublas(plain, {**arrays, "C": arrays["C"].copy()})
     (built,) = jobs[text]()
     assert built.files is not None and built.interface is not None, built.reason
     kernel = Kernel("", built.interface, built.target, files=built.files)
@@ -131,7 +128,7 @@ def measure(
         for name in rng.sample(sorted(runs), len(runs)):
             samples[name].append(timer.sample(*runs[name], WARM, TIMED))
     ours, rival = (statistics.median(samples[name]) for name in ("ours", "cublas"))
-    complaint = expected(built.interface, values, 1.0, 0.0, "normal").difference(arrays["C"], "f32")
+    complaint = expected(built.interface, values, timed).difference(arrays["C"], "f32")
     return {
         "gemm": case[0],
         "shape": list(case[1]),

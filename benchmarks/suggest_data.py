@@ -40,7 +40,6 @@ from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.formatting import format_schedule
-from gemmgen.schedule.roles import extents
 
 
 def candidates(request: Request, most: int, seed: int) -> list[Option]:
@@ -191,21 +190,14 @@ def measure(
     request: Request, chosen: list[Option], jobs: Any, timer: Timer, cp: Any, deadline: float
 ) -> dict[str, Any]:
     """One shape: candidates and cuBLAS in turn, twice."""
-    from gemmgen.gpu.bench import as_stored
-    from gemmgen.gpu.compare import inputs
+    from gemmgen.gpu.bench import arrays_of, inputs, timed_case
+    from gemmgen.gpu.cublas_calls import run_cublas
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.gpu.verify import Case as Call
-    from gemmgen.gpu.verify import run_cublas
 
-    gemm = request.problem.gemm
     plain = interface_of(format_schedule(request.problem))
-    names = tuple(extents(gemm).values())
-    values = inputs(plain, dict(zip(names, request.shape, strict=True)), "normal")
-    arrays = as_stored(plain, values)
+    arrays = arrays_of(plain, inputs(plain, timed_case(request.shape)))
     want = arrays["C"].copy()
-    cublas = run_cublas(
-        plain, {**arrays, "C": want}, Call(tuple(zip(names, request.shape, strict=True)))
-    )
+    cublas = run_cublas(plain, {**arrays, "C": want})
     cublas()
     bound = 2e-5 * math.sqrt(request.shape[2]) * max(1.0, math.log2(request.shape[2] + 1))
     runs: dict[int, tuple[Callable[[], None], int]] = {-1: timer.prepared(cublas)}

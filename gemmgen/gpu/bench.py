@@ -5,32 +5,26 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
-import numpy as np
 from rich.table import Table
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.calling.arguments import scalars, tensors
+from gemmgen.calling.arguments import tensors
+from gemmgen.calling.contraction import Contraction, contraction
+from gemmgen.calling.launches import Case, Shape
+from gemmgen.calling.operands import as_stored, drawn
 from gemmgen.gpu import device
-from gemmgen.gpu.compare import (
-    Contraction,
-    Expected,
-    accumulator,
-    contraction,
-    expected,
-    inputs,
-    product_of,
-    rounding,
-    storing,
-)
+from gemmgen.gpu.compare import Expected, Reference, wanted
+from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
-from gemmgen.gpu.elements import elements, nan
+from gemmgen.gpu.elements import LIBRARY, elements, nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
-from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.interface import Interface
+from gemmgen.numerics.formats import Real
 
 CUBLAS = "cuBLAS"
 _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH, _SMS = 13, 36, 37, 16  # cudaDeviceAttr
@@ -141,15 +135,16 @@ def _at(
     runs: dict[str, _Run] = {}
     refused: dict[str, str] = {}
     shared: dict[tuple[str, ...], DeviceArray] = {}
+    case = timed_case(tuple(shape.values()))
     for entry in entries:
         interface = entry.kernel.interface
-        values = _values(interface, shape, shared)
+        values = _values(interface, case, shared)
         product = contraction(interface)
         rival = f"{CUBLAS} {_orders(product)}"
         if rival not in runs and is_plain(interface):
-            runs[rival] = _cublas(interface, values, shape, rival)
+            runs[rival] = _cublas(interface, values, case, rival)
         try:
-            runs[entry.name] = _prepared(entry, values, rival)
+            runs[entry.name] = _prepared(entry, values, case, rival)
         except CallError as refusal:
             refused[entry.name] = str(refusal)
     for run in runs.values():
@@ -168,67 +163,57 @@ def _at(
     return rows
 
 
+def timed_case(shape: Shape) -> Case:
+    """What kernels are timed with: random normal numbers, alpha 1 and beta 0."""
+    return Case(shape, "normal")
+
+
+def inputs(interface: Interface, case: Case) -> dict[str, DeviceArray]:
+    """Numbers for every tensor, in their roles (``numerics.axes``), on the GPU."""
+    return cast(dict[str, DeviceArray], drawn(interface, case, LIBRARY))
+
+
 def _values(
-    interface: Interface, shape: Mapping[str, int], shared: dict[tuple[str, ...], DeviceArray]
+    interface: Interface, case: Case, shared: dict[tuple[str, ...], DeviceArray]
 ) -> dict[str, DeviceArray]:
     """Random inputs; kernels with the same tensors read the same memory."""
     keys = {p.name: (p.name, p.dtype, *p.indices) for p in tensors(interface)}
     if any(key not in shared for key in keys.values()):
-        for name, array in inputs(interface, shape, "normal").items():
+        for name, array in inputs(interface, case).items():
             shared.setdefault(keys[name], array)
     return {name: shared[key] for name, key in keys.items()}
 
 
-def as_stored(interface: Interface, values: Mapping[str, DeviceArray]) -> dict[str, DeviceArray]:
+def arrays_of(interface: Interface, values: Mapping[str, DeviceArray]) -> dict[str, DeviceArray]:
     """The tensors as kernels take them."""
-    return {p.name: elements(values[p.name], p.dtype) for p in tensors(interface)}
+    found: dict[str, DeviceArray] = {}
+    for param in tensors(interface):
+        numbers = as_stored(interface, param, cast(Real, values[param.name]))
+        stored = elements(cast(DeviceArray, numbers), param.dtype)
+        found[param.name] = cupy().ascontiguousarray(stored)
+    return found
 
 
-def _prepared(entry: Entry, values: dict[str, DeviceArray], rival: str) -> _Run:
+def _prepared(entry: Entry, values: dict[str, DeviceArray], case: Case, rival: str) -> _Run:
     interface = entry.kernel.interface
-    product = contraction(interface)
-    stored = as_stored(interface, values)
-    output = stored[product.c.name]
-    numbers = {param.name: OTHER_SCALAR for param in scalars(interface)}
-    numbers.update({name: v for name, v in (("alpha", 1.0), ("beta", 0.0)) if name in numbers})
-    arguments: dict[str, object] = {**stored, **numbers}
+    output, stored = contraction(interface).c, arrays_of(interface, values)
+    arguments: dict[str, object] = {**stored, **case.scalars(interface)}
     launch = entry.kernel.prepare(**arguments)
 
-    def wanted() -> Expected:
-        return wanted_of(interface, entry.reference, values, numbers)
+    def want() -> Expected:
+        return wanted(interface, values, case, entry.reference)
 
-    return _Run(launch, output, wanted, rival, product.c.dtype)
-
-
-def wanted_of(
-    interface: Interface,
-    reference: Reference | None,
-    values: Mapping[str, DeviceArray],
-    numbers: Mapping[str, float],
-) -> Expected:
-    """The expected result for normal numbers, with alpha 1 and beta 0."""
-    if reference is None:
-        return expected(interface, values, 1.0, 0.0, "normal")
-    given: dict[str, np.ndarray | float] = {
-        name: value.astype("float64").get() for name, value in values.items()
-    }
-    want = cupy().asarray(reference({**given, **numbers})).astype("float64")
-    size = product_of(interface, values, absolute=True) + abs(want)
-    bound = size * rounding(contraction(interface), values, "normal", accumulator(interface))
-    return Expected(want, bound + storing(want, interface))
+    return _Run(launch, stored[output.name], want, rival, output.dtype)
 
 
-def _cublas(
-    interface: Interface, values: dict[str, DeviceArray], shape: Mapping[str, int], name: str
-) -> _Run:
-    product = contraction(interface)
-    arrays = as_stored(interface, values)
-    launch = run_cublas(interface, arrays, Case(tuple(shape.items())))
+def _cublas(interface: Interface, values: dict[str, DeviceArray], case: Case, name: str) -> _Run:
+    output, arrays = contraction(interface).c, arrays_of(interface, values)
+    launch = run_cublas(interface, arrays)
 
-    def wanted() -> Expected:
-        return expected(interface, values, 1.0, 0.0, "normal")
+    def want() -> Expected:
+        return wanted(interface, values, case, None)
 
-    return _Run(launch, arrays[product.c.name], wanted, name, product.c.dtype)
+    return _Run(launch, arrays[output.name], want, name, output.dtype)
 
 
 def _row(

@@ -1,197 +1,54 @@
-"""Expected results, their error bounds, and comparisons with a kernel's results."""
+"""Expected results, their error bounds, and comparisons with a kernel's results.
+
+Tensors come in their roles (``numerics.axes``); results are compared in the output's storage order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.calling.arguments import tensors
+from gemmgen.calling.contraction import Contraction, contraction
+from gemmgen.calling.launches import Case, Data
+from gemmgen.calling.operands import as_stored
 from gemmgen.gpu.device import DeviceArray, cupy
-from gemmgen.gpu.elements import elements, held, nan, numbers, storage
+from gemmgen.gpu.elements import held, numbers
 from gemmgen.ir.dtypes import HALVES, DType
-from gemmgen.ir.interface import Interface, MultipleOf, Param
-from gemmgen.numerics.formats import TINY, UNIT
+from gemmgen.ir.interface import Interface
+from gemmgen.numerics.formats import TINY, UNIT, Real
 
-GUARD = 128  # poisoned elements before and after each tensor: 256 bytes, which keeps its alignment
-
-Data = Literal["integers", "normal", "positive", "selection", "nan"]
-Layout = Literal["behind", "within", "shared"]
-"""Of a batch's matrices: one after another, rows interleaved, or, of inputs, one for all."""
-
-
-@record
-class Contraction:
-    """The product of an interface: its two inputs, its output, and its einsum."""
-
-    a: Param
-    b: Param
-    c: Param
-
-    @property
-    def subscripts(self) -> str:
-        letters = dict.fromkeys((*self.a.indices, *self.b.indices))
-        short = {letter: chr(ord("a") + at) for at, letter in enumerate(letters)}
-        spelled = ["".join(short[i] for i in p.indices) for p in (self.a, self.b, self.c)]
-        return f"{spelled[0]},{spelled[1]}->{spelled[2]}"
-
-    @property
-    def contracted(self) -> tuple[str, ...]:
-        return tuple(i for i in self.a.indices if i in self.b.indices and i not in self.c.indices)
+Reference = Callable[[Mapping[str, np.ndarray | float]], np.ndarray]
+"""C from the tensors (C's old values too), in their roles, and the scalars, by name."""
+EXACT: tuple[Data, ...] = ("integers", "permutation", "NaN in A", "infinity in B")
+"""Numbers whose sums are exact in any order."""
 
 
-def contraction(interface: Interface) -> Contraction:
-    """The first two inputs, which are multiplied, and the output."""
-    found = tensors(interface)
-    a, b = [param for param in found if not param.written][:2]
-    (c,) = [param for param in found if param.written]
-    return Contraction(a, b, c)
-
-
-@record
-class Placed:
-    """A tensor within a poisoned buffer: padding between its rows, a guard before and after it."""
-
-    array: DeviceArray
-    buffer: DeviceArray
-    dtype: DType = "f32"
-
-    def put(self, values: DeviceArray) -> None:
-        """Writes numbers into the tensor."""
-        self.array[...] = elements(values, self.dtype)
-
-    def poison(self) -> None:
-        self.array[...] = nan(self.dtype)
-
-
-def place(
-    param: Param, interface: Interface, values: DeviceArray, pad: int = 0, layout: Layout = "behind"
-) -> Placed:
-    """``values`` in a buffer of NaN, with ``pad`` elements between its rows.
-
-    ``layout`` is that of the matrices of a batch; if the leading dimension is no parameter of its
-    own, they are one after another.
-    """
-    cp, dtype = cupy(), param.dtype
-    pitch = pitch_of(param, interface, values.shape[-1], pad)
-    batches = _batch_axes(interface, param)
-    stored = values[_firsts(interface, param, layout)]
-    others = [axis for axis in range(len(stored.shape) - 1) if axis not in batches]
-    ld = dict(interface.pitch).get(param.name)
-    within = layout == "within" and ld is not None and ld not in interface.extent_names()
-    order = (*others, *batches) if within else (*batches, *others)
-    lengths = [stored.shape[axis] for axis in order]
-    count = int(np.prod(lengths, dtype=np.int64)) * pitch
-    buffer = cp.full((GUARD + count + GUARD,), nan(dtype), storage(dtype))
-    body = buffer[GUARD : GUARD + count].reshape(*lengths, pitch)
-    back = [order.index(axis) for axis in range(len(order))]
-    array = body[..., : stored.shape[-1]].transpose(*back, len(order))
-    placed = Placed(array, buffer, dtype)
-    placed.put(stored)
-    if array.shape == values.shape:
-        return placed
-    return replace(placed, array=cp.broadcast_to(array, values.shape))
-
-
-def _batch_axes(interface: Interface, param: Param) -> tuple[int, ...]:
-    """The axes of a tensor along which its matrices have a stride."""
-    batches = dict(interface.batches)
-    return tuple(at for at, letter in enumerate(param.indices[:-1]) if letter in batches)
-
-
-def _firsts(interface: Interface, param: Param, layout: Layout) -> tuple[slice, ...]:
-    """Slices that take the first matrix along letters whose matrices share memory."""
-    shared = _batch_axes(interface, param) if layout == "shared" and not param.written else ()
-    return tuple(slice(1) if at in shared else slice(None) for at in range(len(param.indices)))
-
-
-def pitch_of(param: Param, interface: Interface, row: int, pad: int) -> int:
-    """``row`` elements and ``pad`` more, rounded up to what the kernel requires of that pitch."""
-    name = dict(interface.pitch).get(param.name)
-    if name is None or name in interface.extent_names():
-        return row
-    divisors = [
-        requirement.divisor
-        for requirement in interface.requirements
-        if isinstance(requirement, MultipleOf) and requirement.name == name
-    ]
-    step = max(divisors, default=1)
-    return max(-(-(row + pad) // step) * step, 1)
-
-
-def inputs(
-    interface: Interface, extents: Mapping[str, int], data: Data, layout: Layout = "behind"
-) -> dict[str, DeviceArray]:
-    """Representable numbers of the kind ``data`` for every tensor, the old C included.
-
-    ``integers``: small and nonzero, so that sums are exact.  ``selection``: B selects columns of A,
-    which have full mantissas, so that C is exact.  ``nan``: one NaN in A.
-    """
-    product = contraction(interface)
-    seed = sum(ord(letter) for letter in data) + sum(extents.values())
-    found: dict[str, DeviceArray] = {}
-    for at, param in enumerate(tensors(interface)):
-        shape = tuple(extents[interface.extent(letter)] for letter in param.indices)
-        drawn = _values(shape, data, seed + 7919 * at, param.dtype)
-        found[param.name] = held(drawn, param.dtype)
-    if data == "selection":
-        found[product.b.name] = _selection(product, found[product.b.name].shape)
-    if data == "nan" and 0 not in found[product.a.name].shape:
-        found[product.a.name][tuple(n // 2 for n in found[product.a.name].shape)] = float("nan")
-    if layout == "shared":
-        for param in tensors(interface):
-            values = found[param.name]
-            first = values[_firsts(interface, param, layout)]
-            found[param.name] = cupy().broadcast_to(first, values.shape)
-    return found
-
-
-def _values(shape: tuple[int, ...], data: Data, seed: int, dtype: DType) -> DeviceArray:
-    kind = "float64" if dtype == "f64" else "float32"
-    cp = cupy()
-    draw = cp.random.default_rng(seed)
-    if 0 in shape:
-        return cp.zeros(shape, kind)
-    if data == "integers":
-        found = draw.integers(-4, 4, shape)
-        return cp.where(cp.equal(found, 0), 4, found).astype(kind)
-    if data == "positive":
-        return draw.random(shape, kind)
-    return draw.standard_normal(shape, kind)
-
-
-def _selection(product: Contraction, shape: tuple[int, ...]) -> DeviceArray:
-    """B with a single 1 in each of its columns, at k = (7 n + 3) mod K."""
-    cp = cupy()
-    host = np.zeros(shape, np.float32)
-    inner = [at for at, i in enumerate(product.b.indices) if i in product.contracted]
-    depth = int(np.prod([shape[at] for at in inner], dtype=np.int64))
-    moved = np.moveaxis(host, inner, range(len(inner)))
-    flat = np.zeros((depth, host.size // depth if depth else 0), np.float32)
-    columns = np.arange(flat.shape[1])
-    if depth:
-        flat[(columns * 7 + 3) % depth, columns] = 1
-    moved[...] = flat.reshape(moved.shape)
-    return cp.asarray(host)
+def in_storage(interface: Interface, result: DeviceArray) -> DeviceArray:
+    """A result in its roles in the output's storage order."""
+    output = contraction(interface).c
+    return cast(DeviceArray, as_stored(interface, output, cast(Real, result)))
 
 
 def product_of(
     interface: Interface, values: Mapping[str, DeviceArray], *, absolute: bool
 ) -> DeviceArray:
-    """The contraction in float64, of ``values`` or of their absolute values."""
+    """A times B in float64, of C's shape; of ``values`` or of their absolute values."""
     found = contraction(interface)
     a, b = values[found.a.name].astype("float64"), values[found.b.name].astype("float64")
     if absolute:
         a, b = abs(a), abs(b)
-    return cupy().einsum(found.subscripts, a, b)
+    shape = values[found.c.name].shape
+    if 0 in (*a.shape, *b.shape):
+        return cupy().zeros(shape, "float64")
+    return cupy().broadcast_to(a @ b, shape)
 
 
 @record
 class Expected:
-    """A result in float64 and its error bound, element by element."""
+    """A result in float64 and its error bound, element by element, in storage order."""
 
     value: DeviceArray
     bound: DeviceArray
@@ -205,7 +62,8 @@ class Expected:
             return None
         cp = cupy()
         wide = got.astype("float64")
-        near = abs(wide - self.value) <= self.bound
+        with np.errstate(invalid="ignore"):
+            near = abs(wide - self.value) <= self.bound
         same = cp.equal(wide, self.value) | (cp.isnan(wide) & cp.isnan(self.value))
         wrong = ~(near | same)
         count = int(cp.count_nonzero(wrong))
@@ -219,46 +77,67 @@ class Expected:
         )
 
 
-def expected(
-    interface: Interface, values: Mapping[str, DeviceArray], alpha: float, beta: float, data: Data
+def wanted(
+    interface: Interface,
+    values: Mapping[str, DeviceArray],
+    case: Case,
+    reference: Reference | None,
+    *,
+    exact: bool = False,
 ) -> Expected:
-    """alpha * A B + beta * C, within 0 (``integers``, ``selection``), 16 eps G, or gamma_K G.
+    """The expected result of a call; ``exact``: on integers ``reference`` is met bit by bit."""
+    if reference is None:
+        return expected(interface, values, case)
+    numbers = case.scalars(interface)
+    given: dict[str, np.ndarray | float] = {
+        name: value.astype("float64").get() for name, value in values.items()
+    }
+    value = cupy().asarray(reference({**given, **numbers})).astype("float64")
+    if exact and case.data == "integers":
+        return exactly(interface, value)
+    scale = abs(numbers.get("alpha", 1.0))
+    size = product_of(interface, values, absolute=True) * scale + abs(value)
+    return within(interface, value, size * rounding(contraction(interface), values, "normal"))
+
+
+def expected(interface: Interface, values: Mapping[str, DeviceArray], case: Case) -> Expected:
+    """alpha * A B + beta * C, within 0 (``EXACT``), 16 eps G, or gamma_K G.
 
     G = |alpha| |A| |B| + |beta| |C|; gamma_n = n eps / (1 - n eps) is the bound for any order of
     summation (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), used if all
     products are positive; 16 eps is far above the error of zero-mean products.
     """
-    product = contraction(interface)
+    product, numbers = contraction(interface), case.scalars(interface)
+    alpha, beta = numbers.get("alpha", 1.0), numbers.get("beta", 0.0)
     value = product_of(interface, values, absolute=False) * alpha
     old = values[product.c.name].astype("float64")
     if beta != 0:
         value = value + old * beta
-    if data in ("integers", "selection"):
-        rounded = held(value, product.c.dtype).astype("float64")
-        return Expected(rounded, cupy().zeros(value.shape, "float64"))
+    if case.data in EXACT:
+        return exactly(interface, value)
     size = product_of(interface, values, absolute=True) * abs(alpha)
     if beta != 0:
         size = size + abs(old) * abs(beta)
-    bound = size * rounding(product, values, data, accumulator(interface))
-    return Expected(value, bound + storing(value, interface))
+    return within(interface, value, size * rounding(product, values, case.data))
 
 
-def accumulator(interface: Interface) -> DType:
-    """The accumulator's type: f64 if the result is f64, else f32."""
-    return "f64" if contraction(interface).c.dtype == "f64" else "f32"
+def exactly(interface: Interface, value: DeviceArray) -> Expected:
+    """The elements that ``value``, in its roles, is rounded to."""
+    rounded = held(value, contraction(interface).c.dtype).astype("float64")
+    stored = in_storage(interface, rounded)
+    return Expected(stored, cupy().zeros(stored.shape, "float64"))
 
 
-def storing(value: DeviceArray, interface: Interface) -> DeviceArray:
-    """The error that rounding a result to C's type may add."""
-    dtype = contraction(interface).c.dtype
-    if dtype == accumulator(interface):
-        return cupy().zeros(value.shape, "float64")
-    return abs(value) * (2 * UNIT[dtype]) + TINY[dtype]
+def within(interface: Interface, value: DeviceArray, bound: DeviceArray) -> Expected:
+    """``value`` give or take ``bound`` (both in their roles), and then rounded to C's type."""
+    product = contraction(interface)
+    dtype = product.c.dtype
+    if dtype != product.types.acc:
+        bound = bound + abs(value) * (2 * UNIT[dtype]) + TINY[dtype]
+    return Expected(in_storage(interface, value), in_storage(interface, bound))
 
 
-def rounding(
-    product: Contraction, values: Mapping[str, DeviceArray], data: Data, sums: DType = "f32"
-) -> float:
+def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data) -> float:
     """The bound of the sums' rounding error, as a share of G.
 
     Products of both signs, rounded to nearest, lose a few u G for any K: 16 is far above.  Tensor
@@ -274,9 +153,8 @@ def rounding(
     0.37 sqrt(K), or 24 for K = 4096, for which an NVIDIA H200 loses up to 18 (cuBLAS as well).
     sqrt(K) / 2 is above that and, from K = 1024 on, above 16.
     """
-    unit = UNIT[sums]
-    shape = dict(zip(product.a.indices, values[product.a.name].shape, strict=True))
-    depth = int(np.prod([shape[i] for i in product.contracted], dtype=np.int64)) + 2
+    unit = UNIT[product.types.acc]
+    depth = values[product.a.name].shape[-1] + 2
     if data != "positive":
         by_tensor_cores = product.a.dtype in HALVES and product.b.dtype in HALVES
         return unit * (max(16.0, depth**0.5 / 2) if by_tensor_cores else 16.0)

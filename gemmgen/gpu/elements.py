@@ -5,9 +5,15 @@ CuPy has no bfloat16; uint16 holds its bits, as in a kernel's memory.
 
 from __future__ import annotations
 
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.ir.dtypes import DType
-from gemmgen.numerics.formats import STORAGE
+from gemmgen.numerics.drawing import Library
+from gemmgen.numerics.formats import STORAGE, Real
 
 _UNSIGNED = {2: "uint16", 4: "uint32", 8: "uint64"}
 NAN_BF16 = 0x7FC0
@@ -47,3 +53,19 @@ def nan(dtype: DType) -> float:
 def bits(found: DeviceArray) -> DeviceArray:
     """The bits of an array's elements."""
     return found.view(_UNSIGNED[found.dtype.itemsize])
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return cast(np.random.Generator, cupy().random.default_rng(seed))
+
+
+def _asarray(values: npt.NDArray[np.generic]) -> Real:
+    return cast(Real, cupy().asarray(values))
+
+
+def _held(values: Real, dtype: DType) -> Real:
+    return cast(Real, held(cast(DeviceArray, values), dtype))
+
+
+LIBRARY = Library(_generator, _asarray, _held)
+"""CuPy, where numbers for tests are drawn."""

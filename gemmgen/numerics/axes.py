@@ -52,7 +52,7 @@ def sizes_of(axes: Letters, letters: Letters, extents: Mapping[str, int]) -> tup
 
 def in_roles(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> npt.NDArray[Kind]:
     """A view in its roles of a tensor stored in the order of ``letters``."""
-    turned = values.transpose([letters.index(x) for x in axes if x in letters])
+    turned = values.transpose(tuple(letters.index(x) for x in axes if x in letters))
     return turned[tuple(slice(None) if x in letters else None for x in axes)]
 
 
@@ -60,7 +60,7 @@ def in_storage(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> np
     """A view in the order of ``letters`` of a tensor in its roles."""
     kept = values[tuple(slice(None) if x in letters else 0 for x in axes)]
     there = [x for x in axes if x in letters]
-    return kept.transpose([there.index(x) for x in letters])
+    return kept.transpose(tuple(there.index(x) for x in letters))
 
 
 def along(axes: Letters, letter: str, extent: int) -> npt.NDArray[np.float64]:

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.calling.launches import Shape
+from gemmgen.calling.launches import Case, Shape
 from gemmgen.gpu import device
+from gemmgen.gpu.compare import Reference
 from gemmgen.gpu.launch import Kernel
-from gemmgen.gpu.verify import Case, Reference, cases, verify
-from gemmgen.numerics.axes import axes_of, in_roles, in_storage
+from gemmgen.gpu.verify import cases, verify
 from gemmgen.numerics.formats import Real, computing
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.epilogue import is_continuous, is_exact, wanted
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.proof.shapes import default_shapes, fit
 from gemmgen.proof.sums import Summation
-from gemmgen.schedule.roles import batches, extents
+from gemmgen.schedule.roles import extents
 
 LAYER = "G2"
 LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
@@ -64,16 +64,15 @@ def cases_of(subject: Subject) -> tuple[Case, ...]:
     shapes = subject.shapes
     if not shapes:
         shapes = (*default_shapes(emitted), *(fit(emitted, shape) for shape in LARGER))
-    names = tuple(extents(emitted.schedule.gemm).values())
-    batched = bool(batches(emitted.schedule.gemm))
-    if batched and not subject.shapes:
-        many = (*MANY, *(1 for _ in names[len(MANY) :]))
+    letters = extents(emitted.schedule.gemm)
+    if len(letters) > 3 and not subject.shapes:
+        many = (*MANY, *(1 for _ in tuple(letters)[len(MANY) :]))
         shapes = (*shapes, fit(emitted, many))
     jumps = not is_continuous(emitted.program.problem)
     return tuple(
         case
         for shape in dict.fromkeys(shapes)
-        for case in cases(dict(zip(names, shape, strict=True)), batched=batched)
+        for case in cases(shape)
         if case.data == "integers" or not (jumps and math.prod(shape) > SEQUENTIAL)
     )
 
@@ -85,19 +84,12 @@ def reference_of(emitted: Emitted) -> Reference | None:
     problem, summation = emitted.program.problem, Summation.of(emitted.program)
     number = computing(problem.accumulate)
 
-    params = {p.name: p.indices for p in emitted.interface.params if p.kind == "tensor"}
-    c = problem.c
-
     def compute(given: Mapping[str, np.ndarray | float]) -> np.ndarray:
-        tensors = {
-            name: in_roles(value.astype(number), params[name], axes_of(problem, name))
-            for name, value in given.items()
-            if isinstance(value, np.ndarray)
-        }
-        scalars = {name: v for name, v in given.items() if not isinstance(v, np.ndarray)}
+        tensors = {n: v.astype(number) for n, v in given.items() if isinstance(v, np.ndarray)}
+        scalars = {n: v for n, v in given.items() if not isinstance(v, np.ndarray)}
         a, b = tensors.pop(problem.a.name), tensors.pop(problem.b.name)
-        result = wanted(problem, _sums(a, b, summation), tensors, scalars).value
-        return in_storage(result, c.letters, axes_of(problem, c.name))
+        acc = np.broadcast_to(_sums(a, b, summation), tensors[problem.c.name].shape)
+        return wanted(problem, acc, tensors, scalars).value
 
     return compute
 

@@ -53,15 +53,6 @@ class EmbeddedView:
         return EmbeddedView(view, memory, start, strides, dtype)
 
     @staticmethod
-    def copying(
-        values: Array, strides: tuple[int, ...], *, offset: int = 0, dtype: DType = "f32"
-    ) -> EmbeddedView:
-        """A copy of elements; along a stride of 0 they must be equal."""
-        matrix = EmbeddedView.strided(values.shape, strides, offset=offset, dtype=dtype)
-        matrix.view[...] = values
-        return matrix
-
-    @staticmethod
     def poisoned(
         rows: int, cols: int, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
     ) -> EmbeddedView:

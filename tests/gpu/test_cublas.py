@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gemmgen.gpu import cublas
-from gemmgen.gpu.verify import Case, run_cublas
+from gemmgen.gpu.cublas_calls import run_cublas
 
 from . import kernels
 
@@ -60,7 +60,7 @@ def test_a_packed_call_keeps_its_arrays() -> None:
     """Their memory would be handed to the next array of their size."""
     interface = kernels.interface(*kernels.PLAIN["tiled"])
     arrays = {name: cp.ones((64, 64), "float32") for name in "ABC"}
-    call, c = run_cublas(interface, arrays, Case(())), arrays["C"]
+    call, c = run_cublas(interface, arrays), arrays["C"]
     del arrays
     others = [cp.full((64, 64), np.nan, "float32") for _ in range(8)]
     call()

@@ -10,9 +10,10 @@ import pytest
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Case
 from gemmgen.gpu import bench, elements
 from gemmgen.gpu.launch import Kernel
-from gemmgen.gpu.verify import Case, verify
+from gemmgen.gpu.verify import verify
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics import formats, reference
@@ -69,7 +70,7 @@ def test_is_right_against_cublas_and_exact_integers(name: str) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_is_right_at_a_large_size(name: str) -> None:
     kernel = Kernel.of(EVERY[name])
-    shape = (("M", 2048), ("N", 1984), ("K", 2048))
+    shape = (2048, 1984, 2048)
     cases = [Case(shape, "normal", 0.7, 0.0), Case(shape, "positive"), Case(shape)]
     given = layer.reference_of(EVERY[name])
     cases = cases if given is None else cases[:1]

@@ -65,10 +65,10 @@ def test_is_right_against_cublas_and_exact_integers(name: str, order: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_is_right_at_large_sizes(name: str) -> None:
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.gpu.verify import Case, verify
+    from gemmgen.gpu.verify import verify
 
     kernel = Kernel.of(emitted(name))
-    cases = [Case((("M", m), ("N", n), ("K", k)), "normal", 0.7, 0.0) for m, n, k in LARGE]
+    cases = [launches.Case(shape, "normal", 0.7, 0.0) for shape in LARGE]
     given = layer.reference_of(emitted(name))
     for outcome in verify(kernel, cases, reference=given, exact=False):
         assert outcome.status == "passed", outcome

@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from gemmgen.calling.launches import Case
 from gemmgen.gpu import bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
-from gemmgen.gpu.verify import Case, cases, verify
+from gemmgen.gpu.verify import cases, verify
 from gemmgen.ir.interface import MultipleOf
 
 from . import kernels
@@ -25,13 +26,13 @@ def tiled(old: str = "", new: str = "") -> Kernel:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_good_kernel_passes(shape: tuple[int, int, int]) -> None:
-    outcomes = verify(tiled(), cases(dict(zip("MNK", shape, strict=True))))
+    outcomes = verify(tiled(), cases(shape))
     assert [(o.status, o.detail) for o in outcomes] == [("passed", "")] * len(outcomes)
 
 
 def test_a_batched_kernel_passes() -> None:
     kernel = Kernel(kernels.BATCHED, kernels.batched())
-    outcomes = verify(kernel, cases({"M": 13, "N": 37, "K": 11, "size_b": 3}))
+    outcomes = verify(kernel, cases((13, 37, 11, 3)))
     assert [(o.status, o.detail) for o in outcomes] == [("passed", "")] * len(outcomes)
 
 
@@ -58,7 +59,7 @@ BUGS = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_checker_finds(bug: str) -> None:
     kernel = tiled(*BUGS[bug])
-    outcomes = verify(kernel, cases({"M": 70, "N": 75, "K": 67}))
+    outcomes = verify(kernel, cases((70, 75, 67)))
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     assert failed and all(outcome.detail for outcome in failed)
 
@@ -69,7 +70,7 @@ def test_an_epilogue_is_held_to_its_reference() -> None:
     def reference(given: dict) -> np.ndarray:
         return np.maximum(given["A"] @ given["B"] + given["bias"], 0)
 
-    wanted = cases({"M": 130, "N": 132, "K": 36})
+    wanted = cases((130, 132, 36))
     assert {o.status for o in verify(kernel, wanted, reference=reference)} == {"passed"}
     assert "failed" in {o.status for o in verify(kernel, wanted)}
 
@@ -77,9 +78,7 @@ def test_an_epilogue_is_held_to_its_reference() -> None:
 def test_a_case_that_the_kernel_does_not_take_is_refused() -> None:
     interface = kernels.interface(*kernels.PLAIN["tiled"])
     narrow = dataclasses.replace(interface, requirements=(MultipleOf("N", 4),))
-    (outcome,) = verify(
-        Kernel(kernels.text("tiled"), narrow), [Case(tuple({"M": 4, "N": 5, "K": 4}.items()))]
-    )
+    (outcome,) = verify(Kernel(kernels.text("tiled"), narrow), [Case((4, 5, 4))])
     assert (outcome.status, "N % 4 == 0" in outcome.detail) == ("refused", True)
 
 

@@ -143,17 +143,17 @@ def test_a_missing_gpu_is_a_reason(monkeypatch: pytest.MonkeyPatch):
     assert gpu.check(subject(NAIVE)) == skipped("G2", "no GPU here")
 
 
-def test_the_gpus_reference_is_in_storage_order():
+def test_the_gpus_reference_is_in_its_roles():
     import numpy as np
 
     text = "gemm C[n, m] = A[k, m] * B[n, k]\nfuse_epilogue acc - bias[n] + residual[n, m] * s\n"
     compute = gpu.reference_of(subject(text).emitted)
     assert compute is not None
     rng = np.random.default_rng(1)
-    a, b, r = (rng.integers(-4, 5, shape).astype(float) for shape in ((5, 3), (4, 5), (4, 3)))
-    bias = np.arange(4.0)
-    given = {"A": a, "B": b, "C": np.zeros((4, 3)), "bias": bias, "residual": r, "s": 0.5}
-    assert np.array_equal(compute(given), b @ a - bias[:, None] + r * 0.5)
+    a, b, r = (rng.integers(-4, 5, shape).astype(float) for shape in ((3, 5), (5, 4), (3, 4)))
+    bias = np.arange(4.0)[None, :]
+    given = {"A": a, "B": b, "C": np.zeros((3, 4)), "bias": bias, "residual": r, "s": 0.5}
+    assert np.array_equal(compute(given), a @ b - bias + r * 0.5)
     assert gpu.reference_of(subject(NAIVE).emitted) is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -12,24 +12,24 @@ from gemmgen.analyze.gpus import GPUS, Gpu
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
-from gemmgen.calling.arguments import scalars
-from gemmgen.calling.launches import spelled
+from gemmgen.calling.contraction import Contraction, contraction
+from gemmgen.calling.launches import Case, spelled
 from gemmgen.explore.tune.measuring import SAMPLE, Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.gpu import device
-from gemmgen.gpu.bench import as_stored, wanted_of
-from gemmgen.gpu.compare import Contraction, Expected, contraction, inputs
+from gemmgen.gpu.bench import arrays_of, inputs, timed_case
+from gemmgen.gpu.compare import Expected, Reference, wanted
+from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
-from gemmgen.gpu.elements import elements, nan
+from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
-from gemmgen.gpu.verify import OTHER_SCALAR, Case, Reference, is_plain, run_cublas, verify
+from gemmgen.gpu.verify import verify
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.gpu import cases_of, reference_of
 from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit
-from gemmgen.schedule.roles import extents
 
 CUBLAS = "cuBLAS"
 RAGGED = (127, 131, 257)
@@ -59,10 +59,9 @@ class GpuRunner:
             gpu_figures(number),
         )
         self._shapes = tuple(shapes)
-        reference, names = reference_of(emitted), tuple(extents(emitted.schedule.gemm).values())
+        reference = reference_of(emitted)
         self._problems = [
-            _Problem(emitted.interface, dict(zip(names, shape, strict=True)), reference)
-            for shape in shapes
+            _Problem(emitted.interface, timed_case(shape), reference) for shape in shapes
         ]
         self._loaded: dict[int, Kernel] = {}
         self._warm = False
@@ -151,12 +150,12 @@ class _Problem:
     """One shape: its inputs, the expected result, and cuBLAS's call if it has one."""
 
     interface: Interface
-    extents: Mapping[str, int]
+    case: Case
     reference: Reference | None
 
     @property
     def name(self) -> str:
-        return spelled(tuple(self.extents.values()))
+        return spelled(self.case.shape)
 
     @cached_property
     def product(self) -> Contraction:
@@ -165,12 +164,12 @@ class _Problem:
     @cached_property
     def values(self) -> dict[str, DeviceArray]:
         """The inputs as numbers."""
-        return inputs(self.interface, self.extents, "normal")
+        return inputs(self.interface, self.case)
 
     @cached_property
     def arrays(self) -> dict[str, DeviceArray]:
         """The arguments of kernels; all candidates write the same C."""
-        return as_stored(self.interface, self.values)
+        return arrays_of(self.interface, self.values)
 
     @property
     def output(self) -> DeviceArray:
@@ -178,12 +177,11 @@ class _Problem:
 
     @cached_property
     def numbers(self) -> dict[str, float]:
-        known = {"alpha": 1.0, "beta": 0.0}
-        return {p.name: known.get(p.name, OTHER_SCALAR) for p in scalars(self.interface)}
+        return self.case.scalars(self.interface)
 
     @cached_property
     def expected(self) -> Expected:
-        return wanted_of(self.interface, self.reference, self.values, self.numbers)
+        return wanted(self.interface, self.values, self.case, self.reference)
 
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
@@ -191,7 +189,7 @@ class _Problem:
         if not is_plain(self.interface):
             return None
         arrays = {**self.arrays, self.product.c.name: self.output.copy()}
-        return run_cublas(self.interface, arrays, Case(tuple(self.extents.items())))
+        return run_cublas(self.interface, arrays)
 
     def launch(self, kernel: Kernel) -> Callable[[], None]:
         return kernel.prepare(**self.arrays, **self.numbers)
@@ -202,7 +200,7 @@ class _Problem:
         if not param.read or self.numbers.get("beta") == 0:
             self.output.fill(nan(param.dtype))
         else:
-            self.output[...] = elements(self.values[param.name], param.dtype)
+            self.output[...] = arrays_of(self.interface, self.values)[param.name]
         launch()
         return self.expected.difference(self.output, param.dtype)
 
