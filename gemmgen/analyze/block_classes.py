@@ -4,9 +4,9 @@ Two blocks whose tiles lie inside C as a whole pass the same guards.  If the ori
 are equal modulo 32 elements (64 where an element has 2 bytes), then in each matrix (row * ld +
 column) their addresses differ by a multiple of 128 bytes, for all threads alike: the same sectors
 and lines a request.  Shared addresses do not depend on the block.  A tile at a ragged edge is in a
-class of its own along that letter.  Of a tensor with batches the place where the block's matrix
-begins counts too, modulo as many elements.  Blocks that share a tile are of a class if their parts
-of k are as long and begin alike, and if they do the same after their sums.
+class of its own along that letter.  Of a tensor with batches the offset of the block's matrix
+counts too, modulo as many elements.  Blocks that share a tile are of a class if their parts
+of k have the same length and begin alike, and if they do the same after their sums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tupl
     found: dict[tuple[int, ...], tuple[int, int]] = {}
     period = period_of(kernel)
     for blocks, origins, matrices, ranges in origins_of(kernel, values):
-        parts = [place % period for place in (*origins, *matrices)]
+        parts = [first % period for first in (*origins, *matrices)]
         for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
             parts.append((origin + size <= int(values[name])).astype(np.int64))
         if ranges:

@@ -13,7 +13,7 @@ ABSENT = "-"
 
 @record
 class Change:
-    """Something called ``name``: as it was and as it is; ``ABSENT`` where it is not."""
+    """Something called ``name``: as it was and as it is; ``ABSENT`` if it is not."""
 
     name: str
     before: str
@@ -35,8 +35,8 @@ def _statements(schedule: Schedule) -> dict[str, str]:
     for line in format_schedule(schedule).splitlines():
         word, _, rest = line.strip().partition(" ")
         if word:
-            told = f"{word} {' '.join(rest.split())}".strip()
-            found[word] = f"{found[word]}; {told}" if word in found else told
+            entry = f"{word} {' '.join(rest.split())}".strip()
+            found[word] = f"{found[word]}; {entry}" if word in found else entry
     return found
 
 

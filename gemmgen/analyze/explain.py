@@ -1,4 +1,4 @@
-"""Everything that can be told of a schedule at a shape on a GPU, without one."""
+"""What a schedule costs at a shape on a GPU, worked out without one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Explanation:
     """``launch`` has the counts site by site, ``traffic`` buffer by buffer.
 
     ``joined`` has the reads of shared memory that the compiler joins into wider ones, as it does:
-    by the counts of these, in place of the text's, the roofline goes (``hardware``).
+    the roofline uses their counts in place of the text's (``hardware``).
     """
 
     kernel: AnalyzedKernel
@@ -107,7 +107,7 @@ def compile_kernel(schedule: Schedule) -> AnalyzedKernel:
 
 
 def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) -> Explanation:
-    """Counts are exact; C is read only where ``beta`` is not 0 or the epilogue reads it anyway.
+    """Counts are exact; C is read only if ``beta`` is not 0 or the epilogue reads it anyway.
 
     Raises ``UsageError`` for a shape that the kernel does not take, or a GPU that it does not fit.
     """

@@ -1,4 +1,4 @@
-"""The textbook's figures beside the counted ones.
+"""The textbook's figures, to compare with the counted ones.
 
 Without tiles every product reads its two factors from global memory: 2MNK.  With tiles of BM x BN
 in shared memory a block reads (BM + BN) elements for BM * BN products: MNK(1/BM + 1/BN).  With TM x
@@ -21,7 +21,7 @@ from gemmgen.lower.context import WORKSPACE
 
 @record
 class Formula:
-    """``counted`` elements beside ``value``, what ``text`` comes to at the shape."""
+    """``counted`` elements, and ``value``, what the formula ``text`` comes to at the shape."""
 
     name: str
     counted: int

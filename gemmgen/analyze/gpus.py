@@ -3,7 +3,7 @@
 Per SM: NVIDIA, CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" and
 "Arithmetic Instructions" (FP32 lanes).  SMs, clocks and memory bandwidth: NVIDIA's data sheets and
 architecture white papers of each GPU; the clock is the boost clock.  L2: the A100's 5,120 bytes a
-clock are its white paper's; that of an NVIDIA H200 is measured (reads), and stands for the H100,
+clock are its white paper's; that of an NVIDIA H200 is measured (reads), and is taken for the H100,
 which has the same die; others are not published.
 
 Only the H200's figures were compared with a GPU (its counters and the measured ladder); the others
@@ -23,7 +23,7 @@ SCHEDULERS = 4
 @record
 class Gpu:
     """``shared``: bytes an SM's blocks may have together, of which each block takes ``reserved``
-    for the system.  ``memory`` and ``l2``: bytes a second; None where it is not known."""
+    for the system.  ``memory`` and ``l2``: bytes a second; None if it is not known."""
 
     name: str
     arch: str

@@ -10,7 +10,7 @@ from gemmgen.ir.interface import Interface, MultipleOf, Param
 from gemmgen.ir.problem import Problem
 
 Shape = tuple[int, ...]
-"""Rows and columns of C, and terms of each sum; the number of matrices along each batch letter."""
+"""Rows and columns of C, and elements of k; the number of matrices along each batch letter."""
 
 
 def arguments_of(
@@ -21,8 +21,8 @@ def arguments_of(
     beta: float = 0.0,
     dense: bool = False,
 ) -> dict[str, int | float]:
-    """Dense tensors: each row begins behind the one before, or at the next allowed place, and so
-    does each matrix; with ``dense`` behind the one before and nowhere else.
+    """Dense tensors: each row begins where the one before ends, or at the next allowed
+    address, and so does each matrix; with ``dense`` only where the one before ends.
 
     ``alpha`` and further scalars are 1.  Raises ``UsageError`` for a shape that the kernel does not
     take.

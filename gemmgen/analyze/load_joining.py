@@ -1,7 +1,7 @@
 """Narrow reads of shared memory as the compiler joins them into wide ones.
 
 NVIDIA's compilers join reads of neighbours, ``A_shared[k][4 * t]`` to ``[4 * t + 3]``, into one
-access of up to 16 bytes where the loops that make them are unrolled, no barrier lies between them
+access of up to 16 bytes if the loops that make them are unrolled, no barrier lies between them
 and the address is a multiple of the width for all threads.  Then it is the wide access that has
 phases and bank conflicts.
 """
@@ -121,7 +121,7 @@ def as_compiled(launch: dict[Site, T], widths: frozenset[int] | None) -> dict[Si
     """``launch`` with the joined reads of shared memory in place of those of the text.
 
     ``widths``: elements of the reads of shared memory in the compiled code; a site's reads are
-    taken as joined where the code has every width that this makes.  None where nothing is
+    taken as joined if the code has every width that this makes.  None if nothing is
     compiled: then all are.
     """
     groups: dict[Site, dict[Site, T]] = {}

@@ -45,9 +45,9 @@ class LoopCode:
 
 
 def loop_code(cubin: bytes) -> LoopCode | None:
-    """Of a cubin's only kernel; None where it has no loop that computes.
+    """Of a cubin's only kernel; None if it has no loop that computes.
 
-    Raises ``CannotCheck`` where nothing here reads machine code.
+    Raises ``CannotCheck`` if nothing here reads machine code.
     """
     return measured(sass.disassemble(cubin))
 

@@ -32,7 +32,7 @@ class HeatRow:
 
 @record
 class Picture:
-    """One request: ``columns`` name what the cells of the ``rows`` stand for."""
+    """One request: ``columns`` name what the cells of the ``rows`` hold."""
 
     title: str
     columns: tuple[str, ...]
@@ -98,14 +98,14 @@ def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Requ
 
 def _wavefronts(requests: list[_Request]) -> list[float]:
     """Per phase, so that a conflict outweighs a wide access."""
-    told = [transactions.shared(r.first[None], r.site.width, r.site.size) for r in requests]
-    return [float(t.wavefronts[0] / t.phases[0]) for t in told]
+    found = [transactions.shared(r.first[None], r.site.width, r.site.size) for r in requests]
+    return [float(t.wavefronts[0] / t.phases[0]) for t in found]
 
 
 def _sectors(requests: list[_Request]) -> list[float]:
     sector = transactions.SECTOR
-    told = (transactions.units(r.first[None], r.site.width, sector, r.site.size) for r in requests)
-    return [float(units[0]) for units in told]
+    found = (transactions.units(r.first[None], r.site.width, sector, r.site.size) for r in requests)
+    return [float(units[0]) for units in found]
 
 
 def _touched(first: Ints, width: int) -> Iterator[tuple[int, int]]:
@@ -116,13 +116,13 @@ def _touched(first: Ints, width: int) -> Iterator[tuple[int, int]]:
                 yield start + e, lane
 
 
-def _by_place(
-    first: Ints, width: int, place: Callable[[int], tuple[int, int]], columns: int
+def _cells(
+    first: Ints, width: int, cell: Callable[[int], tuple[int, int]], columns: int
 ) -> dict[int, list[int]]:
-    """Rows of cells; where several threads touch one element the first of them stands for all."""
+    """Rows of cells; if several threads touch one element, the first of them is shown."""
     rows: dict[int, list[int]] = {}
     for element, lane in _touched(first, width):
-        row, column = place(element)
+        row, column = cell(element)
         cells = rows.setdefault(row, [NOBODY] * columns)
         if cells[column] == NOBODY:
             cells[column] = lane
@@ -143,7 +143,7 @@ def _elements(kernel: AnalyzedKernel, values: Values, request: _Request) -> Pict
     indices = next(p.indices for p in kernel.lowered.interface.params if p.name == site.buffer)
     pitch = dict(kernel.lowered.interface.pitch).get(site.buffer)
     size = transactions.SECTOR // site.size
-    rows = _by_place(request.first, site.width, lambda e: divmod(e, size), size)
+    rows = _cells(request.first, site.width, lambda e: divmod(e, size), size)
 
     batches = dict(kernel.lowered.interface.batches)
 
@@ -151,8 +151,8 @@ def _elements(kernel: AnalyzedKernel, values: Values, request: _Request) -> Pict
         """The first matrix is that of block 0."""
         at = sector * size
         matrix = iter((at,) if pitch is None else divmod(at, int(values[pitch])))
-        places = ("0" if x in batches else str(next(matrix)) for x in indices)
-        return f"{site.buffer}[{', '.join(places)}]"
+        position = ("0" if x in batches else str(next(matrix)) for x in indices)
+        return f"{site.buffer}[{', '.join(position)}]"
 
     drawn = tuple(HeatRow(label(sector), tuple(cells)) for sector, cells in rows.items())
     return Picture(
@@ -184,8 +184,8 @@ def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture
             cells = tuple(c[front] if front < len(c) else NOBODY for c in columns)
             label = f"phase {phase}" if front == 0 else f"  again ({front + 1})"
             drawn.append(HeatRow(label, cells))
-    told = transactions.shared(request.first[None], site.width, site.size)
-    ways, fronts, phases = (int(x[0]) for x in (told.ways, told.wavefronts, told.phases))
+    cost = transactions.shared(request.first[None], site.width, site.size)
+    ways, fronts, phases = (int(x[0]) for x in (cost.ways, cost.wavefronts, cost.phases))
     verdict = "no bank conflict" if ways == 1 else f"a {ways}-way bank conflict"
     return Picture(
         _title(kernel, request),

@@ -53,8 +53,8 @@ class Conflicts:
 class PadChoice:
     """A tile's conflicts as it is, and with the smallest of the best pads and swizzles.
 
-    ``width`` is that of its widest access: rows stay multiples of it.  ``swizzled`` is None where a
-    row is too short or too odd for any swizzle, or where tensor cores read it.
+    ``width`` is that of its widest access: rows stay multiples of it.  ``swizzled`` is None if a
+    row is too short or too odd for any swizzle, or if tensor cores read it.
     """
 
     buffer: str
@@ -109,11 +109,11 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
         wavefronts = phases = ways = 0
         for w, (first, often) in groups.items():
             at, column = first // row, _permuted(tile.swizzle, first // row % rows, first % row)
-            place = at * (length + by) + _permuted(swizzle, at % rows, column)
-            told = transactions.shared(np.where(first < 0, -1, place), w, size)
-            wavefronts += int(told.wavefronts @ often)
-            phases += int(told.phases @ often)
-            ways = max(ways, int(told.ways.max(initial=0)))
+            first_at = at * (length + by) + _permuted(swizzle, at % rows, column)
+            cost = transactions.shared(np.where(first < 0, -1, first_at), w, size)
+            wavefronts += int(cost.wavefronts @ often)
+            phases += int(cost.phases @ often)
+            ways = max(ways, int(cost.ways.max(initial=0)))
         return Conflicts(by, swizzle, wavefronts, phases, ways)
 
     # Pads repeat after as many elements as the banks hold.

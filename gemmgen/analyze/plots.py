@@ -1,4 +1,4 @@
-"""Pictures as PNG files, through matplotlib where it is installed."""
+"""Pictures as PNG files, by matplotlib, if it is installed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def plot_pictures(pictures: Sequence[Picture], file: BinaryIO) -> None:
 
 
 def plot_roofline(explanation: Explanation, file: BinaryIO) -> None:
-    """Memory's slope, the peak, every other bound as a line, and where this kernel can come."""
+    """Memory's slope, the peak, every other bound as a line, and what this kernel can reach."""
     roofline = explanation.roofline
     figure = _figure(8, 5.5)
     axes = figure.add_subplot()

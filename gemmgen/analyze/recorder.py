@@ -145,7 +145,7 @@ def _carried(loop: For[Node], scope: Scope) -> Iterator[tuple[int, Run]]:
     for name, each in inductions(loop.body):
         slot = scope.find(name)
         if isinstance(slot, Slot):
-            yield slot.place, compile_expression(each, scope).run
+            yield slot.number, compile_expression(each, scope).run
 
 
 def _ints(*values: Value) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """What a block takes of an SM, how many blocks fit, and how often the GPU is filled.
 
-The rules are those of NVIDIA's occupancy calculator: registers are dealt to warps in units of 256,
-within each of an SM's four parts; every block takes 1 KiB of shared memory for the system (from
-sm_80 on).
+The rules are those of NVIDIA's occupancy calculator: registers are allocated to warps in units of
+256, within each of an SM's four parts; every block takes 1 KiB of shared memory for the system
+(from sm_80 on).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Resources:
     neighbouring accesses shows here."""
     loop: LoopCode | None = None
     unread: str = ""
-    """Why there is no ``loop``; empty where there is one."""
+    """Why there is no ``loop``; empty if there is one."""
 
     @property
     def estimated(self) -> bool:
@@ -114,12 +114,12 @@ class Waves:
 
     @property
     def last_fill(self) -> float:
-        """The share of the last wave's places that have a block."""
+        """The share of the last wave's block slots that are filled."""
         return (self.blocks - (self.count - 1) * self.per_wave) / self.per_wave
 
     @property
     def efficiency(self) -> float:
-        """The share of all waves' places that have a block."""
+        """The share of all waves' block slots that are filled."""
         return self.blocks / (self.count * self.per_wave)
 
 
@@ -160,14 +160,14 @@ def _loop(cubin: bytes) -> tuple[LoopCode | None, str]:
 
 
 def _instructions(ptx: str) -> tuple[tuple[str, int], ...]:
-    """``ld.shared.v4``, ``cp.async.v4``: how often each stands in the text."""
+    """``ld.shared.v4``, ``cp.async.v4``: how often the text has each."""
     names = Counter(match[1] + (match[2] or "") for match in _ACCESS.finditer(ptx))
     names.update(f"cp.async{_OF_BYTES[match[1]]}" for match in _COPY.finditer(ptx))
     return tuple(sorted(names.items()))
 
 
 def architecture(target: str, gpu: Gpu) -> str:
-    """What to compile for: the GPU's own, with the target's features where they are its own."""
+    """What to compile for: the GPU's own, with the target's features if they are its own."""
     if target.rstrip("a") == gpu.arch:
         return target
     if _number(target) > _number(gpu.arch):

@@ -1,7 +1,7 @@
 """What bounds a kernel: the least time that each part of the GPU needs for its share of the work.
 
 Each bound is a floor of the time, so their greatest gives a ceiling of TFLOP/s; latency comes on
-top.  Demand at ragged edges counts as the kernel does it, idle places of the last wave do not.
+top.  Demand at ragged edges counts as the kernel does it, idle block slots of the last wave do not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Demand:
 
 @record
 class Bound:
-    """``seconds`` at the least, because of ``what``: ``how`` it is reckoned."""
+    """At least ``seconds``, because of ``what``; ``how`` it is computed."""
 
     name: str
     seconds: float
@@ -69,7 +69,7 @@ class Roofline:
         return self.flops / self.binding.seconds
 
     def attainable_with(self, balance: float) -> float:
-        """Operations a second where the SM with the most work has 1 / ``balance`` of the mean."""
+        """Operations a second if the SM with the most work has 1 / ``balance`` of the mean."""
         return self.flops / max(b.seconds / (balance if b.by_sm else 1.0) for b in self.bounds)
 
 
@@ -80,14 +80,14 @@ def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
     memory = work.shared.requests + work.globals.requests
     ports = work.shared.clocks + work.globals.lines
     converted = work.conversions / WARP
-    told = f", {_short(converted)} conversions" if converted else ""
+    how = f", {_short(converted)} conversions" if converted else ""
     bounds = [
         rate,
         Bound(
             "issue slots",
             (instructions + memory + converted) / SCHEDULERS / per_second,
             f"{_short(instructions)} {'multiply-adds' if work.atom == 'fma' else 'multiplications'}"
-            f"{told} and {_short(memory)} memory requests of warps, {SCHEDULERS} a clock and SM",
+            f"{how} and {_short(memory)} memory requests of warps, {SCHEDULERS} a clock and SM",
         ),
         Bound(
             "shared memory and L1",
@@ -111,15 +111,15 @@ def _rate(work: Demand, gpu: Gpu) -> Bound:
     per_second = gpu.sms * gpu.clock
     if work.atom != "fma":
         lanes = gpu.tensor_lanes * gpu.through_mma
-        told = f"{_short(work.fmas)} multiply-adds, {lanes:.0f} a clock and SM"
+        how = f"{_short(work.fmas)} multiply-adds, {lanes:.0f} a clock and SM"
         if gpu.through_mma < 1:
-            told += f" by instructions of a warp, {gpu.through_mma:.0%} of {gpu.tensor_lanes}"
-        return Bound("tensor cores", work.fmas / lanes / per_second, told)
+            how += f" by instructions of a warp, {gpu.through_mma:.0%} of {gpu.tensor_lanes}"
+        return Bound("tensor cores", work.fmas / lanes / per_second, how)
     double = work.sums == "f64"
     lanes = gpu.double_lanes if double else gpu.lanes
-    told = f"{_short(work.fmas)} multiply-adds, {lanes} a clock and SM"
+    how = f"{_short(work.fmas)} multiply-adds, {lanes} a clock and SM"
     name = f"{'FP64' if double else 'FP32'} lanes"
-    return Bound(name, work.fmas / lanes / per_second, told)
+    return Bound(name, work.fmas / lanes / per_second, how)
 
 
 def _peak(work: Demand, gpu: Gpu) -> float:

@@ -19,7 +19,7 @@ JOINED = (
 
 @record
 class Section:
-    """A table under a title; ``header`` may be empty.  ``notes`` are lines behind it."""
+    """A table under a title; ``header`` may be empty.  ``notes`` are lines below it."""
 
     title: str
     header: tuple[str, ...]
@@ -153,7 +153,7 @@ def _pads(pads: tuple[PadChoice, ...]) -> Section:
 
 def pad_verdict(choice: PadChoice) -> str:
     """What the search for a pad or a swizzle came to, in words."""
-    told = f" that keeps rows {choice.width} elements wide" if choice.width > 1 else ""
+    wide = f" that keeps rows {choice.width} elements wide" if choice.width > 1 else ""
     now, best, swizzled = choice.now, choice.best, choice.swizzled
     if not now.excess:
         return "no conflicts"
@@ -162,11 +162,11 @@ def pad_verdict(choice: PadChoice) -> str:
         return f"{best.layout} removes the {now.ways}-way conflicts{also}"
     if swizzled and swizzled.excess < best.excess:
         if not swizzled.excess:
-            return f"{swizzled.layout} removes the {now.ways}-way conflicts, no pad{told} does"
+            return f"{swizzled.layout} removes the {now.ways}-way conflicts, no pad{wide} does"
         return f"{swizzled.layout} is the best; {swizzled.ways}-way conflicts remain"
     if best.excess == now.excess:
-        return f"{now.ways}-way conflicts, and no pad{told} does better"
-    return f"{best.layout} is the best{told}; {best.ways}-way conflicts remain"
+        return f"{now.ways}-way conflicts, and no pad{wide} does better"
+    return f"{best.layout} is the best{wide}; {best.ways}-way conflicts remain"
 
 
 def _resources(e: Explanation) -> Section:
@@ -177,7 +177,7 @@ def _resources(e: Explanation) -> Section:
     rows = (
         ("threads", f"{used.threads} a block"),
         ("shared memory", f"{used.shared:,} bytes a block"),
-        ("registers", registers_told(used)),
+        ("registers", registers_line(used)),
         *((("code", code),) if code else ()),
         ("main loop", _loop(used)),
         (
@@ -195,8 +195,8 @@ def _resources(e: Explanation) -> Section:
     return Section("resources", (), rows)
 
 
-def registers_told(used: Resources) -> str:
-    """Registers and spills, and where they are from."""
+def registers_line(used: Resources) -> str:
+    """Registers and spills, and the compiler that reports them."""
     if used.estimated:
         return f"about {used.registers} a thread, estimated from its arrays: {used.unknown}"
     spills = "no spills"

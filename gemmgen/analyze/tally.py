@@ -99,7 +99,7 @@ class Tally:
             self.totals[site] = by_block.copy()
 
     def _shared(self, first: Ints, width: int, size: int) -> tuple[Ints, int]:
-        """Computed once: a loop's trips come back to the same places."""
+        """Computed once: a loop's trips come back to the same addresses."""
         key = blake2b(first.tobytes(), digest_size=16).digest(), width, size
         if key not in self._known:
             seen = transactions.shared(first, width, size)

@@ -26,8 +26,8 @@ def origins_of(
     kernel: LoweredKernel, values: Mapping[str, int | float]
 ) -> Iterator[tuple[Ints, tuple[Ints, ...], tuple[Ints, ...], tuple[Ints, ...]]]:
     """Numbers of blocks; for each of ``interface.tiles`` the first index of their tiles; for each
-    tensor with batches the place where their matrix begins; and where several share a tile, where
-    their parts of k start and stop."""
+    tensor with batches the offset of their matrix; and if several share a tile, the start and stop
+    of their parts of k."""
     interface = kernel.interface
     grid = interface.grid({name: int(values[name]) for name in interface.shaping()})
     for first in range(0, grid, AT_ONCE):
@@ -47,7 +47,7 @@ def _origins(
 
     def of_each(slot: Slot | None) -> Ints:
         assert slot is not None
-        value = np.asarray(code.scope.frame[slot.place], np.int64)
+        value = np.asarray(code.scope.frame[slot.number], np.int64)
         return np.broadcast_to(value, blocks.size)
 
     origins, ranges = (tuple(of_each(code.scope.slot(name)) for name in some) for some in names)
@@ -78,7 +78,7 @@ def _until_known(
 
 
 def _range_names(kernel: LoweredKernel, found: Collection[str]) -> tuple[str, ...]:
-    """``start_k`` and ``stop_k``; () where a block has a tile for itself."""
+    """``start_k`` and ``stop_k``; () if a block has a tile for itself."""
     if kernel.interface.parts == 1:
         return ()
     stems = ("start_", "stop_")

@@ -1,7 +1,7 @@
 """What one access of a warp costs: sectors and lines of global memory, phases of shared memory.
 
 Each function takes the accesses of many warps at once: ``first``, the number of the first element
-that each thread touches, -1 where it takes no part, as an array of (warps, 32); ``width``, the
+that each thread touches, -1 if it takes no part, as an array of (warps, 32); ``width``, the
 neighbouring elements of each thread; and ``size``, the bytes of an element.
 """
 
@@ -58,8 +58,8 @@ def shared(first: Ints, width: int, size: int = WORD) -> Phases:
     An access of up to 4 bytes a thread is one phase of 32 threads, of 8 bytes two of 16, of 16
     bytes four of 8.  Threads that touch parts of one word touch one word.  In a phase each bank
     delivers one word a wavefront, to all threads that ask for it.  An NVIDIA H200 serves two
-    neighbouring phases together (``clocks``) where threads share their places in pairs: each with
-    the next one, or each with the second next.  Reads of 16 bytes of the places 0 0 0 0 1 1 1 1 ..
+    neighbouring phases together (``clocks``) if threads share their addresses in pairs: each with
+    the next one, or each with the second next.  Reads of 16 bytes at 0 0 0 0 1 1 1 1 ..
     take 2 clocks, of 0 1 2 3 0 1 2 3 .. 4 (measured).
     """
     warps, parts = len(first), words_of(width, size)
@@ -74,7 +74,7 @@ def shared(first: Ints, width: int, size: int = WORD) -> Phases:
 
 
 def _in_pairs(words: Ints) -> Bools:
-    """Of each warp, whether each thread shares its place with the next one, or the second next."""
+    """Whether each thread of a warp shares its address with the next one, or the second next."""
     first, second = words.reshape(-1, WARP // 2, 2), words.reshape(-1, WARP // 4, 2, 2)
     next_one = (first[:, :, 0] == first[:, :, 1]).all(axis=1)
     second_next = (second[:, :, 0] == second[:, :, 1]).all(axis=(1, 2))

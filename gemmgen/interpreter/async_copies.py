@@ -1,4 +1,4 @@
-"""Asynchronous copies, interpreted: under way from their issue to the wait for their group.
+"""Asynchronous copies, interpreted: in flight from their issue to the wait for their group.
 
 When a copy lands between the two is the hardware's choice, so a program is run at both extremes.
 Late, the target is poison until the wait: a read too early shows.  Early, it holds the copy at
@@ -54,7 +54,7 @@ NODES: Statements = {CopyAsync: _copy_async, Commit: _commit, Wait: _wait}
 
 
 def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
-    """Those that ``program`` can tell apart: one is enough where nothing is asynchronous."""
+    """Those under which ``program`` can behave differently: one, if nothing is asynchronous."""
     copies = any(contains(kernel.body, CopyAsync) for kernel in program.kernels)
     return LANDINGS if copies else LANDINGS[:1]
 
@@ -73,12 +73,12 @@ class _Copy:
 
     def trap(self) -> Trap:
         lane = 0 if self.mask is None else int(np.argmax(self.mask))
-        place = self.index if isinstance(self.index, int) else int(self.index[lane])
-        return self.target.trap(lane, place, "a copy that is not waited for")
+        index = self.index if isinstance(self.index, int) else int(self.index[lane])
+        return self.target.trap(lane, index, "a copy that is not waited for")
 
 
 class CheckedCopies:
-    """The copies that all threads have under way, by groups: threads commit and wait together."""
+    """The copies that all threads have in flight, by groups: threads commit and wait together."""
 
     def __init__(self, landing: Landing):
         self.landing = landing
@@ -102,18 +102,18 @@ class CheckedCopies:
         return self.landing == "late"
 
     def commit(self, mask: Mask) -> None:
-        assert mask is None, "groups are counted for all threads alike"
+        assert mask is None, "groups are counted for all threads together"
         self.groups.append(self.issued)
         self.issued = []
 
     def wait(self, pending: int, mask: Mask) -> None:
-        assert mask is None, "groups are counted for all threads alike"
+        assert mask is None, "groups are counted for all threads together"
         while len(self.groups) > pending:
             for copy in self.groups.pop(0):
                 if self.late:
                     copy.land()
 
     def end(self) -> None:
-        """The threads leave the kernel; raises ``Trap`` where a copy is under way."""
+        """The threads leave the kernel; raises ``Trap`` if a copy is in flight."""
         for copy in (*self.issued, *chain.from_iterable(self.groups)):
             raise copy.trap()

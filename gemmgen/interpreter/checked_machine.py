@@ -1,4 +1,4 @@
-"""A machine that computes everything, and raises ``Trap`` where a thread does what it may not."""
+"""A machine that computes everything, and raises ``Trap`` when a thread does what it may not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gemmgen.interpreter.machine import Step, Trip, Trips
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import Compiled, Scope, known
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
-from gemmgen.interpreter.workspace import Sharing
+from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import FragmentArray, Node, RegisterArray, SharedArray
@@ -41,18 +41,18 @@ class CheckedMachine:
         lanes: Lanes,
         arguments: Mapping[str, Argument],
         written: Mapping[str, Ints],
-        sharing: Sharing,
+        state: LaunchState,
         landing: Landing,
     ):
         self.lanes, self.copies, self.warps = lanes, CheckedCopies(landing), CheckedWarps(lanes)
-        self._arguments, self._written, self._sharing = arguments, written, sharing
+        self._arguments, self._written, self._state = arguments, written, state
 
     def builtins(self) -> Mapping[str, Index]:
         return self.lanes.builtins()
 
     def parameter(self, param: Param) -> Compiled | Memory:
         if param.is_scratch:
-            return self._sharing.memory(param, self.lanes)
+            return self._state.memory(param, self.lanes)
         value = self._arguments[param.name]
         if not isinstance(value, np.ndarray):
             return argument(param, value)

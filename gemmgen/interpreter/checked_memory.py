@@ -73,8 +73,8 @@ class Checked(Memory):
             wrong = wrong & mask
         if wrong.any():
             lane = int(np.argmax(wrong))
-            place = index if isinstance(index, int) else int(index[lane])
-            raise self.trap(lane, place, f"misaligned access of width {width}")
+            at = index if isinstance(index, int) else int(index[lane])
+            raise self.trap(lane, at, f"misaligned access of width {width}")
 
     def check(self, index: Index, mask: Mask) -> None:
         """``index`` (of the lanes in ``mask`` alone) lies inside."""
@@ -82,12 +82,13 @@ class Checked(Memory):
             if not 0 <= index < self.size:
                 raise self.trap(_lane(0, mask), index, f"out of bounds of {self.size} elements")
             return
-        # Negative numbers are great ones when read as unsigned.
+        # Negative numbers are large ones when read as unsigned.
         wrong = index.view(np.uint64) >= self.size
         if wrong.any():
             at = int(np.argmax(wrong))
-            place = int(index[at])
-            raise self.trap(_lane(at, mask), place, f"out of bounds of {self.size} elements")
+            raise self.trap(
+                _lane(at, mask), int(index[at]), f"out of bounds of {self.size} elements"
+            )
 
     def trap(self, lane: int, index: int, description: str) -> Trap:
         return Trap(self.name, self.lanes.name(lane), index, description)
@@ -122,20 +123,20 @@ class FlatMemory(Checked):
             self.check(index, None)
             return self.data.take(index if self.base is None else self.base + index)
         found = np.full(self.lanes.count, POISON[self.data.dtype.type], self.data.dtype)
-        found[mask] = self.data.take(self._places(index, mask))
+        found[mask] = self.data.take(self._offsets(index, mask))
         return found
 
     def store(self, index: Index, value: Value, mask: Mask) -> None:
-        """Where several lanes write one element, the last one's value stays."""
+        """If several lanes write one element, the last one's value stays."""
         if isinstance(index, int):
             index = np.full(self.lanes.count, index)
-        places = self._places(index, mask)
+        offsets = self._offsets(index, mask)
         if mask is not None and isinstance(value, np.ndarray) and value.ndim:
             value = value[mask]
-        self.data[places] = value
+        self.data[offsets] = value
 
-    def _places(self, index: Ints, mask: Mask) -> Ints:
-        """The places in ``data`` of the lanes that take part."""
+    def _offsets(self, index: Ints, mask: Mask) -> Ints:
+        """The offsets in ``data`` of the lanes that take part."""
         if mask is None:
             self.check(index, None)
             return index if self.base is None else self.base + index
@@ -145,7 +146,7 @@ class FlatMemory(Checked):
 
 
 class OutputMemory(FlatMemory):
-    """Global memory that a kernel writes: no two threads may meet in one element.
+    """Global memory that a kernel writes: no two threads may access one element.
 
     ``writers`` has for each element the number of the thread that wrote it, from 1; 0 for none.
     """
@@ -163,22 +164,22 @@ class OutputMemory(FlatMemory):
     def store(self, index: Index, value: Value, mask: Mask) -> None:
         super().store(index, value, mask)
         self._check_writers(index, mask, "written by two threads")
-        places, numbers = self._active(index, mask)
-        self.writers[places] = numbers
+        offsets, numbers = self._active(index, mask)
+        self.writers[offsets] = numbers
         self._check_writers(index, mask, "written by two threads")
 
     def _active(self, index: Index, mask: Mask) -> tuple[Ints, Ints]:
-        places = np.full(self.lanes.count, index) if isinstance(index, int) else index
-        return (places, self.numbers) if mask is None else (places[mask], self.numbers[mask])
+        offsets = np.full(self.lanes.count, index) if isinstance(index, int) else index
+        return (offsets, self.numbers) if mask is None else (offsets[mask], self.numbers[mask])
 
     def _check_writers(self, index: Index, mask: Mask, description: str) -> None:
-        places, numbers = self._active(index, mask)
-        writers = self.writers[places]
+        offsets, numbers = self._active(index, mask)
+        writers = self.writers[offsets]
         wrong = (writers != 0) & (writers != numbers)
         if wrong.any():
             at = int(np.argmax(wrong))
             lane = int(numbers[at]) - 1 - self.lanes.first * self.lanes.threads
-            raise self.trap(lane, int(places[at]), description)
+            raise self.trap(lane, int(offsets[at]), description)
 
 
 class Registers(Checked):
@@ -194,29 +195,29 @@ class Registers(Checked):
         self.every = np.arange(lanes.count)
 
     def declare(self, mask: Mask) -> None:
-        """What the array holds where its declaration is reached."""
+        """What the array holds when its declaration is reached."""
         self.data.fill(self.fresh)
 
     def load(self, index: Index, mask: Mask) -> Value:
-        """A view where all lanes ask for the same element."""
+        """A view if all lanes ask for the same element."""
         if isinstance(index, int):
             self.check(index, mask)
             return cast(Value, self.data[index])
-        places = index if mask is None else np.where(mask, index, 0)
-        self.check(places, None)
-        return cast(Value, self.data[places, self.every])
+        offsets = index if mask is None else np.where(mask, index, 0)
+        self.check(offsets, None)
+        return cast(Value, self.data[offsets, self.every])
 
     def store(self, index: Index, value: Value, mask: Mask) -> None:
         if isinstance(index, int):
             self.check(index, mask)
             np.copyto(self.data[index], value, where=True if mask is None else mask)
             return
-        places, every = index, self.every
+        offsets, every = index, self.every
         if mask is not None:
-            places, every = index[mask], self.every[mask]
+            offsets, every = index[mask], self.every[mask]
             value = value[mask] if isinstance(value, np.ndarray) and value.ndim else value
-        self.check(places, mask)
-        self.data[places, every] = value
+        self.check(offsets, mask)
+        self.data[offsets, every] = value
 
     def check_aligned(self, index: Index, width: int, mask: Mask) -> None:
         """Only arrays that are declared aligned are moved wide."""

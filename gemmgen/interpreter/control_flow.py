@@ -24,7 +24,7 @@ def _for(node: For[Node], code: Code) -> Step | None:
     start, stop, by = (code.expression(e).run for e in (node.start, node.stop, node.step))
     trips = code.machine.trips(node, code.scope)
     code.scope.enter()
-    place = code.scope.variable(node.variable, "int").place
+    number = code.scope.variable(node.variable, "int").number
     body = code.braces(node.body)
     code.scope.leave()
     if body is None:
@@ -40,7 +40,7 @@ def _for(node: For[Node], code: Code) -> Step | None:
             if going and code.alive is not None:
                 going, active = where(code.alive, active)
             if going:
-                frame[place] = at
+                frame[number] = at
                 body(active)
             return going
 

@@ -43,7 +43,7 @@ from gemmgen.numerics.operators import (
 
 
 def compile_expression(expr: Expr, scope: Scope) -> Compiled:
-    """The closure of ``expr`` where the names are those of ``scope``."""
+    """The closure of ``expr``, whose names are those of ``scope``."""
 
     def of(part: Expr) -> Compiled:
         return compile_expression(part, scope)
@@ -100,8 +100,8 @@ def _variable(name: str, scope: Scope) -> Compiled:
     assert not isinstance(found, Array), f"{name} is an array"
     if isinstance(found, Compiled):
         return found
-    frame, place = scope.frame, found.place
-    return Compiled(lambda _: frame[place], found.kind)
+    frame, number = scope.frame, found.number
+    return Compiled(lambda _: frame[number], found.kind)
 
 
 def _element(element: Element, scope: Scope) -> Compiled:
@@ -122,14 +122,14 @@ def compile_element(element: Element, scope: Scope) -> tuple[Memory, Callable[[M
         flat = Binary("+", Binary("*", flat, Int(size)), index)
     index = compile_expression(flat, scope)
     assert index.kind == "int", f"an index of {buffer} is a {index.kind}"
-    moved = index.run if array.first is None else from_place(array.first, index.run, scope)
+    moved = index.run if array.first is None else from_first(array.first, index.run, scope)
     return array.memory, cast(Callable[[Mask], Index], moved)
 
 
-def from_place(first: Slot, index: Run, scope: Scope) -> Run:
-    """``index`` counted from where a pointer that was moved points."""
-    frame, place = scope.frame, first.place
-    return lambda mask: ARITHMETIC["+"](frame[place], index(mask))
+def from_first(first: Slot, index: Run, scope: Scope) -> Run:
+    """``index`` counted from the element that a pointer points to."""
+    frame, number = scope.frame, first.number
+    return lambda mask: ARITHMETIC["+"](frame[number], index(mask))
 
 
 NUMBERS: dict[Kind, type[np.float32] | type[np.float64]] = {
@@ -139,7 +139,7 @@ NUMBERS: dict[Kind, type[np.float32] | type[np.float64]] = {
 
 
 def converted(part: Compiled, kind: Kind) -> Compiled:
-    """``part`` converted as C does where it is given to a variable or element of ``kind``."""
+    """``part`` converted as C does in an assignment to a variable or element of ``kind``."""
     if part.kind == kind or kind not in NUMBERS:
         return part
     number = NUMBERS[kind]
@@ -205,7 +205,7 @@ def _shuffle(parts: tuple[Compiled, ...], kind: Kind) -> Compiled:
 
 
 def _logic(op: str, left: Compiled, right: Compiled) -> Compiled:
-    """The right side is evaluated only where the left one leaves the result open."""
+    """The right side is evaluated only in lanes in which the left one leaves the result open."""
     if left.known is UNKNOWN:
         return unknown("bool", left, right)
 

@@ -140,8 +140,8 @@ class CheckedWarps:
         self, tile: Memory, node: LoadFragment, index: Index, pitch: Value, mask: Mask
     ) -> Sequence[Value]:
         first, apart = self._lines(tile, node.dtype, index, pitch, mask)
-        places = first + self.line * apart + self.first
-        return [_as_numbers(tile.load(places + e, mask), node.dtype) for e in range(HALF)]
+        begin = first + self.line * apart + self.first
+        return [_as_numbers(tile.load(begin + e, mask), node.dtype) for e in range(HALF)]
 
     def write(
         self,
@@ -179,7 +179,7 @@ class CheckedWarps:
         first, size = np.broadcast_to(np.asarray(index), self.lanes.count), BYTES[dtype]
         self._check(memory, first, first * size % ALIGNED != 0, mask, "no fragment begins there")
         same = first.reshape(-1, WARP)[:, :1] == first.reshape(-1, WARP)
-        self._check(memory, first, ~same.reshape(-1), mask, "another place than its warp's")
+        self._check(memory, first, ~same.reshape(-1), mask, "another address than its warp's")
         wrong = np.full(self.lanes.count, pitch * size % WMMA.line != 0)
         self._check(memory, first, wrong, mask, f"lines {pitch} elements apart")
         return first, pitch

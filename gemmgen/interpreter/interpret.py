@@ -1,4 +1,4 @@
-"""Meaning, executable: lowered kernels run on a CPU, all threads of many blocks side by side.
+"""Lowered kernels run on a CPU with NumPy, all threads of many blocks side by side.
 
 Each statement is done by all threads before the next one begins, so values, addresses, guards and
 stages are checked here; a missing barrier is not (the emitted text's own run finds that).  Shared
@@ -19,7 +19,7 @@ from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, poisoned
 from gemmgen.interpreter.mechanisms import code_for
 from gemmgen.interpreter.simt import Lanes, Trap
-from gemmgen.interpreter.workspace import Sharing, in_order
+from gemmgen.interpreter.workspace import LaunchState, in_order
 from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains
 from gemmgen.numerics.operators import Ints
 
@@ -41,7 +41,7 @@ def interpret(
     what the interfaces require.  ``landing`` is when asynchronous copies land, ``order`` that in
     which blocks come that share memory.  Gives for each
     tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
-    Raises ``Trap`` where a thread does what it may not.
+    Raises ``Trap`` if a thread does what it may not.
     """
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
@@ -83,24 +83,24 @@ def run_kernel(
         if p.kind == "tensor" and p.written
     }
     x, y = interface.block
-    sharing = Sharing.of(interface, extents, order)
+    state = LaunchState.of(interface, extents, order)
     with np.errstate(all="ignore"):
         batches = dict(_batches(kernel, extents))
         for first in in_order(batches, order):
             lanes = Lanes(first, batches[first], x, y)
-            machine = CheckedMachine(lanes, arguments, written, sharing, landing)
+            machine = CheckedMachine(lanes, arguments, written, state, landing)
             run = code_for(machine).kernel(kernel)
             if run is not None:
                 run(None)
             machine.copies.end()
-    sharing.check_left(interface)
+    state.check_left(interface)
     return written
 
 
 def _batches(kernel: LoweredKernel, extents: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     """The first blocks, and the numbers, of blocks that run side by side.
 
-    Asynchronous copies are counted for all of them alike, so these then are of one part, whose
+    Asynchronous copies are counted for all of them together, so these then are of one part, whose
     loops have the same length; the tiles of a part are neighbours.
     """
     interface = kernel.interface

@@ -98,7 +98,7 @@ class Machine(Protocol):
     def registers(
         self, array: RegisterArray | FragmentArray, size: int
     ) -> tuple[Memory, Step | None]:
-        """A memory of ``size`` elements a lane, and what is done where its declaration is
+        """A memory of ``size`` elements a lane, and what is done when its declaration is
         reached."""
         ...
 

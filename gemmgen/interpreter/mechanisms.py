@@ -3,13 +3,13 @@ a mechanism."""
 
 from __future__ import annotations
 
-from gemmgen.interpreter import async_copies, control_flow, fragments, threads, workspace
+from gemmgen.interpreter import async_copies, control_flow, fragments, variables, workspace
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Machine
 
 NODES: Statements = {
     **control_flow.NODES,
-    **threads.NODES,
+    **variables.NODES,
     **async_copies.NODES,
     **fragments.NODES,
     **workspace.NODES,

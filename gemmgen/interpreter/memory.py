@@ -49,7 +49,7 @@ class Memory(ABC):
         """``width`` neighbours from ``index`` on in one access."""
 
     def add(self, index: Index, value: Value, mask: Mask) -> None:
-        """Adds ``value`` to each lane's element, undivided."""
+        """Adds ``value`` to each lane's element, atomically."""
         raise AssertionError(f"{self.name} is no workspace")
 
     def count(self, index: Index, last: int, mask: Bools) -> Value:

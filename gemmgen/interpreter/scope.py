@@ -26,7 +26,7 @@ UNKNOWN = cast(Value, _Unknown())
 
 @record
 class Compiled:
-    """A closure, its type in C, and its value where that is known before anything runs.
+    """A closure, its type in C, and its value if that is known before anything runs.
 
     If it is ``UNKNOWN``, the closure is run for its accesses alone; ``reads`` says if it has any.
     """
@@ -62,9 +62,9 @@ def unknown(kind: Kind, *parts: Compiled) -> Compiled:
 
 @record
 class Slot:
-    """A variable: its place in the frame and its type."""
+    """A variable: its number in the frame and its type."""
 
-    place: int
+    number: int
     kind: Kind
 
 
@@ -72,8 +72,8 @@ class Slot:
 class Array:
     """A memory and the extents by which its indices are flattened, as C does it.
 
-    An index beyond its own extent lands in a neighbouring row; only the whole array is guarded.
-    ``first`` is where a pointer that was moved points.
+    An index past its own extent lands in a neighbouring row; only the whole array is guarded.
+    ``first`` is the element that a pointer points to; None: the memory's first.
     """
 
     memory: Memory
@@ -102,7 +102,7 @@ class Scope:
         self.names[-1][name] = meaning
 
     def slot_of(self, kind: Kind) -> Slot:
-        """A place in the frame for a new variable."""
+        """A new variable without a name."""
         slot = Slot(len(self.frame), kind)
         self.frame.append(0)
         return slot

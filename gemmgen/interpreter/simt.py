@@ -53,7 +53,7 @@ class Lanes:
         return f"block {self.first + block}, thread ({thread % self.x}, {thread // self.x})"
 
     def builtins(self) -> dict[str, Index]:
-        """``threadIdx`` and ``blockIdx``; an int where all lanes have the same."""
+        """``threadIdx`` and ``blockIdx``; an int if it is the same in all lanes."""
         thread = np.tile(np.arange(self.threads), self.blocks)
         block = np.repeat(np.arange(self.first, self.first + self.blocks), self.threads)
         return {
@@ -68,7 +68,7 @@ class Lanes:
 
 
 def narrowed(mask: Mask, condition: Bools) -> Mask:
-    """The lanes of ``mask`` in which ``condition`` holds; None where that is every lane."""
+    """The lanes of ``mask`` in which ``condition`` holds; None if that is every lane."""
     both = condition if mask is None else condition & mask
     return None if both.all() else both
 

@@ -1,7 +1,8 @@
 """The memory that blocks of one launch share: what one wrote, another sees once both have counted.
 
-A count publishes what its block wrote before it, and shows the block what was published on the same
-counter before.  Any other meeting of two blocks in an element is a ``Trap``.
+A count releases what its block wrote before it, and acquires what was released on the same counter
+before; vector clocks say what happens before what.  Two accesses of an element by different blocks
+without that order are a ``Trap``.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from gemmgen.numerics.operators import Bools, Ints, Value
 def _count_arrival(node: CountArrival, code: Code) -> Step:
     chosen, last = code.expression(node.chosen).run, code.expression(node.last).run
     counters, index = code.element(node.counter)
-    frame, place = code.scope.frame, code.scope.variable(node.name, "bool").place
+    frame, number = code.scope.frame, code.scope.variable(node.name, "bool").number
     machine = code.machine
 
     def step(mask: Mask) -> None:
         machine.barrier(mask)
         every = np.broadcast_to(np.asarray(chosen(mask), np.bool_), machine.lanes.count)
         ones = every if mask is None else every & mask
-        frame[place] = counters.count(index(mask), cast(int, last(mask)), ones)
+        frame[number] = counters.count(index(mask), cast(int, last(mask)), ones)
 
     return step
 
@@ -57,7 +58,7 @@ def in_order(numbers: Iterable[int], order: Order) -> list[int]:
 
 
 @dataclass
-class Sharing:
+class LaunchState:
     """What the blocks of a launch have counted, and what they share."""
 
     order: Order
@@ -65,51 +66,53 @@ class Sharing:
     spaces: dict[str, Elements] = field(default_factory=dict[str, Elements])
     writers: dict[str, Ints] = field(default_factory=dict[str, Ints])
     """For each element the number of the block that wrote it last, from 1; 0 for none."""
-    ages: dict[str, Ints] = field(default_factory=dict[str, Ints])
+    epochs: dict[str, Ints] = field(default_factory=dict[str, Ints])
     """And how often that block had counted by then."""
-    came: dict[tuple[str, int], list[int]] = field(default_factory=dict[tuple[str, int], list[int]])
+    arrivals: dict[tuple[str, int], list[int]] = field(
+        default_factory=dict[tuple[str, int], list[int]]
+    )
     """The blocks that counted, by counter."""
-    seen: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
-    """For each block that counted, how many counts of others (and of itself) lie before its own."""
+    clocks: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
+    """The vector clock of each block that counted: how often each block had counted before."""
 
     @staticmethod
-    def of(interface: Interface, extents: dict[str, int], order: Order) -> Sharing:
+    def of(interface: Interface, extents: dict[str, int], order: Order) -> LaunchState:
         """Fresh memory for a launch."""
-        sharing = Sharing(order)
+        state = LaunchState(order)
         for param in interface.scratch:
             count = interface.scratch_elements(param, extents)
             if param.kind == "counter":
-                sharing.counters[param.name] = np.zeros(count, np.int64)
+                state.counters[param.name] = np.zeros(count, np.int64)
                 continue
-            space = sharing.spaces[param.name] = poisoned(count, param.dtype)
+            space = state.spaces[param.name] = poisoned(count, param.dtype)
             if param.zeroed:
                 space.fill(0)
-            sharing.writers[param.name] = np.zeros(count, np.int64)
-            sharing.ages[param.name] = np.zeros(count, np.int64)
-        return sharing
+            state.writers[param.name] = np.zeros(count, np.int64)
+            state.epochs[param.name] = np.zeros(count, np.int64)
+        return state
 
     def memory(self, param: Param, lanes: Lanes) -> FlatMemory:
-        """What a parameter stands for in some blocks."""
+        """The memory of a parameter, as some blocks see it."""
         if param.kind == "counter":
             return Counters(param.name, self, lanes)
         return Workspace(param, self, lanes)
 
     def count(self, counter: str, index: int, last: int, block: int) -> bool:
-        """Counts ``block``; does the counter come to ``last`` before it, and begin anew?"""
-        counts, came = self.counters[counter], self.came.setdefault((counter, index), [])
-        mine = self.seen.setdefault(block, {})
-        for other in came:
-            for known, count in self.seen[other].items():
+        """Counts ``block``; whether the counter has come to ``last``, and begins anew."""
+        counts, arrivals = self.counters[counter], self.arrivals.setdefault((counter, index), [])
+        mine = self.clocks.setdefault(block, {})
+        for other in arrivals:
+            for known, count in self.clocks[other].items():
                 mine[known] = max(count, mine.get(known, 0))
-        mine[block] = self.age(block) + 1
-        came.append(block)
+        mine[block] = self.epoch(block) + 1
+        arrivals.append(block)
         before = int(counts[index])
         counts[index] = 0 if before >= last else before + 1
         return before == last
 
-    def age(self, block: int) -> int:
+    def epoch(self, block: int) -> int:
         """How often ``block`` has counted."""
-        return self.seen.get(block, {}).get(block, 0)
+        return self.clocks.get(block, {}).get(block, 0)
 
     def check_left(self, interface: Interface) -> None:
         """The next launch needs zeros in what must be zero."""
@@ -121,11 +124,11 @@ class Sharing:
 
 
 class Counters(FlatMemory):
-    """Counters, one a tile; only ``Sharing.count`` touches them."""
+    """Counters, one a tile; only ``LaunchState.count`` touches them."""
 
-    def __init__(self, name: str, sharing: Sharing, lanes: Lanes):
-        super().__init__(name, "f32", poisoned(sharing.counters[name].size, "f32"), lanes)
-        self.sharing = sharing
+    def __init__(self, name: str, state: LaunchState, lanes: Lanes):
+        super().__init__(name, "f32", poisoned(state.counters[name].size, "f32"), lanes)
+        self.state = state
 
     def count(self, index: Index, last: int, mask: Bools) -> Bools:
         """Counts the blocks of the lanes in ``mask``, one each; True in all lanes of a block that
@@ -133,84 +136,84 @@ class Counters(FlatMemory):
         lanes = self.lanes
         chosen = {int(lane) // lanes.threads: int(lane) for lane in np.flatnonzero(mask)}
         found = np.zeros((lanes.blocks, lanes.threads), np.bool_)
-        for block in in_order(chosen, self.sharing.order):
+        for block in in_order(chosen, self.state.order):
             at = index if isinstance(index, int) else int(index[chosen[block]])
             if not 0 <= at < self.size:
                 raise self.trap(chosen[block], at, f"out of bounds of {self.size} counters")
-            found[block] = self.sharing.count(self.name, at, last, lanes.first + block)
+            found[block] = self.state.count(self.name, at, last, lanes.first + block)
         return found.reshape(-1)
 
 
 class Workspace(FlatMemory):
     """Memory that blocks write and read one after another."""
 
-    def __init__(self, param: Param, sharing: Sharing, lanes: Lanes):
-        super().__init__(param.name, param.dtype, sharing.spaces[param.name], lanes)
-        self.sharing, self.zeroed = sharing, param.zeroed
-        self.writers, self.ages = sharing.writers[param.name], sharing.ages[param.name]
+    def __init__(self, param: Param, state: LaunchState, lanes: Lanes):
+        super().__init__(param.name, param.dtype, state.spaces[param.name], lanes)
+        self.state, self.zeroed = state, param.zeroed
+        self.writers, self.epochs = state.writers[param.name], state.epochs[param.name]
         self.blocks = np.repeat(np.arange(lanes.first, lanes.first + lanes.blocks), lanes.threads)
 
     def load(self, index: Index, mask: Mask) -> Value:
         found = super().load(index, mask)
-        places, blocks = self._active(index, mask)
-        self._check_order(places, blocks, mask, "read")
+        offsets, blocks = self._active(index, mask)
+        self._check_order(offsets, blocks, mask, "read")
         return found
 
     def store(self, index: Index, value: Value, mask: Mask) -> None:
-        places, blocks = self._active(index, mask)
-        self.check(places, mask)
-        self._check_order(places, blocks, mask, "written")
+        offsets, blocks = self._active(index, mask)
+        self.check(offsets, mask)
+        self._check_order(offsets, blocks, mask, "written")
         super().store(index, value, mask)
-        self._sign(places, blocks)
+        self._record_writers(offsets, blocks)
 
     def add(self, index: Index, value: Value, mask: Mask) -> None:
-        """An undivided addition: blocks may come in any order."""
-        places, blocks = self._active(index, mask)
-        self.check(places, mask)
+        """An atomic addition: blocks may come in any order."""
+        offsets, blocks = self._active(index, mask)
+        self.check(offsets, mask)
         if not self.zeroed:
-            self._check_order(places, blocks, mask, "added to")
+            self._check_order(offsets, blocks, mask, "added to")
         every = np.broadcast_to(np.asarray(value, self.data.dtype), self.lanes.count)
         for at in self._in_turn(blocks):
             lanes = at if mask is None else np.flatnonzero(mask)[at]
-            self.data[places[at]] += every[lanes]
-        self._sign(places, blocks)
+            self.data[offsets[at]] += every[lanes]
+        self._record_writers(offsets, blocks)
 
-    def _sign(self, places: Ints, blocks: Ints) -> None:
-        self.writers[places] = blocks + 1
+    def _record_writers(self, offsets: Ints, blocks: Ints) -> None:
+        self.writers[offsets] = blocks + 1
         first = self.lanes.first
-        ages = [self.sharing.age(first + block) for block in range(self.lanes.blocks)]
-        self.ages[places] = np.array(ages)[blocks - first]
+        epochs = [self.state.epoch(first + block) for block in range(self.lanes.blocks)]
+        self.epochs[offsets] = np.array(epochs)[blocks - first]
 
     def _in_turn(self, blocks: Ints) -> list[Ints]:
-        """The places of each block's lanes, block by block as they come."""
-        numbers = in_order((int(b) for b in np.unique(blocks)), self.sharing.order)
+        """The indices of each block's lanes, block by block as they come."""
+        numbers = in_order((int(b) for b in np.unique(blocks)), self.state.order)
         return [cast(Ints, np.flatnonzero(blocks == number)) for number in numbers]
 
     def _active(self, index: Index, mask: Mask) -> tuple[Ints, Ints]:
-        places = np.full(self.lanes.count, index) if isinstance(index, int) else index
-        return (places, self.blocks) if mask is None else (places[mask], self.blocks[mask])
+        offsets = np.full(self.lanes.count, index) if isinstance(index, int) else index
+        return (offsets, self.blocks) if mask is None else (offsets[mask], self.blocks[mask])
 
-    def _check_order(self, places: Ints, blocks: Ints, mask: Mask, done: str) -> None:
-        writers = self.writers[places]
+    def _check_order(self, offsets: Ints, blocks: Ints, mask: Mask, done: str) -> None:
+        writers = self.writers[offsets]
         nothing = writers == 0
         if done == "read" and not self.zeroed and nothing.any():
-            self._refuse(nothing, places, mask, "read before any block writes it")
+            self._refuse(nothing, offsets, mask, "read before any block writes it")
         other = np.flatnonzero(~nothing & (writers != blocks + 1))
         if not other.size:
             return
-        told = np.stack((writers[other] - 1, self.ages[places[other]], blocks[other]))
-        kinds, which = np.unique(told, axis=1, return_inverse=True)
-        is_hidden = [not self._is_seen(*kind) for kind in kinds.T.tolist()]
-        hidden = np.zeros(len(places), np.bool_)
+        pairs = np.stack((writers[other] - 1, self.epochs[offsets[other]], blocks[other]))
+        kinds, which = np.unique(pairs, axis=1, return_inverse=True)
+        is_hidden = [not self._happens_before(*kind) for kind in kinds.T.tolist()]
+        hidden = np.zeros(len(offsets), np.bool_)
         hidden[other] = np.array(is_hidden)[which.reshape(-1)]
         if hidden.any():
-            self._refuse(hidden, places, mask, f"{done} with no order behind another block's write")
+            self._refuse(hidden, offsets, mask, f"{done} with no order after another block's write")
 
-    def _is_seen(self, writer: int, age: int, block: int) -> bool:
-        """Has ``writer`` counted since, and ``block`` behind that?"""
-        return self.sharing.seen.get(block, {}).get(writer, 0) > age
+    def _happens_before(self, writer: int, epoch: int, block: int) -> bool:
+        """Whether ``writer`` has counted since, and ``block`` after that."""
+        return self.state.clocks.get(block, {}).get(writer, 0) > epoch
 
-    def _refuse(self, wrong: Bools, places: Ints, mask: Mask, description: str) -> None:
+    def _refuse(self, wrong: Bools, offsets: Ints, mask: Mask, description: str) -> None:
         at = int(np.argmax(wrong))
         lane = at if mask is None else int(np.flatnonzero(mask)[at])
-        raise self.trap(lane, int(places[at]), description)
+        raise self.trap(lane, int(offsets[at]), description)

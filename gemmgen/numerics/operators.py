@@ -37,7 +37,7 @@ def _operator(name: str) -> Operation:
 
 ARITHMETIC = {"+": _operator("add"), "-": _operator("sub"), "*": _operator("mul")}
 INTEGER = {"/": _operator("floordiv"), "%": _operator("mod"), "^": _operator("xor")}
-"""Of integers alone.  They are C's where both operands are not negative, as all index arithmetic
+"""Of integers alone.  They are C's if neither operand is negative, as all index arithmetic
 is."""
 
 COMPARE = {
@@ -73,7 +73,7 @@ def fmaf(a: Real, b: Real, c: Real) -> Real:
 
 
 def fma(a: Real, b: Real, c: Real) -> Real:
-    """``a * b + c`` of f64 arguments: right where the product is exact, as of integers."""
+    """``a * b + c`` of f64 arguments: right if the product is exact, as of integers."""
     return cast(Real, np.add(np.multiply(a, b, dtype=np.float64), c, dtype=np.float64))
 
 

@@ -8,7 +8,7 @@ import pytest
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
-from gemmgen.analyze.tables import registers_told
+from gemmgen.analyze.tables import registers_line
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
 from gemmgen.ir.occupancy import estimated_registers
@@ -87,13 +87,13 @@ def test_without_a_compiler_registers_are_estimated(monkeypatch: pytest.MonkeyPa
     assert found.resources.registers == estimated_registers(program) == 64 + 16 + 8 + OVERHEAD
     assert found.resources.estimated and "nvcc" in found.resources.unknown
     assert found.resources.spills is None and found.occupancy.limiter == "registers"
-    assert "estimated from its arrays" in registers_told(found.resources)
+    assert "estimated from its arrays" in registers_line(found.resources)
 
 
 def test_spills_are_the_compilers_own_figures():
     used = Resources(256, 0, 128, 28, 24, "nvcc 13.0.88")
     told = "128 a thread, spills 28 bytes of stores + 24 of loads (nvcc 13.0.88)"
-    assert registers_told(used) == told and used.spills == 52
+    assert registers_line(used) == told and used.spills == 52
 
 
 def test_the_bounds_of_a_kernel_worked_out_by_hand():

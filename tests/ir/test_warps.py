@@ -107,7 +107,7 @@ SOME = of("<", X, 40)
         ((load(pitch=20),), r"tile\[0\]: lines 20 elements apart"),
         (
             (load(of("*", of("/", X, 48), 16)),),
-            r"tile\[16\]: another place than its warp's, by block 0, thread \(48, 0\)",
+            r"tile\[16\]: another address than its warp's, by block 0, thread \(48, 0\)",
         ),
         ((load(16),), "out of bounds"),
         ((If(SOME, (load(),)),), r"not all of its lanes come to it, by block 0, thread \(40, 0\)"),

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from gemmgen.interpreter.code import Code, Statements
-from gemmgen.interpreter.expressions import NUMBERS, converted, from_place
+from gemmgen.interpreter.expressions import NUMBERS, converted, from_first
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import UNKNOWN, Array, Compiled, Run, Slot, unknown
 from gemmgen.interpreter.simt import Mask
@@ -33,11 +33,11 @@ def _define(node: Define, code: Code) -> Step | None:
 
 
 def _settled(slot: Slot, run: Run, code: Code) -> Step:
-    """The value of ``slot``, computed where the statement is reached."""
-    frame, place = code.scope.frame, slot.place
+    """The value of ``slot``, computed when the statement is reached."""
+    frame, number = code.scope.frame, slot.number
 
     def step(mask: Mask) -> None:
-        frame[place] = _own(run(mask))
+        frame[number] = _own(run(mask))
 
     return step
 
@@ -70,11 +70,11 @@ def _assign_variable(name: str, value: Compiled, code: Code) -> Step | None:
         return value.accesses if value.known is UNKNOWN else None
     assert isinstance(slot, Slot), f"{name} is no variable"
     run = converted(value, slot.kind).run
-    frame, place = code.scope.frame, slot.place
+    frame, number = code.scope.frame, slot.number
 
     def step(mask: Mask) -> None:
         new = run(mask)
-        frame[place] = _own(new) if mask is None else np.where(mask, new, frame[place])
+        frame[number] = _own(new) if mask is None else np.where(mask, new, frame[number])
 
     return step
 
@@ -93,10 +93,10 @@ def _move(node: Move, code: Code) -> Step | None:
 
 
 def _advance(node: Advance, code: Code) -> Step:
-    """From here on the tensor's name means the elements after the place that it is moved to."""
+    """From here on the tensor's name points ``by`` elements further on."""
     array = code.scope.array(node.tensor)
     added = code.expression(node.by).run
-    run = added if array.first is None else from_place(array.first, added, code.scope)
+    run = added if array.first is None else from_first(array.first, added, code.scope)
     return _settled(_pointer(node.tensor, array, code), run, code)
 
 
