@@ -1,7 +1,7 @@
-"""The schedule language with the directives of the ladder: what reads and formats a ``.sched``
-file.
+"""Reads and formats ``.sched`` files: the schedule language with the directives of the ladder.
 
-``schedule`` knows the forms of statements, ``passes`` what each directive may say; here they meet.
+``schedule`` has the forms of statements, ``passes`` the arguments of each directive; this module
+binds them.
 """
 
 from __future__ import annotations

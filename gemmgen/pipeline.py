@@ -26,8 +26,8 @@ from gemmgen.schedule.model import Schedule
 
 @record
 class Step:
-    """The program as one pass left it; ``directive`` is that pass's name ("gemm" for the naive
-    one)."""
+    """The program after one pass; ``directive`` is that pass's name ("gemm" for the naive
+    program)."""
 
     directive: str
     program: Program
@@ -35,7 +35,7 @@ class Step:
 
 @record
 class Emitted:
-    """A kernel as text, and how it is called; ``program`` is what its schedule's passes made."""
+    """A kernel's text and interface; ``program`` is the result of its schedule's passes."""
 
     name: str
     text: str

@@ -1,10 +1,10 @@
-"""A pytest plugin: emitted kernels kept beside their schedules, and compared on every run.
+"""A pytest plugin: emitted kernels kept next to their schedules, and compared on every run.
 
     def test_my_kernel(gemmgen_golden):
         gemmgen_golden("kernels/my.sched", verify=True)
 
 compares what ``kernels/my.sched`` compiles to with ``kernels/my.cu``.  ``pytest --gemmgen-update``
-writes the ``.cu`` files anew.  Nothing of gemmgen is imported before a test asks for a golden.
+rewrites the ``.cu`` files.  Nothing of gemmgen is imported before a test uses a golden.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def gemmgen_golden(request: pytest.FixtureRequest) -> Golden:
-    """``gemmgen_golden("my.sched")`` fails where ``my.cu`` isn't what the schedule compiles to."""
+    """``gemmgen_golden("my.sched")`` fails if ``my.cu`` isn't what the schedule compiles to."""
     return Golden(
         (request.path.parent, request.config.rootpath),
         bool(request.config.getoption(UPDATE)),
@@ -45,7 +45,7 @@ def gemmgen_golden(request: pytest.FixtureRequest) -> Golden:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Names the goldens that were written: they are to be read before they are committed."""
+    """Lists the goldens that were written, to be reviewed before they are committed."""
     reports: list[object] = [r for found in terminalreporter.stats.values() for r in found]
     properties = [p for r in reports for p in getattr(r, "user_properties", ())]
     written = dict.fromkeys(str(value) for name, value in properties if name == _WRITTEN)
@@ -59,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 class Golden:
     """The fixture's value.
 
-    ``folders`` are where a relative path is looked for: the test's own folder, then pytest's root.
+    ``folders`` are searched for a relative path: the test's own folder, then pytest's root.
     """
 
     folders: tuple[Path, ...]
@@ -77,10 +77,10 @@ class Golden:
     ) -> None:
         """Compiles ``schedule`` and compares the text with ``golden``.
 
-        ``golden`` is the file of the same stem with ``.cu`` where it is left out, and lies beside
-        the schedule.  ``arch`` and ``set`` are as in ``gemmgen.emit``.  ``verify`` also runs the
-        text on this machine's CPU at ragged shapes (``gemmgen verify``, layer C2), so that a golden
-        is known to be right and not only unchanged; without g++ the test is then skipped.
+        ``golden`` is by default the file of the same stem with ``.cu`` in the schedule's folder.
+        ``arch`` and ``set`` are as in ``gemmgen.emit``.  ``verify`` also runs the text on this
+        machine's CPU at ragged shapes (``gemmgen verify``, layer C2), so that a golden is known to
+        be right and not only unchanged; without g++ the test is then skipped.
         """
         __tracebackhide__ = True
         path = self._found(Path(schedule))
@@ -98,8 +98,8 @@ class Golden:
         for folder in self.folders:
             if (folder / path).is_file():
                 return folder / path
-        places = " or ".join(dict.fromkeys(str(folder) for folder in self.folders))
-        _fail(f"{path}: there is no such schedule in {places}")
+        folders = " or ".join(dict.fromkeys(str(folder) for folder in self.folders))
+        _fail(f"{path}: there is no such schedule in {folders}")
 
     def _write(self, kept: Path, text: str) -> None:
         __tracebackhide__ = True
@@ -163,6 +163,6 @@ def _verified(path: Path, emitted: Emitted, wanted: bool) -> None:
         pytest.skip(f"{path} compiles to its golden, which was not run: {outcome.reason}")
 
 
-def _fail(told: str) -> NoReturn:
+def _fail(message: str) -> NoReturn:
     __tracebackhide__ = True
-    pytest.fail(told, pytrace=False)
+    pytest.fail(message, pytrace=False)

@@ -1,8 +1,8 @@
-"""Schedules from Python: each call adds the statement of its name, and the text shows all of them.
+"""Schedules from Python: each call adds the statement of its name.
 
     Schedule("C[m,n] = A[m,k] * B[k,n]").tile(m=128, n=128, k=8).cache_shared("A[k,m]", "B")
 
-says what the file says:
+is the same as the file
 
     gemm            C[m,n] = A[m,k] * B[k,n]
     tile            m=128 n=128 k=8
@@ -25,15 +25,15 @@ from gemmgen.schedule.words import LATER
 
 Item = int | str
 BuilderValue = Item | Iterable[Item]
-"""A number, a word, or several of them: a set."""
+"""A number, a word, or a set of them."""
 
 
 @record
 class ScheduleBuilder:
-    """A schedule as lines of its text; every call gives a new one.
+    """A schedule as lines of its text; every call returns a new one.
 
     The methods are the statements of the language: ``tile(m=128, n=128)``, ``kernel("my_gemm")``,
-    ``assume("N % 4 == 0")``, ``let(t={64, 128})``.  What is wrong with a schedule, ``build`` tells.
+    ``assume("N % 4 == 0")``, ``let(t={64, 128})``.  ``build`` reports mistakes.
     """
 
     gemm_line: str = ""
@@ -45,8 +45,8 @@ class ScheduleBuilder:
     def __getattr__(self, word: str) -> Callable[..., ScheduleBuilder]:
         if word not in VOCABULARY.statements:
             hint = LATER[word].hint if word in LATER else VOCABULARY.meant(word)
-            told = f"a schedule has no {shown(word)}"
-            raise AttributeError(f"{told}; {hint}" if hint and word[:1] != "_" else told)
+            unknown = f"a schedule has no {shown(word)}"
+            raise AttributeError(f"{unknown}; {hint}" if hint and word[:1] != "_" else unknown)
 
         def statement(*words: str, **arguments: BuilderValue) -> ScheduleBuilder:
             return self._with(word, words, arguments)
@@ -66,7 +66,7 @@ class ScheduleBuilder:
         return self.text()
 
     def build(self, settings: Settings = ()) -> model.Schedule:
-        """The canonical schedule; raises ``ScheduleError`` with places in ``text()``."""
+        """The canonical schedule; raises ``ScheduleError`` with positions in ``text()``."""
         return parse_schedule(Source(self.text()), settings)
 
     def _with(
@@ -98,7 +98,7 @@ def _value(value: BuilderValue, word: str) -> str:
 
 
 def _check_line(text: str, word: str) -> str:
-    """``text``, if it stays on its line: no schedule can be smuggled into another's words."""
+    """``text``, if it is one line: text must not add statements."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"{word} takes text here, not {type(text).__name__}")
     if len(text.splitlines()) > 1 or "#" in text or not text.isprintable():

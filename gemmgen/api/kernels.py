@@ -1,4 +1,4 @@
-"""gemmgen from Python: a schedule to a kernel that is called on arrays, or to its text.
+"""gemmgen from Python: kernels that are called on arrays, and their text.
 
 kernel = gemmgen.compile("vectorized.sched")
 c = kernel(A=a, B=b, bias=bias)
@@ -61,13 +61,13 @@ def compile(
 ) -> Kernel | HostKernel:
     """The kernel of ``schedule`` on the current GPU, to be called on CuPy or PyTorch arrays.
 
-    ``arch`` stands in place of the schedule's ``target``; ``set`` settles its sets, ``{"tile.m":
-    128}`` say.  The kernel takes arguments by the schedule's names, and joins the caller's stream.
-    With ``device="cpu"`` it takes NumPy arrays, and g++ compiles the same text for this machine:
-    slow, and right to try a schedule without a GPU.  The same schedule gives the same kernel again.
-    Raises ``ScheduleError`` for a mistake in the schedule, and for a ``require registers`` or
-    ``require spills`` that does not hold on its target (on the CPU: if there is a compiler to ask);
-    ``CannotCheck`` where there is no GPU (no g++).
+    ``arch`` replaces the schedule's ``target``; ``set`` fixes its sets, ``{"tile.m": 128}`` say.
+    The kernel takes arguments by the schedule's names, and launches on the caller's stream.  With
+    ``device="cpu"`` it takes NumPy arrays, and g++ compiles the same text for this machine, which
+    is slow and meant for trying a schedule without a GPU.  Kernels are cached by schedule.  Raises
+    ``ScheduleError`` for a mistake in the schedule, and for a ``require registers`` or ``require
+    spills`` that does not hold on its target (on the CPU: if a compiler is installed);
+    ``CannotCheck`` if there is no GPU (no g++).
     """
     if device not in ("gpu", "cpu"):
         raise UsageError(f"device={device!r}: there are gpu, cpu")
@@ -83,7 +83,7 @@ def emit_cuda(
     """The CUDA C text of ``schedule``, as ``gemmgen emit`` prints it.
 
     Raises ``ScheduleError`` for mistakes, and for a ``require registers`` or ``require spills``
-    that does not hold; ``CannotCheck`` if it has such lines and there is no compiler to ask.
+    that does not hold; ``CannotCheck`` if it has such lines and no compiler is installed.
     """
     emitted = compile_any(schedule, arch=arch, set=set)
     _check_gates(emitted)
@@ -93,13 +93,13 @@ def emit_cuda(
 def compile_any(
     schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
 ) -> Emitted:
-    """The text of ``schedule`` and how it is called; no GPU is needed, and gates are not
-    evaluated."""
+    """The text and interface of ``schedule``; no GPU is needed, and ``require`` lines are not
+    checked."""
     return _emitted(_known(schedule, arch, set), arch)
 
 
 def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Source | Schedule:
-    """A text as it is, so that it is read once; of all else the value, its sets settled."""
+    """A text unparsed, so that it is parsed once; of all else the schedule, its sets fixed."""
     if arch is not None and arch not in TARGETS:
         raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
     settings = _settled(set)
@@ -123,25 +123,25 @@ def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Sou
 
 
 def _settled(settings: object) -> tuple[tuple[str, int | str], ...]:
-    """``set=`` as pairs; raises ``UsageError`` where it is no mapping from places to values."""
+    """``set=`` as pairs; raises ``UsageError`` unless it maps keys to values."""
     if settings is None:
         return ()
     if not isinstance(settings, Mapping):
         kind = type(settings).__name__
-        raise UsageError(f'set= is a {kind}; it maps places to values: {{"tile.m": 128}}')
+        raise UsageError(f'set= is a {kind}; it maps keys to values: {{"tile.m": 128}}')
     found: list[tuple[str, int | str]] = []
     for key, value in cast(Mapping[object, object], settings).items():
         if not isinstance(key, str) or not isinstance(value, int | str):
             raise UsageError(
-                f'set={{{key!r}: {value!r}}} settles nothing: it is {{"tile.m": 128}}, a place in '
-                "the schedule and its value"
+                f'set={{{key!r}: {value!r}}} fixes nothing: it is {{"tile.m": 128}}, the key of a '
+                "set and its value"
             )
         found.append((key, value))
     return tuple(found)
 
 
 _KEPT = 128
-"""Schedules whose kernels a process keeps, the least recently asked for first to go."""
+"""Schedules whose kernels a process caches; the least recently used is evicted."""
 
 
 @lru_cache(_KEPT)
@@ -152,7 +152,7 @@ def _emitted(known: Source | Schedule, arch: str | None) -> Emitted:
 
 @lru_cache(_KEPT)
 def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
-    """Loaded on the GPU of this number, which is current."""
+    """The kernel on the GPU of this number, which must be current."""
     from gemmgen.gpu.launch import Kernel
 
     emitted = _emitted(known, arch)
@@ -171,7 +171,7 @@ def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
 
 
 def _check_gates(emitted: Emitted) -> None:
-    """``check_gates``, which is imported for schedules that have some."""
+    """``check_gates``, imported only for schedules with ``require`` lines."""
     if emitted.schedule.requires:
         from gemmgen.proof.gates import check_gates
 

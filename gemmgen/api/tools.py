@@ -1,4 +1,4 @@
-"""What the command line does, as functions: prove, count, time and search from Python.
+"""The commands as functions: prove, count, time and search from Python.
 
     import gemmgen
 
@@ -8,7 +8,7 @@
     gemmgen.tune("space.sched", [2048]).text
 
 A schedule is what ``gemmgen.compile`` takes: a path, a text, a builder or a ``Schedule``.  A shape
-is one number (a cube), rows, columns, terms and batches in order, or extents by letter.
+is one number (a cube), M, N, K and batches in order, or extents by letter.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Verification:
 
     @property
     def proved(self) -> bool:
-        """Whether every layer that could run here held, the needed ones among them."""
+        """Whether all layers that this machine can run held, the needed ones among them."""
         return self.exit_code == 0
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Explained:
 
 @record
 class Winner:
-    """What a search found; ``text`` is the fastest schedule, None if no point was right."""
+    """The result of a search; ``text`` is the fastest schedule, None if no point was right."""
 
     text: str | None
     tuned: Tuned
@@ -91,10 +91,10 @@ def verify(
     arch: str | None = None,
     set: Settings | None = None,
 ) -> Verification:
-    """Proves the kernel of ``schedule`` by every layer that this machine has.
+    """Proves the kernel of ``schedule`` in all layers that this machine can run.
 
-    Without ``shapes`` each layer takes its own.  ``require`` names layers (C3, G2) without which
-    nothing counts as proved.  Raises ``ScheduleError`` for a mistake in the schedule.
+    Without ``shapes`` each layer uses its own.  ``require`` names layers (C3, G2) that must run.
+    Raises ``ScheduleError`` for a mistake in the schedule.
     """
     from gemmgen.proof.layers import LAYERS, exit_code, needed_by
     from gemmgen.proof.layers import verify as outcomes_of
@@ -142,11 +142,10 @@ def bench(
     arch: str | None = None,
     set: Settings | None = None,
 ) -> tuple[BenchRow, ...]:
-    """Times kernels beside cuBLAS, interleaved, and checks what they computed.
+    """Times kernels against cuBLAS, interleaved, and checks their results.
 
-    There is a row for each kernel and for cuBLAS at each shape.
-    ``schedules``: one, or several of one ``gemm`` line by the names of their rows.  Raises
-    ``CannotCheck`` where there is no GPU.
+    There is a row for each kernel and for cuBLAS at each shape.  ``schedules``: one, or several of
+    one ``gemm`` line by the names of their rows.  Raises ``CannotCheck`` if there is no GPU.
     """
     from gemmgen.gpu import device
 
@@ -189,7 +188,7 @@ def tune(
     """The fastest point of a search space, a schedule with sets (``tile m={64, 128}``), found by
     checking and timing points for ``seconds`` in all.
 
-    ``trials`` names a file that keeps a line for each trial, from which ``resume`` goes on.  Raises
+    ``trials`` names a file with a line for each trial, from which ``resume`` continues.  Raises
     ``ScheduleError`` for a mistake in the space, ``UsageError`` if no point is legal,
     ``CannotCheck`` without a GPU.
     """

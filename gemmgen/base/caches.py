@@ -1,9 +1,9 @@
-"""What is kept on disk for the next process, in ``$XDG_CACHE_HOME/gemmgen``.
+"""The cache on disk, in ``$XDG_CACHE_HOME/gemmgen``.
 
-An entry is a folder of files and a digest of them all, made whole by one rename.  It is read only
-where the cache, the entry and each of its files belong to the user, nobody else may write them,
-none is a link, and the digest fits; else it counts as absent and is made anew.  ``GEMMGEN_CACHE=0``
-keeps nothing and reads nothing.
+An entry is a folder of files and a digest of them all, created by one atomic rename.  It is read
+only if the cache, the entry and each of its files belong to the user, nobody else may write them,
+none is a link, and the digest matches; else it counts as absent and is replaced.
+``GEMMGEN_CACHE=0`` disables the cache.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path
 
 MOST_BYTES = 512 << 20
-"""Where more is kept than this, entries are removed, the least recently read first."""
+"""Above this size entries are removed, the least recently read first."""
 _LOOK_BYTES = 64 << 20
-"""After so many bytes a process looks again whether there is too much."""
+"""After writing so many bytes a process checks the size again."""
 
 _DIGEST = "sha256"
 _SWITCH = "GEMMGEN_CACHE"
@@ -30,25 +30,25 @@ _HOUR = 3600
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def place() -> Path:
+def location() -> Path:
     """``$XDG_CACHE_HOME/gemmgen``, by default ``~/.cache/gemmgen``; it need not exist.
 
-    Raises ``RuntimeError`` where the user has no home.
+    Raises ``RuntimeError`` if the user has no home.
     """
     given = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "gemmgen"
 
 
 def folder() -> Path | None:
-    """``place``, the user's own, made if need be.
+    """``location``, created if need be.
 
-    None where it can't be written, or others could write it, or the system can't tell: what lies
-    there is executed.
+    None if it can't be written, or if others can write it or that isn't known: its files are
+    executed.
     """
     if not hasattr(os, "getuid") or os.environ.get(_SWITCH) == "0":
         return None
     try:
-        return _checked(place())
+        return _checked(location())
     except RuntimeError:  # there is no home
         return None
 
@@ -74,7 +74,7 @@ def key(*parts: str | bytes) -> str:
 
 
 def read(name: str) -> dict[str, bytes] | None:
-    """The files of the entry ``name`` by their names; None where it may not be used."""
+    """The files of the entry ``name`` by their names; None if it may not be used."""
     where = folder()
     if where is None:
         return None
@@ -90,8 +90,8 @@ def read(name: str) -> dict[str, bytes] | None:
 
 
 def write(name: str, files: Mapping[str, bytes], *, executable: str = "") -> Path | None:
-    """Keeps ``files`` under ``name``, unless a usable entry is there; the entry's folder, or None
-    where nothing can be kept.  The user may execute the file ``executable``."""
+    """Keeps ``files`` under ``name``, unless a usable entry exists; returns the entry's folder, or
+    None if nothing can be kept.  The user may execute the file ``executable``."""
     where = folder()
     if where is None:
         return None
@@ -114,7 +114,7 @@ def write(name: str, files: Mapping[str, bytes], *, executable: str = "") -> Pat
 
 
 def _put(draft: Path, final: Path) -> Path | None:
-    """Renames ``draft`` to ``final``, which a usable entry keeps and anything else leaves."""
+    """Renames ``draft`` to ``final``; a usable entry there is kept, anything else is replaced."""
     with contextlib.suppress(OSError):
         draft.rename(final)
         return final
@@ -129,7 +129,7 @@ def _put(draft: Path, final: Path) -> Path | None:
 
 
 def _files(entry: Path) -> dict[str, bytes]:
-    """All files of an entry.  Raises OSError where one may not be used."""
+    """All files of an entry.  Raises OSError if one may not be used."""
     if not _is_own(entry.lstat(), stat.S_ISDIR):
         raise PermissionError(entry)
     found: dict[str, bytes] = {}
@@ -152,13 +152,13 @@ def _digest(name: str, files: Mapping[str, bytes]) -> bytes:
 
 
 class _Written:
-    """Bytes since this process tidied."""
+    """Bytes written since this process last tidied."""
 
     count = 0
 
 
 def _tidy(where: Path, size: int) -> None:
-    """Once an hour and every ``_LOOK_BYTES``: removes what is too much, and abandoned drafts."""
+    """Once an hour and every ``_LOOK_BYTES``: evicts entries, and removes abandoned drafts."""
     stamp, now = where / ".tidied", time.time()
     _Written.count += size
     with contextlib.suppress(OSError):
@@ -176,7 +176,7 @@ def _tidy(where: Path, size: int) -> None:
 
 
 def _entries(where: Path) -> Iterator[tuple[float, int, Path]]:
-    """Of each entry when it was last read, its bytes and its path."""
+    """Each entry's time of the last read, its bytes and its path."""
     for entry in os.scandir(where):
         with contextlib.suppress(OSError):
             about = entry.stat(follow_symlinks=False)

@@ -1,7 +1,7 @@
-"""What a user can get wrong, and how it is said.
+"""Errors of users and their messages.
 
-Every mistake is a ``ScheduleError``: a place, what is wrong, the arithmetic, a way out.  ``assert``
-is for our own bugs; an error of these classes never is.
+Every mistake in a schedule is a ``ScheduleError``: a position, the mistake, the arithmetic, a hint.
+``assert`` is for bugs of gemmgen; the classes here never are.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source, Span
 
 _MOST = 50
-"""Mistakes that are printed in full; of more, the number is told."""
+"""Mistakes that are printed in full; more are only counted."""
 _ENOUGH = 1000
-"""Mistakes after which checking ends: such a file is no schedule, and may be made to take long."""
+"""Mistakes after which checking ends: such a file is no schedule, and could take long to check."""
 
 
 @record
@@ -29,7 +29,7 @@ class Mistake:
 
 
 class Refusal(Exception):
-    """Raised where a rule is broken, below the level that knows the source text."""
+    """Raised by a rule's check, below the level that knows the source text."""
 
     def __init__(self, message: str, *, at: Span | None, hint: str, notes: tuple[str, ...] = ()):
         super().__init__(message)
@@ -37,7 +37,7 @@ class Refusal(Exception):
 
 
 class Mistakes(list[Mistake]):
-    """The mistakes found so far in ``source``; checking goes on after each, up to a thousand."""
+    """The mistakes found so far in ``source``; checking continues after each, up to a thousand."""
 
     def __init__(self, source: Source | None = None):
         super().__init__()
@@ -50,7 +50,7 @@ class Mistakes(list[Mistake]):
 
     @contextmanager
     def caught(self) -> Generator[None]:
-        """Record a refusal of the block, and go on behind it."""
+        """Records a refusal raised in the context, and continues after it."""
         try:
             yield
         except Refusal as refusal:
@@ -66,8 +66,8 @@ class GemmgenError(Exception):
 class ScheduleError(GemmgenError):
     """One or more mistakes in one schedule, in the order of the text.
 
-    ``line``, ``column`` (from 1; None without a place), ``message`` and ``hint`` are those of the
-    first one.
+    ``line``, ``column`` (from 1; None without a position), ``message`` and ``hint`` are those of
+    the first one.
     """
 
     def __init__(self, source: Source, mistakes: tuple[Mistake, ...]):
@@ -81,19 +81,19 @@ class ScheduleError(GemmgenError):
         super().__init__(self.render())
 
     def __reduce__(self) -> tuple[type[ScheduleError], tuple[Source, tuple[Mistake, ...]]]:
-        """So that one raised in another process reaches this one."""
+        """Makes it picklable: worker processes raise it."""
         return type(self), (self.source, self.mistakes)
 
     def render(self) -> str:
-        """All mistakes with their places, carets, notes and hints."""
-        told = [_render(self.source, mistake) for mistake in self.mistakes[:_MOST]]
+        """All mistakes with their positions, carets, notes and hints."""
+        report = [_render(self.source, mistake) for mistake in self.mistakes[:_MOST]]
         if len(self.mistakes) > _MOST:
-            told.append(f"{self.source.name}: {len(self.mistakes) - _MOST} more mistakes")
-        return "\n\n".join(told)
+            report.append(f"{self.source.name}: {len(self.mistakes) - _MOST} more mistakes")
+        return "\n\n".join(report)
 
 
 class CallError(GemmgenError, ValueError):
-    """Arguments that a kernel can't be launched with: said before the launch, in one sentence."""
+    """Arguments that a kernel can't be launched with, found before the launch; one sentence."""
 
 
 class UsageError(GemmgenError):
@@ -101,7 +101,7 @@ class UsageError(GemmgenError):
 
 
 class CannotCheck(GemmgenError):
-    """Something this machine lacks (g++, NVRTC, a GPU) keeps a question from being answered."""
+    """A check needs something that this machine lacks (g++, NVRTC, a GPU)."""
 
     exit_code = 3
 

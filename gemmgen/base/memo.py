@@ -1,4 +1,4 @@
-"""A memory of bounded size, in which the oldest entry makes room for a new one."""
+"""A cache of bounded size; a new entry evicts the oldest one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Memo(Generic[K, V]):
-    """``get`` is as quick as a dictionary's; several threads may use one."""
+    """``get`` is as fast as a dictionary's; thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, Lock()

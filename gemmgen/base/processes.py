@@ -1,4 +1,4 @@
-"""Processes that work for this one, and end when it does."""
+"""Worker processes that end with their parent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 
 
 def end_with_parent() -> None:
-    """Ends this process when the one that started it is gone, however that ended."""
+    """Ends this process when its parent has ended in any way."""
     parent = multiprocessing.parent_process()
     if parent is not None:
 
@@ -21,12 +21,12 @@ def end_with_parent() -> None:
 
 
 def serve_last() -> None:
-    """For many processes that keep every CPU busy: those who wait for their work go first."""
+    """Lowers the priority of this worker below those of the processes that wait for it."""
     os.nice(10)
     serve_quietly()
 
 
 def serve_quietly() -> None:
-    """For a process whose parent decides when it ends: Ctrl-C is the parent's to answer."""
+    """For a process that its parent ends: Ctrl-C is handled by the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()

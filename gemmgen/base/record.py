@@ -1,4 +1,4 @@
-"""Frozen dataclasses that cost little to define.
+"""Frozen dataclasses that are cheap to define.
 
 Python up to 3.12 compiles each method of each dataclass when its module is imported.  gemmgen has
 about 300 of them, and ``emit`` loads 160: compiling ``==``, ``hash`` and ``repr`` of these took a
@@ -20,8 +20,8 @@ T = TypeVar("T")
 def record(cls: type[T]) -> type[T]:
     """``dataclass(frozen=True)``: its constructor, fields, comparison, hash and representation.
 
-    Fields are compared as tuples are: what is the same object is equal.  A method that the class
-    defines itself is kept.
+    Fields are compared as tuples are: identical objects are equal.  A method that the class defines
+    itself is kept.
     """
     own = set(vars(cls))
     made: Any = dataclass(frozen=True, eq=False, repr=False)(cls)
@@ -45,10 +45,10 @@ def record(cls: type[T]) -> type[T]:
 
 
 def _values(chosen: list[Field[Any]]) -> Callable[[object], object]:
-    """A tuple of the values of the fields that count, of one object."""
+    """A function from an object to the tuple of its compared fields."""
     names = [field.name for field in chosen]
     if len(names) == 1:
-        names *= 2  # for one name attrgetter gives no tuple, and a NaN equals itself in tuples only
+        names *= 2  # for one name attrgetter returns no tuple; only in tuples NaN equals itself
     return attrgetter(*names) if names else lambda _: ()
 
 

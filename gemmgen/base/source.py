@@ -1,4 +1,4 @@
-"""A schedule's text, and places in it."""
+"""A schedule's text, and spans in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WIDEST = 120
 
 @record
 class Span:
-    """Characters ``start`` to ``end`` (exclusive) of a source text.  Serves errors alone."""
+    """Characters ``start`` to ``end`` (exclusive) of a source text, for error messages."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Source:
     def excerpt(self, span: Span) -> str:
         """The line of ``span`` with carets under it; a span over several lines is cut at the first.
 
-        A character that doesn't print is shown as ``?``, so that no text can steer a terminal.
+        A character that doesn't print is shown as ``?``, so that no text can control a terminal.
         """
         number, column = self.position(span.start)
         text, start, end = self.line(number), column - 1, column - 1 + span.end - span.start
@@ -55,6 +55,6 @@ class Source:
 
 
 def shown(text: str) -> str:
-    """A user's words as a message quotes them: short, and nothing that doesn't print."""
+    """A user's text as a message quotes it: shortened, and printable."""
     short = text if len(text) <= 40 else f"{text[:36]}..."
     return "".join(c if c.isprintable() else "?" for c in short)

@@ -1,7 +1,7 @@
-"""Folders that end with the process, however it ends.
+"""Temporary folders that are removed even if a signal ends the process.
 
-All are in one folder a process, which holds a lock.  The first folder of another process removes
-those whose lock nobody holds any more: of processes that a signal ended.
+All are in one folder for each process, which holds a lock on it.  When another process makes its
+first folder, it removes those of processes that no longer hold their locks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:  # not on Windows
 PREFIX = "gemmgen-"
 _LOCK = "lock"
 _SECONDS = 60
-"""How old a folder without a holder must be: a new one is locked only after it was made."""
+"""The least age of an unlocked folder that is removed: a new one is locked after it is made."""
 
 
 def folder(prefix: str = "") -> tempfile.TemporaryDirectory[str]:
@@ -33,7 +33,7 @@ def folder(prefix: str = "") -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def _of_process(pid: int) -> str:
-    """The folder of this process; one that forks off has its own."""
+    """The folder of this process; a fork has its own."""
     _remove_abandoned(Path(tempfile.gettempdir()))
     path = tempfile.mkdtemp(prefix=PREFIX)
     if fcntl is not None:
@@ -56,7 +56,7 @@ def _remove_abandoned(within: Path) -> None:
 
 
 def _is_abandoned(found: Path) -> bool:
-    """Raises OSError where the folder is not one of these."""
+    """Raises OSError if the folder is not one of these."""
     if fcntl is None or found.lstat().st_uid != os.getuid() or found.is_symlink():
         return False
     if time.time() - found.stat().st_mtime < _SECONDS:

@@ -1,4 +1,4 @@
-"""SIGTERM, where what was begun has to be ended in order."""
+"""SIGTERM as an exception, for an orderly end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 
 class Terminated(KeyboardInterrupt):
-    """The process is asked to end; handled as Ctrl-C is."""
+    """SIGTERM was received; handled like Ctrl-C."""
 
 
 @contextmanager
 def as_exception() -> Generator[None]:
-    """Within, SIGTERM raises ``Terminated`` in the main thread."""
+    """A context in which SIGTERM raises ``Terminated`` in the main thread."""
 
     def raise_it(*_: object) -> None:
         raise Terminated

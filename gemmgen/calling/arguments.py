@@ -1,7 +1,7 @@
-"""What a kernel is called with, checked before it is launched: no GPU is needed to say no.
+"""Checks of a kernel's arguments before its launch; no GPU is needed.
 
-Tensors come as ``View`` values.  The checks that depend on shapes alone give a ``Geometry``, which
-the launcher keeps; those that depend on addresses are made at every call.
+Tensors are ``View`` values.  The checks that depend on shapes alone return a ``Geometry``, which
+the launcher caches; those that depend on addresses are made at every call.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class View:
 
 @record
 class Footprint:
-    """Where the bytes of a tensor lie, counted from its address on: its shape and strides in bytes,
-    an element's own bytes last."""
+    """The bytes of a tensor relative to its address: its shape and strides in bytes, those of an
+    element last."""
 
     name: str
     shape: tuple[int, ...]
@@ -54,15 +54,15 @@ class Footprint:
         return Footprint(param.name, (*view.shape, size), (*strides, 1))
 
     def bounds(self, address: int) -> tuple[int, int]:
-        """Its first byte, and the one behind its last."""
+        """The addresses of its first byte, and past its last."""
         low, high = bounds(self.shape, self.strides)
         return address + low, address + high
 
 
 @record
 class Geometry:
-    """Extents, leading dimensions and strides of a call by name, its blocks, and where its tensors
-    lie."""
+    """Extents, leading dimensions and strides of a call by name, its blocks, and the footprints of
+    its tensors."""
 
     values: Mapping[str, int]
     grid: int
@@ -79,7 +79,7 @@ def scalars(interface: Interface) -> tuple[Param, ...]:
 
 
 def may_be_absent(param: Param, beta: float | None) -> bool:
-    """Whether the output may be left to the launcher: it's not read, or beta == 0 hides it."""
+    """Whether the launcher may allocate the output: it isn't read, or beta == 0."""
     return param.written and (not param.read or beta == 0.0)
 
 
@@ -88,8 +88,8 @@ def output_layout(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides, in elements, of an output that the launcher allocates.
 
-    The shape follows from the inputs that share its letters.  Rows are dense, or as far apart as
-    the kernel's wide accesses need it: of N = 45 columns that are accessed by fours, 48 elements.
+    The shape follows from the inputs that share its letters.  Rows are dense, or padded for the
+    kernel's wide accesses: rows of N = 45 elements that are accessed by fours are 48 apart.
     """
     extents = _checked_extents(interface, views)
     names = [interface.extent(letter) for letter in param.indices]
@@ -108,7 +108,7 @@ def output_layout(
 
 
 def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
-    """The call that ``views`` make; raises ``CallError`` for the first thing wrong with them."""
+    """The geometry of a call with ``views``; raises ``CallError`` for their first mistake."""
     values = _checked_extents(interface, views)
     lies: dict[str, Footprint] = {}
     for param in tensors(interface):
@@ -137,7 +137,7 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
 
 
 def check_memory(found: Geometry, address: Mapping[str, int]) -> None:
-    """Refuses a tensor that has elements and no address."""
+    """Refuses a tensor with elements but without an address."""
     for lie in (*found.inputs, *found.outputs):
         if not address[lie.name] and 0 not in lie.shape:
             raise CallError(f"{lie.name} has no memory: its storage was freed, or never allocated")
@@ -165,7 +165,7 @@ def check_addresses(found: Geometry, interface: Interface, address: Mapping[str,
 
 
 def explain(requirement: Requirement, interface: Interface, values: Mapping[str, int]) -> str:
-    """One sentence on a requirement that ``values`` break: what it is, and what it should be."""
+    """A sentence on a requirement that ``values`` break, with a remedy."""
     name = requirement.name
     owner = next((tensor for tensor, pitch in interface.pitch if pitch == name), None)
     parted = next((tensor for tensor, _, stride in interface.strides if stride == name), None)
@@ -198,7 +198,7 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
 
 
 def _check_kind(param: Param, view: View) -> None:
-    # Where a library has no bfloat16, its bits come as uint16.
+    # Libraries without bfloat16 pass its bits as uint16.
     if view.dtype not in (NAMES[param.dtype], STORAGE[param.dtype].name):
         raise CallError(f"{param.name} is {view.dtype}; the kernel takes {NAMES[param.dtype]}")
     if len(view.shape) != len(param.indices):
@@ -210,7 +210,7 @@ def _check_kind(param: Param, view: View) -> None:
 
 def _checked_extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
     """Every letter's extent; raises ``CallError`` for a tensor of another type or number of
-    dimensions, and for an extent that is no int."""
+    dimensions, and for an extent that does not fit an int."""
     for param in tensors(interface):
         if param.name in views:
             _check_kind(param, views[param.name])
@@ -258,7 +258,7 @@ def _take_steps(interface: Interface, param: Param, view: View, values: dict[str
         if name == ld:
             _take_pitch(param, name, stride if apart else None, view, values)
         else:
-            # One matrix, or none: any stride will do, and 0 is a multiple of all widths.
+            # The stride of one matrix, or none, is not used; 0 is a multiple of all widths.
             values[name] = stride if apart else 0
 
 
@@ -267,7 +267,7 @@ def _take_pitch(
 ) -> None:
     """Records the distance of a matrix's rows as ``name``, or compares it with that extent.
 
-    A row alone has none (``step`` is None), and gets one that suits wide loads.
+    A single row has none (``step`` is None), and gets one that is legal for wide accesses.
     """
     row = view.shape[-1]
     if step is not None and step < row:
@@ -288,7 +288,7 @@ def _take_pitch(
 
 
 def _overlap(one: Footprint, other: Footprint, address: Mapping[str, int]) -> bool:
-    """Whether two tensors share a byte; columns of one matrix side by side don't."""
+    """Whether two tensors share a byte; disjoint columns of one matrix don't."""
     a, b = address[one.name], address[other.name]
     (first, end), (start, last) = one.bounds(a), other.bounds(b)
     if end <= start or last <= first:

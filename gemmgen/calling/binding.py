@@ -1,7 +1,7 @@
-"""Which argument of a call is which: one rule for the kernel on a GPU and the one on the CPU.
+"""Binds the arguments of a call to parameters, in the same way on a GPU and on the CPU.
 
-The tensors of the ``gemm`` line may go by position, the inputs first, then the output:
-``kernel(A, B, C)``.  All arguments may go by name; those of the epilogue only so.
+The tensors of the ``gemm`` line may be positional, the inputs first, then the output:
+``kernel(A, B, C)``.  All arguments may be named; those of the epilogue must be.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gemmgen.ir.interface import Interface, Param
 class Binding:
     """The order in which a kernel's arguments are kept: tensors, scalars, scratch memory.
 
-    ``tensors`` has those of the ``gemm`` line first, as they go by position.  ``lend``: the caller
-    may pass the scratch memory, too.
+    ``tensors`` has those of the ``gemm`` line first, in the order of positions.  ``lend``: the
+    caller may pass the scratch memory, too.
     """
 
     def __init__(self, interface: Interface, *, lend: bool = False) -> None:
@@ -36,7 +36,7 @@ class Binding:
         self._absent: tuple[object, ...] = (None,) * len(every)
 
     def bind(self, given: tuple[object, ...], named: Mapping[str, object]) -> list[object]:
-        """The arguments in order, None for an absent one; ``CallError`` for one too many."""
+        """The arguments in order, None for an absent one; ``CallError`` for an unknown one."""
         count = len(given)
         if count > self._positional:
             raise CallError(self._too_many(count))
@@ -52,7 +52,7 @@ class Binding:
         return values
 
     def missing(self, param: Param) -> str:
-        """One sentence on a tensor that isn't given and must be."""
+        """A sentence on a required tensor that isn't passed."""
         if param.written:
             return f"{param.name} is missing: the kernel reads it, unless beta is 0"
         return f"{param.name} is missing: the kernel takes {self.listed()}"
@@ -62,7 +62,7 @@ class Binding:
         return ", ".join(self._shown)
 
     def signature(self) -> str:
-        """``gemm(A[m, k], B[k, n], C[m, n], bias[n], alpha=1.0)``: what a call takes."""
+        """``gemm(A[m, k], B[k, n], C[m, n], bias[n], alpha=1.0)``."""
         tensors = [f"{p.name}[{', '.join(p.indices)}]" for p in self.tensors]
         defaults = [(p.name, DEFAULTS.get(p.name)) for p in self.scalars]
         scalars = [name if value is None else f"{name}={value}" for name, value in defaults]

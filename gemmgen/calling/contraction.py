@@ -1,4 +1,4 @@
-"""The product that a kernel computes, read off its interface."""
+"""The product that a kernel computes, from its interface."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gemmgen.ir.interface import Interface, Param
 
 @record
 class Contraction:
-    """A times B summed over ``k``, and C: the letters of rows, columns, terms, and of the batches
-    in C's order."""
+    """A times B summed over ``k``, and C: the letters of rows, columns, the contraction, and of the
+    batches in C's order."""
 
     a: Param
     b: Param
@@ -23,18 +23,18 @@ class Contraction:
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The order in which a shape gives their extents."""
+        """The letters in the order of a shape's extents."""
         return (self.m, self.n, self.k, *self.batch)
 
     @property
     def types(self) -> Types:
-        """Sums are f64 where results are, else f32."""
+        """The element types; sums are f64 if results are, else f32."""
         c = self.c.dtype
         return Types(self.a.dtype, self.b.dtype, c, "f64" if c == "f64" else "f32")
 
 
 def contraction(interface: Interface) -> Contraction:
-    """The first two inputs are multiplied; of C's letters, those that number matrices are known."""
+    """The product of the first two inputs; the interface knows C's batch letters."""
     found = tensors(interface)
     a, b = [param for param in found if not param.written][:2]
     (c,) = [param for param in found if param.written]

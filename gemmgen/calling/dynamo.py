@@ -1,7 +1,7 @@
-"""``torch.compile`` steps around a kernel's launcher: a call breaks the graph, and runs as it is.
+"""Keeps ``torch.compile`` from tracing a kernel's launcher: a call breaks the graph.
 
-Traced, the launcher would be a graph of its bookkeeping, and the launch is nothing that a graph can
-hold.  ``gemmgen.torch.op`` makes an operator that one can.
+A traced launcher would be a graph of its bookkeeping, without the launch.  ``gemmgen.torch.op``
+makes an operator that a graph can contain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _settled = 0
 
 
 def opaque(function: _Function) -> _Function:
-    """Decorates a function at whose calls a compiled caller breaks its graph."""
+    """Decorates a function that breaks the graph of a compiled caller."""
     marked = cast(Any, function)
     marked._torchdynamo_disable = True
     marked._torchdynamo_disable_msg = REASON
@@ -29,9 +29,9 @@ def opaque(function: _Function) -> _Function:
 
 
 def leave_untraced() -> None:
-    """Has PyTorch, where it is loaded, run opaque functions and all that they call untraced.
+    """Makes PyTorch, if it is loaded, run opaque functions and their callees untraced.
 
-    It is told by the code of each function, once, so that calls cost what they cost without it.
+    It is done once for the code of each function, so that calls have no overhead.
     """
     global _settled
     if _settled == len(_codes) or "torch" not in sys.modules:
@@ -43,5 +43,5 @@ def leave_untraced() -> None:
         for code in _codes:
             frames.set_code_exec_strategy(code, strategy)
     except (ImportError, AttributeError):
-        pass  # a PyTorch before 2.7, which has no such strategies: the graph still breaks
+        pass  # PyTorch before 2.7 has no such strategies: the graph still breaks
     _settled = len(_codes)

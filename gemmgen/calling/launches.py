@@ -1,7 +1,7 @@
-"""A launch of a kernel as a test makes it, described: no array is drawn, no memory allocated yet.
+"""Descriptions of test launches, without arrays or memory.
 
 Every layer of proof takes its launches as ``Case`` values: the interpreter, the emitted text on the
-CPU, the GPU, the fuzzer.  ``calling.sizes`` gives a case its leading dimensions and strides,
+CPU, the GPU, the fuzzer.  ``calling.sizes`` derives a case's leading dimensions and strides,
 ``calling.operands`` its numbers.
 """
 
@@ -15,8 +15,7 @@ from gemmgen.calling.arguments import scalars
 from gemmgen.ir.interface import Interface
 
 Shape = tuple[int, ...]
-"""Rows, columns, terms; and the number of matrices along each batch letter, in the output's
-order."""
+"""M, N, K, and the number of matrices along each batch letter, in the output's order."""
 Data = Literal[
     "integers",
     "normal",
@@ -27,33 +26,31 @@ Data = Literal[
     "infinities in A",
     "infinities in B",
 ]
-"""``permutation``: B selects columns of A.  The next two are integers but for one element.  Of the
-last two all elements of one operand are infinite, and all of the other positive."""
+"""``permutation``: B selects columns of A.  The next two are integers except for one element.  In
+the last two all elements of one operand are infinite, and all of the other positive."""
 Order = Literal["ascending", "descending", "shuffled"]
-"""The order of blocks, and of a block's threads between two barriers, where they run in turn."""
+"""The order of blocks, and of a block's threads between two barriers, on a CPU."""
 Landing = Literal["late", "early"]
-"""When asynchronous copies land: as they are waited for, or as they are issued."""
+"""When asynchronous copies complete: when they are waited for, or when they are issued."""
 LANDINGS: tuple[Landing, ...] = ("late", "early")
-Layout = Literal["behind", "within", "shared"]
-"""Of the matrices of a batch.  ``behind``: a matrix begins after the end of the one before.
-``within``: the matrices' first rows are next to one another, then their second ones.  ``shared``:
-an input's matrices are one, and the output's lie behind one another in the reversed order of their
-letters."""
-LAYOUTS: tuple[Layout, ...] = ("behind", "within", "shared")
+Layout = Literal["consecutive", "interleaved", "shared"]
+"""Of the matrices of a batch.  ``consecutive``: a matrix begins after the end of the one before.
+``interleaved``: the matrices' first rows are next to one another, then their second ones.
+``shared``: an input's matrices are one, and the output's are consecutive in the reversed order of
+their letters."""
+LAYOUTS: tuple[Layout, ...] = ("consecutive", "interleaved", "shared")
 
 OTHER_SCALARS = (0.75, -1.25, 1.75, -2.25)
-"""What scalars of an epilogue get in turn, beyond alpha and beta."""
-
-_LAYOUTS = {"behind": "behind one another", "within": "row by row in turn", "shared": "shared"}
+"""The values of an epilogue's scalars, in order, besides alpha and beta."""
 
 
 @record
 class Case:
-    """Extents, numbers, and how it is run; rows are ``pad`` elements apart beyond their length.
+    """Extents, numbers, and how it is run; ``pad`` elements separate rows.
 
-    ``watched``: each access is looked at.  ``far``: rows and matrices lie so far apart that offsets
-    are no ints.  ``skips_product``: where alpha is 0 the call is made by ``Interface.product``'s
-    rule, with K = 0 and inputs that may not be read; else the kernel runs with all of K.
+    ``watched``: each access is checked.  ``far``: rows and matrices are so far apart that offsets
+    don't fit an int.  ``skips_product``: if alpha is 0 the call follows ``Interface.product``, with
+    K = 0 and inputs that may not be read; else the kernel runs with all of K.
     """
 
     shape: Shape
@@ -63,7 +60,7 @@ class Case:
     pad: int = 0
     order: Order = "ascending"
     landing: Landing = "late"
-    layout: Layout = "behind"
+    layout: Layout = "consecutive"
     watched: bool = True
     far: bool = False
     skips_product: bool = False
@@ -72,7 +69,7 @@ class Case:
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""
         padding = ", rows 2^30 elements apart" if self.far else padding
-        batches = f", matrices {_LAYOUTS[self.layout]}" if len(self.shape) > 3 else ""
+        batches = f", matrices {self.layout}" if len(self.shape) > 3 else ""
         order = f", threads {self.order}" if self.order != "ascending" else ""
         landing = ", copies landing early" if self.landing == "early" else ""
         skipped = ", K = 0 as alpha is" if self.skips_product else ""

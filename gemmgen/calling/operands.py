@@ -29,12 +29,12 @@ _KINDS: Mapping[Data, tuple[Kind, Kind, Kind, Kind]] = {
     "infinities in A": ("positive", "positive", "positive", "normal"),
     "infinities in B": ("positive", "positive", "positive", "normal"),
 }
-"""Of A, of B, of C, and of the epilogue's own tensors."""
+"""The kinds of values of A, B, C and the epilogue's own tensors."""
 
 
 def drawn(interface: Interface, case: Case, on: Library = NUMPY) -> dict[str, Real]:
-    """Every tensor as numbers that its type holds, C's old ones included, in its roles
-    (``numerics.axes``); along letters whose matrices are one it has one element."""
+    """Every tensor, the old C included, as numbers that its type represents, in its roles
+    (``numerics.axes``); it has one element along letters whose matrices are shared."""
     product = contraction(interface)
     number = computing(product.types.acc)
     sizes = dict(zip(product.letters, case.shape, strict=True))
@@ -54,7 +54,7 @@ def drawn(interface: Interface, case: Case, on: Library = NUMPY) -> dict[str, Re
 
 
 def _mark(data: Data, a: Real, b: Real) -> None:
-    """Writes the NaNs and infinities that ``data`` asks for."""
+    """Writes the NaNs and infinities of ``data``."""
     match data:
         case "NaN in A":
             _mark_middle(a, np.nan)

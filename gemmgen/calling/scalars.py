@@ -18,12 +18,11 @@ _NUMBERS: tuple[type, ...] = (int, float, np.floating, np.integer, np.bool_)
 
 
 def number(param: Param, value: object) -> float:
-    """The value of the scalar ``param``, None for its default; ``CallError`` where it has none, or
-    one that the kernel can't hold.
+    """The value of the scalar ``param``, None for its default; ``CallError`` if it has none, or one
+    that is out of range.
 
-    Numbers of Python and of NumPy are taken, and what holds one number in host memory: an array or
-    a PyTorch tensor of no dimensions.  One on a GPU is refused, since reading it would wait for all
-    work before it.
+    Python's and NumPy's numbers are accepted, and 0-dimensional arrays and PyTorch tensors in host
+    memory.  One on a GPU is refused, since reading it would synchronize with the GPU.
     """
     name = param.name
     if value is None:
@@ -66,7 +65,7 @@ class _Torch(Protocol):
 
 
 def _lent(name: str, value: object) -> object:
-    """The one number that an array of a library holds; ``value`` itself where it is none."""
+    """The number in a 0-dimensional array of a library; other values are returned unchanged."""
     torch = cast(_Torch | None, sys.modules.get("torch"))
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_tensor(name, cast(_ScalarTensor, value), torch)

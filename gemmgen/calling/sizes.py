@@ -22,11 +22,11 @@ from gemmgen.ir.interface import (
 )
 
 ROW = 2**30 + 8
-"""Elements from row to row of a far call, at least: the third one begins beyond 2^31."""
+"""The least leading dimension of a far call: the third row begins beyond 2^31."""
 APART = 2**31 + 8
-"""Elements between two matrices of a batch, at least."""
+"""The least stride between two matrices of a far call."""
 STEP = 8
-"""Elements by which the padding grows from tensor to tensor: wide accesses stay possible."""
+"""Elements by which the padding grows from tensor to tensor; wide accesses stay legal."""
 _ROUNDS = 64
 
 
@@ -52,10 +52,10 @@ def laid_out(
 
 
 def solve(interface: Interface, sizes: Mapping[str, int], pad: int) -> dict[str, int]:
-    """Extents and leading dimensions that satisfy everything, none less than asked for.
+    """The least extents and leading dimensions that satisfy all requirements, none below ``sizes``.
 
-    Rows are ``pad`` elements longer than they need be, and a few more from tensor to tensor, where
-    nothing forbids it: leading dimensions that were mixed up then show.
+    If no requirement forbids it, rows have ``pad`` extra elements, and a few more from tensor to
+    tensor, which exposes leading dimensions that were mixed up.
     """
     values = dict(sizes)
     for number, (name, row) in enumerate(_leading(interface)):
@@ -73,20 +73,20 @@ def solve(interface: Interface, sizes: Mapping[str, int], pad: int) -> dict[str,
 
 
 def constraints(interface: Interface) -> Iterator[Requirement]:
-    """What is required of numbers; an extent that is no parameter equals another."""
+    """The requirements on numbers; an extent that is no parameter equals another."""
     yield from (r for r in interface.requirements if not isinstance(r, Aligned))
     yield from (Equal(name, other) for name, other in interface.equal)
 
 
 def alignment(interface: Interface, tensor: str) -> int:
-    """Elements that a tensor's address must be a multiple of."""
+    """The alignment of a tensor's address, in elements."""
     aligned = (r for r in interface.requirements if isinstance(r, Aligned))
     sizes = {p.name: BYTES[p.dtype] for p in interface.params}
     return max((r.bytes // sizes[tensor] for r in aligned if r.name == tensor), default=1)
 
 
 def _leading(interface: Interface) -> Iterator[tuple[str, str]]:
-    """Each leading dimension that is a parameter, and the extent of the rows that it parts."""
+    """Each leading dimension that is a parameter, and the extent of its rows."""
     pitch, extents = dict(interface.pitch), interface.extent_names()
     for param in tensors(interface):
         name = pitch.get(param.name)
@@ -95,14 +95,14 @@ def _leading(interface: Interface) -> Iterator[tuple[str, str]]:
 
 
 def _holds(rule: Requirement, values: Mapping[str, int]) -> bool:
-    """Does ``rule`` hold, as far as its names have values?"""
+    """Whether ``rule`` holds; it does if one of its names has no value yet."""
     if isinstance(rule, Equal) and rule.other not in values:
         return True
     return rule.holds(values)
 
 
 def _mend(rule: Requirement, values: dict[str, int]) -> None:
-    """The least that makes ``rule`` hold; what is too large already, stays."""
+    """Increases a value to the least that satisfies ``rule``; no value is decreased."""
     value = values[rule.name]
     match rule:
         case AtLeast(name, bound):
@@ -123,8 +123,8 @@ def lay_out(
 ) -> dict[str, int]:
     """``values`` (extents, leading dimensions) with a stride for each batch letter of each tensor.
 
-    Between two matrices are ``pad`` elements, and a few more from tensor to tensor.  ``within``
-    lengthens leading dimensions; where one is assumed, the matrices lie behind one another.
+    Between two matrices are ``pad`` elements, and a few more from tensor to tensor.
+    ``interleaved`` lengthens leading dimensions; if one is assumed, the matrices are consecutive.
     """
     found = dict(values)
     for number, param in enumerate(tensors(interface)):
@@ -133,7 +133,7 @@ def lay_out(
 
 
 def shared_letters(interface: Interface, param: Param, layout: Layout) -> tuple[str, ...]:
-    """The letters along which a tensor's matrices are one."""
+    """The letters along which a tensor's matrices share memory."""
     if layout != "shared" or param.written:
         return ()
     return tuple(letter for letter, _ in _strides(interface, param))
@@ -155,7 +155,7 @@ def _place(
     sizes = {x: values[interface.extent(x)] for x in param.indices}
     matrix = [x for x in param.indices[:-1] if x not in dict(interface.batches)]
     span = values[ld] * sizes[matrix[0]] if ld and matrix else sizes[param.indices[-1]]
-    if layout == "within" and ld is not None and ld in _free(interface):
+    if layout == "interleaved" and ld is not None and ld in _free(interface):
         by = lcm(*(divisor(interface, name) for name in (ld, *(name for _, name in strides))))
         row = -(-(values[ld] + pad) // by) * by
         values[ld], span, pad = row * max(prod(sizes[x] for x in batches), 1), row, 0
@@ -169,7 +169,7 @@ def _place(
 
 
 def divisor(interface: Interface, name: str) -> int:
-    """What a leading dimension or a stride must be a multiple of."""
+    """The divisor that a leading dimension or a stride must have."""
     rules = interface.requirements
     return lcm(*(r.divisor for r in rules if isinstance(r, MultipleOf) and r.name == name))
 
@@ -186,15 +186,15 @@ def spread(interface: Interface, values: Mapping[str, int]) -> dict[str, int]:
         wider = found | {name: -(-(ROW + STEP * number) // by) * by}
         if all(_holds(rule, wider) for rule in constraints(interface) if rule.name in wider):
             found = wider
-    return lay_out(interface, found, APART, "behind")
+    return lay_out(interface, found, APART, "consecutive")
 
 
 def can_be_far(interface: Interface) -> bool:
-    """Can a leading dimension or a stride be chosen?"""
+    """Whether a leading dimension or a stride can be chosen."""
     return bool(_free(interface) or interface.strides)
 
 
 def _free(interface: Interface) -> tuple[str, ...]:
-    """The leading dimensions that nothing ties to another number."""
+    """The leading dimensions that no requirement equates with another number."""
     tied = {r.name for r in interface.requirements if isinstance(r, Equal)}
     return tuple(p.name for p in interface.params if p.kind == "ld" and p.name not in tied)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 
 def is_folded(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Do two different indices of a tensor mean one element?
+    """Whether two different indices of a tensor address one element.
 
-    They do where some differences of indices, not all 0, add up to no distance.  The longest stride
-    goes first: what the others can make up for leaves few differences to try.
+    They do if differences of indices, not all 0, add up to offset 0.  The search begins with the
+    longest stride, for which few differences can be balanced by the others.
     """
     steps = [(abs(s), n - 1) for s, n in zip(strides, shape, strict=True) if n > 1]
     steps.sort(reverse=True)
@@ -31,8 +31,8 @@ def is_folded(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def bounds(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """The places of a tensor's lowest element and of the one behind its highest, from that of its
-    first index; (0, 0) where it has no element."""
+    """The offsets of a tensor's lowest element and past its highest, relative to its first index;
+    (0, 0) if it has no element."""
     if 0 in shape:
         return 0, 0
     moves = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
@@ -40,7 +40,7 @@ def bounds(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
 
 
 MOST_TRIES = 100_000
-"""Differences of indices that are tried before two tensors are taken to meet."""
+"""Differences of indices that are tried before two tensors are assumed to overlap."""
 
 
 def may_meet(
@@ -48,8 +48,8 @@ def may_meet(
     other: tuple[Sequence[int], Sequence[int]],
     distance: int,
 ) -> bool:
-    """Is an element of ``one`` (shape, strides) an element of ``other``, whose first index lies
-    ``distance`` elements behind that of the first?  True too where that takes long to find out.
+    """Whether an element of ``one`` (shape, strides) is an element of ``other``, whose first index
+    is ``distance`` elements after that of ``one``.  Also true if the search takes long.
     """
     if 0 in one[0] or 0 in other[0]:
         return False

@@ -110,8 +110,8 @@ def _simpler_cases(case: Case) -> Iterator[Case]:
         yield replace(case, skips_product=False)
     if case.pad:
         yield replace(case, pad=0)
-    if case.layout != "behind":
-        yield replace(case, layout="behind")
+    if case.layout != "consecutive":
+        yield replace(case, layout="consecutive")
     for at, size in enumerate(case.shape):
         for less in _less(size, (0, 1, 2, 3, size // 2, size - 4, size - 1)):
             if less or at == 2:

@@ -1,1 +1,1 @@
-"""The checkers' own test: kernels with one thing changed, which a checked run must find out."""
+"""Mutation tests of the checkers: kernels with one change, which C2 must detect."""

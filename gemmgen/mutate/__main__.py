@@ -1,5 +1,5 @@
-"""``python -m gemmgen.mutate``: plant mistakes in emitted kernels, and see whether C2, by the calls
-that a user's kernel gets, finds them."""
+"""``python -m gemmgen.mutate``: plant mistakes in emitted kernels, and report those that C2 does
+not detect with the calls that it makes of a user's kernel."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ EXAMPLES = (
     "split_k",
     "matvec",
 )
-"""Beside them, the schedules in the folder ``kernels``: a kernel for each mechanism."""
+"""Mutated in addition to the schedules in the folder ``kernels``: a kernel for each mechanism."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 where every mutant tried is found out or known to be equivalent, 1 where one is neither, 2
-    for a wrong argument, 3 where this machine cannot run kernels."""
+    """0 if every mutant tried is detected or known to be equivalent, 1 if one is neither, 2 for a
+    wrong argument, 3 if this machine cannot run kernels."""
     asked = _parser().parse_args(arguments)
     try:
         allowed = read_allowed(asked.allow) if asked.allow.exists() else ()
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def kernels() -> list[str]:
-    """The schedules whose kernels are changed where none are named."""
+    """The schedules whose kernels are mutated by default."""
     own = sorted(str(path) for path in (FOLDER / "kernels").glob("*.sched"))
     return [*(str(examples.path_of(name)) for name in EXAMPLES), *own]
 
@@ -81,9 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--update",
         type=Path,
-        help="a document whose table is written anew, where the time was enough",
+        help="a document whose table is rewritten, if all mutants were tried",
     )
-    parser.add_argument("--verbose", action="store_true", help="print how each was found out")
+    parser.add_argument("--verbose", action="store_true", help="print how each was detected")
     return parser
 
 
@@ -107,8 +107,7 @@ def _tasks(asked: argparse.Namespace) -> list[Task]:
 
 
 def _tried(tasks: list[Task], end: float) -> Iterator[Tried]:
-    """What became of them, until the time is over; what g++ refuses is no kernel, and is left
-    out."""
+    """The results until the time is over; mutants that g++ refuses are left out."""
 
     def try_one(task: Task) -> Tried | None:
         name, trials, mutant = task

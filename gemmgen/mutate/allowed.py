@@ -1,4 +1,4 @@
-"""Mutants known to be no mistakes: each with the reason why."""
+"""Mutants known to be equivalent, each with the reason."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _match(patterns: tuple[str, ...], lines: tuple[str, ...]) -> bool:
 
 
 def read_allowed(path: Path) -> tuple[Allowed, ...]:
-    """The entries of a file, parted by empty lines; ``#`` begins a comment.
+    """The entries of a file, separated by empty lines; ``#`` begins a comment.
 
-    An entry is a line of names, with what its code's comment cites in brackets where that matters;
-    the lines that change (``- ``), what they become (``+ ``) and what follows (two blanks), ``...``
-    standing for anything; and the argument why that is no mistake.
+    An entry is a line of names, with the citation of its code's comment in brackets if that
+    matters; the lines that change (``- ``), what they become (``+ ``) and what follows (two
+    blanks), with ``...`` for anything; and the argument why that is no mistake.
     """
     text = path.read_text(encoding="utf-8")
     lines = ["" if line.startswith("#") else line.rstrip() for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""Whether a mutant is found out: by the calls of C2, which a user's kernel gets, too."""
+"""Detection of a mutant, by the calls that C2 makes of a user's kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gemmgen.sim.toolchain import object_code
 from gemmgen.sim.widths import NARROW
 
 SECONDS = 5
-"""For one run of a mutant, which may never end."""
+"""The time limit of one run of a mutant, which may never end."""
 STILLBORN = "does not compile"
 
 
@@ -24,12 +24,11 @@ class Trials:
         self._code = object_code(emitted.text, emitted.interface)
 
     def is_same_program(self, text: str) -> bool:
-        """Does ``text``, which compiles, become the same machine code as the emitted text?"""
+        """Whether ``text``, which compiles, has the same machine code as the emitted text."""
         return object_code(text, self._emitted.interface) == self._code
 
     def verdict(self, text: str) -> str | None:
-        """How ``text`` is found out, warnings of g++ aside; None where it passes for the emitted
-        kernel."""
+        """How ``text`` is detected, warnings of g++ aside; None if it passes."""
         try:
             return first_complaint(self._caller, text, self._cases, warn=False, seconds=SECONDS)
         except CompileFailure as failure:

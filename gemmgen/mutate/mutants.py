@@ -1,4 +1,4 @@
-"""Every kernel that differs from an emitted one in one place."""
+"""Mutants of an emitted kernel: every text with one change."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _DECLARES = re.compile(
     r"(?:const |alignas|__shared__|extern |float |int |constexpr |static_assert)"
 )
 
-# What has no effect on a run, of a CPU or a GPU: limits for the compiler, and assertions.
+# Code without effect on a run: compiler limits, and assertions.
 _IDLE = re.compile(r"^\s*(?:static_assert|#|//|extern \"C\"|__launch_bounds__)")
 
 
@@ -145,7 +145,7 @@ Rule = Callable[[str, int], Iterator[Change]]
 
 
 def _blanked(text: str) -> str:
-    """The text with all that is no code as blanks, each character in its place."""
+    """The text with blanks for all that is no code; characters keep their positions."""
     lines: list[str] = []
     for line in text.split("\n"):
         code = "" if _IDLE.match(line) else line.partition("//")[0]
@@ -194,7 +194,7 @@ def _names(body: str, start: int) -> Iterator[Change]:
 
 
 def _sums(body: str, start: int) -> Iterator[Change]:
-    """A multiply-add that loses a term, or rounds twice."""
+    """A multiply-add that loses an operand, or rounds twice."""
     for found in _FMA.finditer(body, start):
         end = _closing(body, found.end() - 1)
         a, b, c = _arguments(body[found.end() : end])
@@ -225,7 +225,7 @@ _RULES: dict[str, Rule] = {
     "tile count": planted.counts,
     "stale fill": planted.stale_fills,
     "copied tail": planted.unfilled_copies,
-    "few terms": planted.few_terms,
+    "short k": planted.short_k,
     "few blocks": planted.few_blocks,
     "all casts": planted.no_casts,
     "cast": _casts,

@@ -1,5 +1,5 @@
-"""Every text that differs from an emitted one in one place outside its kernel: in a function above
-it, or in the launcher below."""
+"""Mutants outside the kernel: every text with one change in a function above the kernel, or in the
+launcher below."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _MODIFIERS = {
 }
 _PTX = re.compile(r'"[^"\n]*;"|"(?:[a-z]+\.)+[^"\n]*"')
 _MNEMONIC = re.compile(r"(?<=\.)(\w+)")
-_PLACE = re.compile(r"%(\d+)")
+_OPERAND_NUMBER = re.compile(r"%(\d+)")
 _OPERAND = re.compile(r'"([=+]?)([rhlfd])"\(([^()]*(?:\([^()]*\))?[^()]*)\)')
 _LAST = re.compile(r", (?:%\d+|0x\w+)(?=;)")
 _NUMBER = re.compile(r"(?<![\w.%])(?:0x[0-9a-f]+|\d+)(?=[;,])")
 
 
 def functions_mutants(text: str) -> tuple[Mutant, ...]:
-    """Of the functions above the kernel."""
+    """Mutants of the functions above the kernel."""
     end = text.index(BEGIN)
     return _mutants(text, text[:end], 0, _FUNCTION_RULES)
 
 
 def launcher_mutants(text: str) -> tuple[Mutant, ...]:
-    """Of the launcher below it."""
+    """Mutants of the launcher below it."""
     start = text.index("{\n", text.index("cudaError_t launch_"))
     return _mutants(text, text[start:], start, _LAUNCHER_RULES)
 
@@ -68,10 +68,10 @@ def _modifiers(code: str) -> Iterator[Change]:
                 yield found.start(), found[1], other
 
 
-def _places(code: str) -> Iterator[Change]:
+def _operand_numbers(code: str) -> Iterator[Change]:
     """The next operand, or the one before."""
     for template in _PTX.finditer(code):
-        for found in _PLACE.finditer(code, template.start(), template.end()):
+        for found in _OPERAND_NUMBER.finditer(code, template.start(), template.end()):
             for other in (int(found[1]) + 1, int(found[1]) - 1):
                 if other >= 0:
                     yield found.start(), found[0], f"%{other}"
@@ -88,7 +88,7 @@ def _constants(code: str) -> Iterator[Change]:
 
 
 def _statements(code: str) -> Iterator[Change]:
-    """What a statement says of itself, and the statement as a whole."""
+    """A statement without ``volatile``, without its clobber, or left out."""
     for found in re.finditer(r"asm volatile\(", code):
         yield found.start(), found[0], "asm("
     for found in re.finditer(r' ?: "memory"', code):
@@ -144,7 +144,7 @@ def _numbers(code: str) -> Iterator[Change]:
                 yield found.start(1), found[1], str(other)
 
 
-def _terms(code: str) -> Iterator[Change]:
+def _block_counts(code: str) -> Iterator[Change]:
     """Formulas of the number of blocks."""
     for found in re.finditer(r"\((\w+) - 1\)", code):
         yield found.start(), found[0], found[1]
@@ -171,7 +171,7 @@ def _returns(code: str) -> Iterator[Change]:
 
 
 def _launch(code: str) -> Iterator[Change]:
-    """What stands in the brackets, and the arguments."""
+    """The launch configuration, and the arguments."""
     found = re.search(r"(\w+)<<<(.*?), (dim3\((\w+), (\w+)\)|\w+), (\w+), stream>>>\(", code)
     assert found is not None
     yield found.end() - len("stream>>>("), "stream", "nullptr"
@@ -199,10 +199,10 @@ def _closing(code: str, opening: int) -> int:
 
 _FUNCTION_RULES: tuple[Rule, ...] = (
     _modifiers,
-    _places,
+    _operand_numbers,
     _constants,
     _statements,
     _operands,
     _addresses,
 )
-_LAUNCHER_RULES: tuple[Rule, ...] = (_conditions, _numbers, _terms, _returns, _launch)
+_LAUNCHER_RULES: tuple[Rule, ...] = (_conditions, _numbers, _block_counts, _returns, _launch)

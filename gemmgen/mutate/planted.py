@@ -1,4 +1,4 @@
-"""Mistakes that are no slip in one token: what a person gets wrong about tiles, fills and loops."""
+"""Mutants of more than one token: typical mistakes about tiles, fills and loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COUNT = re.compile(r"\((\w+) - 1\) / (\w+) \+ 1")
 _FILL = re.compile(
     r"(?<=[ {])([A-Za-z]\w*(?:\[[^;=?]*\])?) =(\s+)([^;?=][^;?]*?) \? ([^;:?]+?) :\s+0\.0f;"
 )
-_TERMS = re.compile(r"(?<=; )tile_k < (\w+)(?=;)")
+_K_BOUND = re.compile(r"(?<=; )tile_k < (\w+)(?=;)")
 _VALID = re.compile(r"(?<=int valid = )[^;]* (\w+)\)? : 0(?=;)")
 _CAST = "(long long)"
 _TYPES = ("const ", "float ", "double ", "int ")
@@ -24,7 +24,7 @@ def counts(body: str, start: int) -> Iterator[Change]:
 
 
 def stale_fills(body: str, start: int) -> Iterator[Change]:
-    """What was there before is kept where 0 belongs."""
+    """Stale values where zero fill is missing."""
     for found in _FILL.finditer(body, start):
         target, gap, condition, value = found.groups()
         line = body[body.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
@@ -33,14 +33,14 @@ def stale_fills(body: str, start: int) -> Iterator[Change]:
 
 
 def unfilled_copies(body: str, start: int) -> Iterator[Change]:
-    """An asynchronous copy of all bytes, where some belong to no element."""
+    """An asynchronous copy of all bytes, although some are out of bounds."""
     for found in _VALID.finditer(body, start):
         yield found.start(), found[0], found[1]
 
 
-def few_terms(body: str, start: int) -> Iterator[Change]:
-    """No terms from the 100th on."""
-    for found in _TERMS.finditer(body, start):
+def short_k(body: str, start: int) -> Iterator[Change]:
+    """The contraction ends at k = 100."""
+    for found in _K_BOUND.finditer(body, start):
         yield found.start(), found[0], f"tile_k < min({found[1]}, 100)"
 
 

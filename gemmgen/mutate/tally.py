@@ -1,4 +1,4 @@
-"""What became of the mutants: counted for each kernel, and as a table in a document."""
+"""The results of mutants: counted for each kernel, and as a table in a document."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _HEAD = ("kernel", "mutants", "caught", "equivalent", "survivors")
 
 @record
 class Tried:
-    """A mutant of the kernel ``name``; ``found`` says how it was found out, None that it wasn't.
+    """A mutant of the kernel ``name``; ``found`` says how it was detected, None that it wasn't.
 
-    ``same``: it compiles to the same machine code, as where two constants have one value.
+    ``same``: it compiles to the same machine code, as if two constants have one value.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Tried:
 
 @record
 class MutantTally:
-    """How many mutants of a kernel were tried, found out and argued to be equivalent."""
+    """How many mutants of a kernel were tried, detected and argued to be equivalent."""
 
     name: str
     tried: int
@@ -42,7 +42,8 @@ class MutantTally:
 
 
 def is_equivalent(tried: Tried, allowed: Sequence[Allowed]) -> bool:
-    """Is a mutant that was not found out the same machine code, or argued to be no mistake?"""
+    """Whether a mutant that was not detected has the same machine code, or is argued to be no
+    mistake."""
     argued = any(entry.covers(tried.name, tried.mutant) for entry in allowed)
     return tried.found is None and (tried.same or argued)
 
@@ -66,14 +67,14 @@ def _tally(name: str, tried: Sequence[Tried], allowed: Sequence[Allowed]) -> Mut
 
 
 def table(rows: Sequence[MutantTally]) -> str:
-    """In Markdown."""
+    """The table in Markdown."""
     cells = [[r.name, r.tried, r.caught, r.equivalent, r.survivors] for r in rows]
     lines = [_HEAD, ("---", *("---:" for _ in _HEAD[1:])), *cells]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
 def write_table(path: Path, rows: Sequence[MutantTally]) -> None:
-    """Replaces what stands between the two marks of a document."""
+    """Replaces the text between the two marks of a document."""
     text = path.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise UsageError(f"{path} has no marks for the table between {BEGIN} and {END}")

@@ -1,8 +1,8 @@
 """Arrays in the order of their roles: batches, rows, columns.
 
 A tensor *in its roles* has an axis for each batch letter of the problem, in the output's order, and
-two for its matrix: (m, k) for a, (k, n) for b, (m, n) for all others.  An axis of a letter that the
-tensor lacks has one element, so that tensors broadcast to the output.
+two for its matrix: (m, k) for a, (k, n) for b, (m, n) for all others.  The axis of a letter that
+the tensor lacks has extent 1, so that tensors broadcast to the output.
 """
 
 from __future__ import annotations

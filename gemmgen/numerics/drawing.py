@@ -1,6 +1,6 @@
-"""Test matrices: values of each kind, drawn by NumPy or by a library like it, CuPy say.
+"""Random test matrices, by NumPy or a library like it, such as CuPy.
 
-Values are numbers to compute with: f64 where sums are, else f32, which holds f16 and bf16.
+Values are numbers to compute with: f64 if sums are, else f32, which represents f16 and bf16.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gemmgen.ir.dtypes import DType, Types
 from gemmgen.numerics.formats import Real, held
 
 Kind = Literal["odd", "even", "small", "normal", "positive", "selection"]
-"""``odd``, ``even``: small non-zero integers, whose sums are exact in every order, and of which no
-odd one is an even one.  ``small``: small integers, zeros among them.  ``normal``: zero-mean, of
-unit variance.  ``positive``: uniform in (0.5, 1.5).  ``selection``: a single 1 in each column (a
-permutation of the rows where there are as many columns)."""
+"""``odd``, ``even``: small nonzero integers, whose sums are exact in every order; A's and B's
+always differ.  ``small``: small integers, zeros among them.  ``normal``: zero-mean, of unit
+variance.  ``positive``: uniform in (0.5, 1.5).  ``selection``: a single 1 in each column (a
+permutation matrix if there are as many rows as columns)."""
 Number = type[np.float32] | type[np.float64]
 
 
 @record
 class Library:
-    """A library of arrays, typed as NumPy's: random numbers of a seed, NumPy's arrays as its own,
-    and numbers rounded to what an element type holds."""
+    """An array library, typed as NumPy's: random numbers of a seed, conversion of NumPy's arrays,
+    and rounding to an element type."""
 
     generator: Callable[[int], np.random.Generator]
     asarray: Callable[[npt.NDArray[np.generic]], Real]
@@ -42,10 +42,9 @@ NUMPY = Library(np.random.default_rng, _asarray, held)
 
 
 def largest_count(k: int, types: Types) -> int:
-    """How many magnitudes integers have, so that sums of ``k`` products are exact.
+    """The number of magnitudes of integers, so that sums of ``k`` products are exact.
 
-    What f16 and bf16 results could not hold exactly, up to 2048 and 256, is made rare by smaller
-    ones.
+    f16 and bf16 represent integers up to 2048 and 256; smaller factors make larger results rare.
     """
     most = {"f16": 2, "bf16": 1}.get(types.c, 4)
     count = most if k * (2 * most - 1) * 2 * most <= 2**24 else 1
@@ -56,7 +55,7 @@ def largest_count(k: int, types: Types) -> int:
 def draw(
     kind: Kind, shape: tuple[int, ...], seed: int, number: Number, count: int, on: Library = NUMPY
 ) -> Real:
-    """Values of one kind; ``number`` is what is computed with, ``count`` that of ``largest_count``.
+    """Values of one kind; ``number`` is the type to compute with, ``count`` as ``largest_count``.
 
     The last two axes are a matrix's rows and columns.
     """

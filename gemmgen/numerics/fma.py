@@ -1,7 +1,7 @@
-"""Multiply-adds in NumPy, rounded once: what ``fmaf`` and ``fma`` compute.
+"""Fused multiply-adds in NumPy, equal to ``fmaf`` and ``fma``.
 
 Both follow Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008: a sum rounded
-to odd can be rounded once more without harm.
+to odd can be rounded again without error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gemmgen.numerics.formats import F32, F64, Real
 Operand = Real | np.float32 | np.float64
 _SPLITTER = 2.0**27 + 1
 _LARGE, _SMALL = 2.0**480, 2.0**-480
-"""Beyond these, parts of a product are beyond the range of f64."""
+"""Outside these bounds, parts of a product are outside the range of f64."""
 
 
 def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
@@ -30,8 +30,8 @@ def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
 def fma_f64(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F64:
     """``a * b + c``, rounded once to f64; the operands are f64.
 
-    Where the exact product is not a sum of two f64 (its parts are beyond their range), Python's
-    integers compute the element.
+    An element whose exact product is not a sum of two f64 (they would be out of range) is computed
+    with Python's rational numbers.
     """
     x, y, z = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, c)))
     with np.errstate(all="ignore"):
@@ -45,11 +45,11 @@ def fma_f64(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F64:
         zero = (x == 0) | (y == 0)
         found = np.where(finite & ~zero, found, plain)
         parts = np.stack(np.broadcast_arrays(np.abs(x), np.abs(y), np.abs(x * y), np.abs(z)))
-        apart = (parts > _LARGE) | ((parts < _SMALL) & (parts[3] != 0))
-        hard = finite & ~zero & (apart.any(axis=0) | (size == 0))
+        extreme = (parts > _LARGE) | ((parts < _SMALL) & (parts[3] != 0))
+        hard = finite & ~zero & (extreme.any(axis=0) | (size == 0))
     for at in np.argwhere(hard):
-        place = tuple(at)
-        found[place] = _exactly(float(x[place]), float(y[place]), float(z[place]))
+        index = tuple(at)
+        found[index] = _exactly(float(x[index]), float(y[index]), float(z[index]))
     return found
 
 
@@ -61,7 +61,7 @@ def fused(a: Operand, b: Operand, c: Operand) -> Real:
 
 
 def _exactly(a: float, b: float, c: float) -> float:
-    """One multiply-add in rational numbers, rounded by Python, which rounds right."""
+    """One multiply-add in rational numbers, which Python rounds correctly."""
     (an, ad), (bn, bd), (cn, cd) = (v.as_integer_ratio() for v in (a, b, c))
     numerator = an * bn * cd + cn * ad * bd
     if numerator == 0:
@@ -73,7 +73,7 @@ def _exactly(a: float, b: float, c: float) -> float:
 
 
 def _odd_sum(x: F64, y: F64) -> F64:
-    """``x + y`` rounded to odd: where it is inexact, to the neighbour whose last bit is set."""
+    """``x + y`` rounded to odd: if it is inexact, to the neighbor whose last bit is set."""
     total, error = _sum(x, y)
     bits = total.view(np.int64)
     inexact = (error != 0) & np.isfinite(error) & (bits & 1 == 0)

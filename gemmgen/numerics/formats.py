@@ -1,4 +1,4 @@
-"""Element types in NumPy: how they are stored, rounded to, and poisoned.
+"""Element types in NumPy: storage, rounding and poison.
 
 f16 is NumPy's float16; bf16, which NumPy does not have, is its raw bits in uint16.
 """
@@ -15,9 +15,9 @@ from gemmgen.ir.dtypes import BYTES, DType
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
 Real = npt.NDArray[np.float32 | np.float64]
-"""Numbers that are computed with: f64 where sums are, else f32, which holds f16 and bf16."""
+"""Numbers that are computed with: f64 if sums are, else f32, which represents f16 and bf16."""
 Stored = npt.NDArray[np.float32 | np.float64 | np.float16 | np.uint16]
-"""Elements as they lie in memory."""
+"""Elements as they are stored in memory."""
 Bits = npt.NDArray[np.uint16 | np.uint32 | np.uint64]
 
 STORAGE: dict[DType, np.dtype[np.generic]] = {
@@ -27,11 +27,11 @@ STORAGE: dict[DType, np.dtype[np.generic]] = {
     "bf16": np.dtype(np.uint16),
 }
 NAMES: dict[DType, str] = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
-"""What libraries of arrays call them."""
+"""Their names in array libraries."""
 UNIT: dict[DType, float] = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-11, "bf16": 2.0**-8}
 """Unit roundoff: a rounded result's relative error is at most this."""
 TINY: dict[DType, float] = {"f32": 2.0**-149, "f64": 2.0**-1074, "f16": 2.0**-24, "bf16": 2.0**-133}
-"""The smallest positive number: below the normal ones, results are off by half of it at most."""
+"""The smallest positive number: subnormal results are off by at most half of it."""
 
 _UNSIGNED = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 _INFINITY: dict[DType, int] = {"f32": 0x7F800000, "f64": 0x7FF << 52, "f16": 0x7C00, "bf16": 0x7F80}
@@ -42,11 +42,11 @@ _POISON: dict[DType, tuple[int, int]] = {
     "f16": (0x7D00, 0x00FF),
     "bf16": (0x7FA0, 0x001F),
 }
-"""A NaN, and the bits of it that hold an element's place."""
+"""A NaN, and the bits of its payload, which holds an element's position."""
 
 
 def computing(dtype: DType) -> type[np.float32] | type[np.float64]:
-    """What NumPy computes with where elements are of ``dtype``."""
+    """The type that NumPy computes with for elements of ``dtype``."""
     return np.float64 if dtype == "f64" else np.float32
 
 
@@ -75,13 +75,13 @@ def numbers(elements: npt.NDArray[np.generic], dtype: DType) -> Real:
 
 
 def held(values: npt.NDArray[np.generic], dtype: DType) -> Real:
-    """``values`` rounded to what ``dtype`` holds, as numbers to compute with."""
+    """``values`` rounded to ``dtype``, as numbers to compute with."""
     return numbers(stored(values, dtype), dtype)
 
 
 def _to_bf16(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint16]:
-    """The upper half of an f32, rounded; what f64 holds is rounded to odd on the way, which spares
-    a second rounding (Boldo and Melquiond, 2008)."""
+    """The upper half of an f32, rounded; f64 is first rounded to odd, which avoids double rounding
+    (Boldo and Melquiond, 2008)."""
     singles = values.astype(np.float32)
     whole = singles.view(np.uint32)
     if values.dtype == np.float64:
@@ -95,28 +95,28 @@ def _to_bf16(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint16]:
 
 
 def is_nan(elements: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.bool_]:
-    """Which stored elements are no numbers."""
+    """Which stored elements are NaN."""
     sign = 1 << (8 * BYTES[dtype] - 1)
     found = bits(elements)
     return found & found.dtype.type(sign - 1) > found.dtype.type(_INFINITY[dtype])
 
 
 def poison(count: int, dtype: DType = "f32") -> Stored:
-    """NaNs that stand for "never written".
+    """NaNs that mean "never written".
 
-    The payload is an element's place, so that poison written over poison shows.
+    The payload is an element's position, which exposes poison copied from elsewhere.
     """
-    base, places = _POISON[dtype]
+    base, payload = _POISON[dtype]
     unsigned = _UNSIGNED[BYTES[dtype]]
-    found = np.arange(count).astype(unsigned) & unsigned.type(places) | unsigned.type(base)
+    found = np.arange(count).astype(unsigned) & unsigned.type(payload) | unsigned.type(base)
     return cast(Stored, found.view(STORAGE[dtype]))
 
 
 def is_poison(elements: npt.NDArray[np.generic], dtype: DType = "f32") -> npt.NDArray[np.bool_]:
-    """Which elements were never written; or come from what was never written, where arithmetic
-    hands a NaN's payload on (conversions don't)."""
-    base, places = _POISON[dtype]
+    """Which elements were never written, or computed from such elements by arithmetic that
+    propagates a NaN's payload (conversions don't)."""
+    base, payload = _POISON[dtype]
     found = bits(elements)
     kind = found.dtype.type
-    # All bits are set in shared memory before a block runs on the CPU.
-    return (found & ~kind(places) == kind(base)) | (found == ~kind(0))
+    # The simulator sets all bits of shared memory before each block.
+    return (found & ~kind(payload) == kind(base)) | (found == ~kind(0))

@@ -1,8 +1,8 @@
-"""What a GEMM must compute, in NumPy: exact oracles, error bounds, inputs, and a comparison.
+"""GEMM in NumPy: exact oracles, error bounds, inputs, and a comparison.
 
-Matrices are A (M, K), B (K, N), C (M, N), as numbers to compute with: f64 where sums are, else f32,
-which holds f16 and bf16; axes before these two number matrices, and broadcast.  A caller whose
-kernel stores another layout transposes.
+Matrices are A (M, K), B (K, N), C (M, N), as numbers to compute with: f64 if sums are, else f32,
+which represents f16 and bf16; leading axes are batches, and broadcast.  A caller whose kernel
+stores another layout transposes.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def sequential(a: Real, b: Real) -> Real:
 def split(
     a: Real, b: Real, parts: int, step: int, *, groups: int = 1, backwards: bool = False
 ) -> Real:
-    """The sums of ``parts`` ranges of k, each by ``sequential``, added one after another: within
-    each of ``groups`` of as many neighbours, then the groups.
+    """Split-K: the sums of ``parts`` ranges of k, each by ``sequential``, added one after another
+    within each of ``groups`` of consecutive parts, and then the groups' sums.
 
-    A range is ceil(ceil(K / step) / parts) * step terms, the last ones fewer, or none.
+    A range has ceil(ceil(K / step) / parts) * step elements, the last ones fewer or none.
     ``backwards`` adds the last part first.
     """
     steps = -(-a.shape[-1] // step)
@@ -64,18 +64,17 @@ def split(
 
 
 def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
-    """The sums of ``count`` lanes, added pair by pair: lanes ``count / 2`` apart first, neighbours
-    last.
+    """Split-K within a warp: the sums of ``count`` lanes, added by a butterfly that begins with
+    lanes ``count / 2`` apart.
 
-    Of each ``step`` terms, whole with zeros behind the last, a lane has pieces of ``width``: the
-    first lane the first piece, and so on, and again from the first lane.  It sums its terms by
-    ``sequential``.
+    K is padded with zeros to a multiple of ``step``.  Vectors of ``width`` elements along k are
+    distributed cyclically to the lanes, each of which sums its own by ``sequential``.
     """
     missing = (0, -a.shape[-1] % step)
     a = np.pad(a, (*((0, 0) for _ in a.shape[:-1]), missing))
     b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), missing, (0, 0)))
-    terms = range(a.shape[-1])
-    own = [[k for k in terms if k // width % count == lane] for lane in range(count)]
+    k_elements = range(a.shape[-1])
+    own = [[k for k in k_elements if k // width % count == lane] for lane in range(count)]
     sums = [sequential(a[..., each], b[..., each, :]) for each in own]
     with np.errstate(all="ignore"):
         while len(sums) > 1:
@@ -129,8 +128,8 @@ def magnitude(a: Real, b: Real, c: Real | None, alpha: float = 1.0, beta: float 
 
 
 def zero_mean_bound(scale: F64, types: Types = SINGLE) -> F64:
-    """16 u G: rounding errors of zero-mean data cancel, so it holds for every K, and sees what the
-    bound for all-positive data hides."""
+    """16 u G: rounding errors of zero-mean data cancel, so it holds for every K, and detects errors
+    within the bound for all-positive data."""
     return 16 * UNIT[types.acc] * scale
 
 
@@ -144,7 +143,7 @@ def all_positive_bound(scale: F64, k: int, types: Types = SINGLE) -> F64:
 
 
 def stored_bound(want: F64, bound: F64, types: Types = SINGLE) -> F64:
-    """The bound of a result that is ``bound`` off and then rounded to C's type, once."""
+    """The bound of a result with error ``bound`` that is then rounded to C's type."""
     if types.c == types.acc:
         return bound
     return bound + UNIT[types.c] * (np.abs(want) + bound) + TINY[types.c]
@@ -249,11 +248,11 @@ def placed(values: Real, row: int, col: int, value: float) -> Real:
 
 @record
 class Comparison:
-    """How two results compare.
+    """The comparison of two results.
 
-    ``reason`` is None where they agree.  ``index``, ``got`` and ``want`` are those of the first
-    difference, ``differing`` counts them, and ``max_ulps`` is the greatest distance of two numbers,
-    in steps of C's type, over all elements.
+    ``reason`` is None if they agree.  ``index``, ``got`` and ``want`` are those of the first
+    difference, ``differing`` counts the differences, and ``max_ulps`` is the greatest distance over
+    all elements, in units in the last place of C's type.
     """
 
     reason: str | None
@@ -286,7 +285,7 @@ def compare(
     """Compares elements stored as ``dtype`` with numbers, which are rounded to it once: their bits
     (any NaN equals any NaN, 0 is not -0), or with ``bound`` the absolute error.
 
-    Poison in ``got`` is never right, even where a NaN is wanted.
+    Poison in ``got`` is never right, even if a NaN is expected.
     """
     if got.shape != want.shape:
         return Comparison(f"wrong shape: {got.shape}, should be {want.shape}")
@@ -324,7 +323,7 @@ def _greatest_distance(got: npt.NDArray[np.generic], want: Stored, dtype: DType)
 
 
 def _ordered(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
-    """Numbers in the order of the elements, neighbours one apart; both zeros are 0."""
+    """Integers in the order of the elements, 1 apart for adjacent ones; both zeros are 0."""
     found = bits(values)
     sign = found.dtype.type(1 << (8 * found.itemsize - 1))
     magnitude = (found & ~sign).astype(np.float64)

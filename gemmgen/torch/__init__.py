@@ -1,4 +1,4 @@
-"""Schedules as operators of PyTorch, with gradients, under ``torch.compile`` and CUDA graphs.
+"""Schedules as PyTorch operators, with gradients, for ``torch.compile`` and CUDA graphs.
 
     fused = gemmgen.torch.op("fused.sched", name="my::fused")
     c = fused(a, b, bias)

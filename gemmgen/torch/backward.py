@@ -1,4 +1,4 @@
-"""The backward pass of an operator: which gradients are asked for, and what computes each."""
+"""The backward pass of an operator: the kernels and tensor operations of each gradient."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from gemmgen.torch.schema import Signature, TensorArgument
 
 Operator = Callable[..., TorchTensor]
 Define = Callable[[str, Schedule, bool], tuple[Operator, Signature]]
-"""Makes an operator of a name's ending, a schedule, and whether its directives are a user's."""
+"""Defines an operator from a suffix of its name, a schedule, and whether its directives are a
+user's."""
 
 
 @record
 class BackwardPlan:
     """The parts of a backward pass, with their operators defined.
 
-    ``partials`` are those of acc and the epilogue's tensors; of a ``Recomputed`` one the operator
-    is in ``recompute``.  ``products`` are the gradients of the two inputs, by name.
+    ``partials`` are those of acc and the epilogue's tensors; the operators of ``Recomputed`` ones
+    are in ``recompute``.  ``products`` are the gradients of the two inputs, by name.
     """
 
     signature: Signature
@@ -47,7 +48,7 @@ class BackwardPlan:
         return a.name, b.name
 
     def reads(self, asked: frozenset[str]) -> frozenset[str]:
-        """The tensors that the gradients of the tensors ``asked`` for are computed from."""
+        """The tensors that the gradients of ``asked`` are computed from."""
         a, b = self.inputs
         found = {other for name, other in ((a, b), (b, a)) if name in asked}
         wanted = (asked - {a, b}) | ({"acc"} if found else set[str]())
@@ -64,10 +65,10 @@ class BackwardPlan:
 
 
 class Backward:
-    """The gradients of an operator's tensors; its numbers have none."""
+    """The gradients of an operator's tensors; scalars have none."""
 
     def __init__(self, schedule: Schedule, own: bool, signature: Signature, define: Define):
-        """Defines the operators of the backward pass: compiled graphs go by their names.
+        """Defines the operators of the backward pass, which compiled graphs refer to by name.
 
         Raises ``NoDerivative``, and ``ScheduleError`` for a derivative that is too large.
         """
@@ -89,7 +90,7 @@ class Backward:
             self._plans[with_old] = BackwardPlan(signature, parts, recompute, products)
 
     def setup_context(self, ctx: Any, inputs: Sequence[Any], output: TorchTensor) -> None:
-        """Keeps the tensors that the gradients asked for are computed from."""
+        """Saves the tensors that the required gradients are computed from."""
         given = dict(zip(self.signature.names, inputs, strict=True))
         old = self.signature.old
         with_old = old is None or (given[old.name] is not None and given["beta"] != 0.0)
@@ -112,7 +113,7 @@ class Backward:
 
 
 class _Call:
-    """One backward pass; what several gradients need is computed once."""
+    """One backward pass; common parts of gradients are computed once."""
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class _Call:
         return multiply(_arranged(left, found.left), _arranged(right, found.right), alpha)
 
     def _of_tensor(self, name: str) -> TorchTensor | None:
-        """Of a tensor of the epilogue, or of C."""
+        """The gradient of a tensor of the epilogue, or of C."""
         argument = next(x for x in self.plan.signature.all_tensors if x.name == name)
         partial = self.plan.partials.get(name, Zero())
         match partial:
@@ -177,7 +178,7 @@ class _Call:
         return operator(*(given[name] for name in signature.names))
 
     def _pointwise(self, partial: Pointwise) -> TorchTensor:
-        """In the precision of sums, rounded once."""
+        """Computed in the accumulator's precision, rounded once."""
         problem, output = self.plan.signature.problem, self.plan.signature.output
         precision = torch_dtype(problem.accumulate)
         known = {x.name: x.letters for x in self.plan.signature.all_tensors}
@@ -190,7 +191,7 @@ class _Call:
         return found.to(torch_dtype(output.dtype))
 
     def _summed(self, whole: TorchTensor, argument: TensorArgument) -> TorchTensor:
-        """Over the letters that the tensor lacks, in the order of its own."""
+        """The sum over the letters that the tensor lacks, in the order of its own."""
         letters = self.plan.signature.output.letters
         missing = tuple(i for i, letter in enumerate(letters) if letter not in argument.letters)
         found = whole.sum(missing) if missing else whole
@@ -204,7 +205,7 @@ def _tensors(expression: Expr) -> set[str]:
 
 
 def _arranged(tensor: TorchTensor, operand: ProductOperand) -> TorchTensor:
-    """Dimensions permuted, and those that the product sums over made one."""
+    """The tensor with its dimensions permuted, and those of the contraction merged."""
     if operand.as_it_is:
         return tensor
     shape = [tensor.shape[i] for i in operand.order]

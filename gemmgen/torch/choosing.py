@@ -1,4 +1,4 @@
-"""Which kernel runs for the tensors of a call: the schedule's own, or a sibling of it."""
+"""The choice of a kernel for the tensors of a call: the schedule's own, or a sibling of it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Order = tuple[int, ...] | None
 
 @record
 class OperatorCall:
-    """What a kernel is chosen for.
+    """The call that a kernel is chosen for.
 
     ``views`` are the input tensors in the order of their letters, with pointers that need only be
-    right modulo 16; ``extents`` are the letters'; ``gpu`` is None on the CPU.  ``known``
-    are kernels that ran before, with the extents they ran at, where no further ones are to be made.
+    right modulo 16; ``extents`` are the letters'; ``gpu`` is None on the CPU.  ``known`` are
+    kernels that ran before, with their extents, if no more are to be compiled.
     """
 
     views: Mapping[str, View]
@@ -41,8 +41,8 @@ class OperatorCall:
 
 @record
 class ChosenKernel:
-    """A kernel, the shape of its output, and the order of each tensor that it doesn't take as it
-    is given."""
+    """A kernel, the shape of its output, and the order of each tensor that must be permuted or
+    copied."""
 
     emitted: Emitted
     shape: tuple[int, ...]
@@ -54,7 +54,7 @@ class ChosenKernel:
 def choose(schedule: Schedule, own: bool, call: OperatorCall) -> ChosenKernel:
     """The kernel for a call; ``own``: the schedule has a user's directives, and is preferred.
 
-    Raises ``CallError`` where no kernel can take the tensors.
+    Raises ``CallError`` if no kernel can take the tensors.
     """
     gemm = schedule.gemm
     tiled = frozenset(roles(gemm))
@@ -78,7 +78,7 @@ def choose(schedule: Schedule, own: bool, call: OperatorCall) -> ChosenKernel:
 
 
 def _taken(view: View, order: Order) -> View:
-    """The view as a kernel gets it: its dimensions permuted, or copied."""
+    """The view that the kernel gets: permuted, or of a contiguous copy."""
     if order is None:
         return replace(view, pointer=0, strides=contiguous_strides(view.shape))
     shape, strides = (tuple(of[i] for i in order) for of in (view.shape, view.strides))
@@ -123,7 +123,7 @@ def _candidates(
 
 
 def _related(first: Emitted, views: Mapping[str, View], call: OperatorCall) -> Iterator[Emitted]:
-    """A kernel, and its siblings that ask for less."""
+    """A kernel, and its siblings with fewer requirements."""
     yield first
     yield from siblings(first.schedule, _lacking(first.interface, views, call))
 
@@ -135,7 +135,7 @@ def _lacking(interface: Interface, views: Mapping[str, View], call: OperatorCall
         if param.kind == "tensor":
             view = views[param.name]
             steps = zip(interface.steps(param), view.shape, view.strides, strict=True)
-            # The only row, or matrix, has no successor: any step will do.
+            # A single row, or matrix, has no successor: its stride does not matter.
             values |= {name: step if size > 1 else 0 for name, size, step in steps if name}
     return _unmet(interface, values, views)
 

@@ -1,10 +1,10 @@
-"""Derivatives of epilogues: from the gradient of C to those of ``acc`` and the tensors it reads.
+"""Derivatives of epilogues: the gradients of ``acc`` and of the tensors that they read, from C's.
 
-Reverse mode: ``adjoints`` walks the expression once from its value down, with the gradient of the
-part it has reached as an expression.  A mask is a ``where`` around that gradient, not a factor, so
-that an infinite gradient on the side that was not taken stays out.  At kinks the rules are
-PyTorch's: relu has 0 at 0, abs 0 at 0, min and max halve the gradient between equal arguments,
-clamp passes it at its bounds.  Comparisons, conditions and ``round`` pass none.
+Reverse mode: ``adjoints`` walks the expression once from its root, with the gradient of the current
+part as an expression.  A mask is a ``where`` around that gradient, not a factor, so that an
+infinite gradient of the branch that was not taken is excluded.  At kinks the rules are PyTorch's:
+relu has 0 at 0, abs 0 at 0, min and max halve the gradient between equal arguments, clamp passes
+it at its bounds.  Comparisons, conditions and ``round`` pass none.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ BELL = 1 / math.sqrt(2 * math.pi)
 """The normal distribution's density at 0."""
 ROOT_2_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
-"""Of gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))."""
+"""Constants of gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))."""
 
 
 class NoDerivative(Exception):
-    """An expression has a function without a rule; the message names it."""
+    """An expression has a function without a derivative rule; the message names it."""
 
 
 def adjoints(expr: Expr, seed: Expr) -> dict[str, Expr]:
     """The gradient of each variable and each tensor that ``expr`` reads, by name.
 
-    ``seed`` is the gradient of ``expr``'s value.  What has no gradient (a condition's variables) is
-    left out.  The gradient of a tensor is that of the element read; whoever asks sums it over the
+    ``seed`` is the gradient of ``expr``'s value.  Variables without a gradient (of a condition) are
+    left out.  The gradient of a tensor is that of the element read; the caller sums it over the
     letters that the tensor lacks.  Raises ``NoDerivative``.
     """
     found: dict[str, Expr] = {}
@@ -95,7 +95,7 @@ def _binary(op: str, left: Expr, right: Expr, seed: Expr) -> tuple[Expr | None, 
 
 
 Rule = Callable[..., tuple[Expr | None, ...]]
-"""From the gradient of a function's value, and its arguments, to their gradients."""
+"""A function from the gradient of a function's value, and its arguments, to their gradients."""
 
 
 def _slope(derivative: Callable[[Expr], Expr]) -> Rule:
@@ -121,7 +121,7 @@ def _abs(seed: Expr, x: Expr) -> tuple[Expr]:
 
 
 def _extreme(beaten: CompareOp, beats: CompareOp) -> Rule:
-    """Of max: where x is ``beaten`` (<) by y, y has the gradient, and x where it ``beats`` y."""
+    """The rule of max: if x is ``beaten`` (<) by y, y has the gradient, and x if it ``beats`` y."""
 
     def rule(seed: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
         shared = where(compare("==", x, y), times(HALF, seed), seed)
@@ -139,7 +139,7 @@ def _clamp(seed: Expr, x: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr, Expr
 
 
 def _gelu_slope(x: Expr) -> Expr:
-    """The normal distribution at x, and x times its density."""
+    """The normal distribution function at x, plus x times the density."""
     below = times(HALF, plus(ONE, call("erf", times(x, Float(ROOT_HALF)))))
     density = times(Float(BELL), call("exp", times(times(Float(-0.5), x), x)))
     return plus(below, times(x, density))
@@ -209,7 +209,7 @@ def minus(left: Expr, right: Expr) -> Expr:
 
 
 def times(left: Expr, right: Expr) -> Expr:
-    """A product with 0 is 0: the gradient of what has no influence, whatever the other factor."""
+    """A product; with a literal 0 it is 0, whatever the other factor."""
     if is_zero(left) or is_zero(right):
         return ZERO
     if is_one(left):

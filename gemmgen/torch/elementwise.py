@@ -1,4 +1,4 @@
-"""Epilogue expressions as operations of PyTorch, where no kernel is needed: they may broadcast."""
+"""Epilogue expressions as PyTorch operations, for gradients that need no kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gemmgen.numerics.operators import FUNCTIONS
 from gemmgen.torch.pytorch import TorchTensor, pytorch
 
 Value = Any
-"""A tensor, or a number of Python's."""
+"""A tensor, or a Python number."""
 
 
 def evaluate(expr: Expr, names: Mapping[str, Value], elements: Mapping[str, Value]) -> Value:
@@ -75,7 +75,7 @@ def _functions() -> dict[str, Callable[..., Value]]:
 
 
 def broadcast(tensor: TorchTensor, letters: tuple[str, ...], whole: tuple[str, ...]) -> TorchTensor:
-    """A tensor over ``letters`` in the order of ``whole``, with extents of 1 where it lacks one."""
+    """A tensor over ``letters`` in the order of ``whole``, with extent 1 for letters it lacks."""
     present = [letter for letter in whole if letter in letters]
     tensor = tensor.permute(tuple(letters.index(letter) for letter in present))
     shape = tuple(tensor.shape[present.index(x)] if x in present else 1 for x in whole)
@@ -88,8 +88,8 @@ def indices(
     """The value of each letter at each element, in shapes that broadcast."""
     torch = pytorch()
     found: dict[str, TorchTensor] = {}
-    for place, letter in enumerate(letters):
+    for axis, letter in enumerate(letters):
         ones = [1] * len(letters)
-        ones[place] = extents[letter]
+        ones[axis] = extents[letter]
         found[letter] = torch.arange(extents[letter], device=device).reshape(ones)
     return found

@@ -1,4 +1,4 @@
-"""What an operator computes: a kernel chosen for the tensors, launched on them."""
+"""The forward pass of an operator: a kernel is chosen for the tensors and launched."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 _KEPT = 1024
 _READY = 16
-"""Kinds of calls that are tried before one is looked at."""
+"""Cached kinds of calls."""
 _KERNELS = 32
-"""From so many kernels on, an operator whose schedule follows from extents makes no new ones."""
+"""The most kernels of an operator whose schedule follows from extents."""
 _ALIGNED = 16
-"""Bytes of the widest access, which addresses are compared with."""
+"""Bytes of the widest access, for the alignment of addresses."""
 
 
 class Forward:
     """The implementation of an operator on real tensors, and on fake ones.
 
-    ``own``: the schedule has directives of a user's; else only the problem is stated, and the
-    schedule is chosen for the extents.
+    ``own``: the schedule has a user's directives; else it only states the problem, and a schedule
+    is chosen for the extents.
     """
 
     def __init__(self, schedule: Schedule, own: bool) -> None:
@@ -63,7 +63,7 @@ class Forward:
         return self._run(given)
 
     def _run(self, given: tuple[Any, ...]) -> TorchTensor:
-        """The same, of a call that is the first of its kind, or reads C."""
+        """Runs a call that is the first of its kind, or reads C."""
         arguments = dict(zip(self._names, given, strict=True))
         numbers = {name: arguments.pop(name) for name in self.signature.scalars}
         tensors = cast(dict[str, TorchTensor], arguments)
@@ -81,7 +81,7 @@ class Forward:
         return output
 
     def _prepare(self, choice: ChosenKernel, tensors: Mapping[str, TorchTensor]) -> None:
-        """Makes calls like this one quick, where tensors lie on a GPU and none is copied."""
+        """Caches this kind of call, if the tensors are on a GPU and none is copied."""
         device = next(iter(tensors.values())).device
         aligned = all(tensor.data_ptr() % _ALIGNED == 0 for tensor in tensors.values())
         copied = any(order is None for _, order in choice.orders)
@@ -96,8 +96,8 @@ class Forward:
         self._ready = [ready, *self._ready[: _READY - 1]]
 
     def fake(self, *given: Any) -> TorchTensor:
-        """An output without contents, of the shape, type and strides that a call gives."""
-        # What is left out at the end are numbers, which have no shape.
+        """A fake output with the shape, type and strides of a call's result."""
+        # Arguments left out at the end are numbers, which have no shape.
         arguments = dict(zip(self._names, given, strict=False))
         extents = self._extents(arguments)
         first = arguments[self._names[0]]
@@ -107,7 +107,7 @@ class Forward:
     def _old(
         self, tensors: dict[str, TorchTensor], numbers: Mapping[str, float]
     ) -> TorchTensor | None:
-        """The C that the kernel reads; None where it reads none."""
+        """The C that the kernel reads, or None."""
         signature = self.signature
         if signature.old is None:
             return tensors.get(signature.output.name)
@@ -179,7 +179,7 @@ class Forward:
 
 
 def _gpu(device: Device) -> Gpu | None:
-    """What is known of a tensor's GPU; None for the CPU."""
+    """The figures of a tensor's GPU; None for the CPU."""
     if device.type == "cpu":
         return None
     cuda = pytorch().cuda

@@ -2,11 +2,11 @@
 
 For C = f(acc, t, ..) with acc = A * B, and G the gradient of C:
 
-- D = G * df/dacc, by a kernel that computes acc once more and has the derivative in its epilogue;
-  where the factor doesn't depend on acc, by tensor operations; where it is a number, D is G, and
-  the number is the alpha of the next two;
-- dA = D * B and dB = A * D, each a gemm line of its own on the storage orders as they are;
-- of a tensor t of the epilogue G * df/dt in the same ways, summed over the letters that t lacks.
+- D = G * df/dacc, by a kernel that recomputes acc and has the derivative in its epilogue; if the
+  factor doesn't depend on acc, by tensor operations; if it is a number, D is G, and the number is
+  the alpha of the next two;
+- dA = D * B and dB = A * D, each a gemm line of its own in the given storage orders;
+- for a tensor t of the epilogue G * df/dt in the same ways, summed over the letters that t lacks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gemmgen.torch.derivative import adjoints, is_zero
 
 @record
 class Zero:
-    """The argument has no influence."""
+    """The gradient is 0."""
 
 
 @record
@@ -46,8 +46,8 @@ class Pointwise:
 
 @record
 class Recomputed:
-    """The output of a schedule's kernel, which computes acc once more and reads ``gradient``; the
-    old C is its tensor ``old``."""
+    """The output of a schedule's kernel, which recomputes acc and reads ``gradient``; the old C is
+    its tensor ``old``."""
 
     schedule: Schedule
     gradient: str
@@ -60,8 +60,8 @@ Partial = Zero | Factor | Pointwise | Recomputed
 def partials(schedule: Schedule, problem: Problem, with_old: bool) -> dict[str, Partial]:
     """The gradient of acc and of each tensor of the epilogue, before sums over missing letters.
 
-    ``with_old`` is False where C is left out: its terms, in ``beta * C``, are 0.  Raises
-    ``NoDerivative``, and ``ScheduleError`` where a derivative is too large an expression.
+    ``with_old`` is False if C is left out: ``beta * C`` is then 0.  Raises ``NoDerivative``, and
+    ``ScheduleError`` if a derivative is too large an expression.
     """
     c = problem.c
     expression = problem.epilogue if with_old else _without(problem.epilogue, c.name)
@@ -90,7 +90,7 @@ def partials(schedule: Schedule, problem: Problem, with_old: bool) -> dict[str, 
 
 
 def _without(expression: Expr, c: str) -> Expr:
-    """The epilogue where beta is 0 and C is not there."""
+    """The epilogue for beta = 0, without C."""
 
     def rule(part: Expr) -> Expr | None:
         match part:
@@ -105,7 +105,7 @@ def _without(expression: Expr, c: str) -> Expr:
 
 
 def _reads_only(expr: Expr, c: str) -> bool:
-    """Is it ``beta * C[m, n]``?"""
+    """Whether it is ``beta * C[m, n]``."""
     return (
         isinstance(expr, Binary)
         and expr.op == "*"
@@ -133,8 +133,8 @@ def _recomputing(schedule: Schedule, expression: Expr, c: str, old: str) -> Sche
 
 @record
 class ProductOperand:
-    """How an operand goes to a product's kernel: its dimensions permuted by ``order``, then each of
-    ``groups`` made one, each a range of the permuted dimensions."""
+    """The view of an operand that a product's kernel takes: dimensions permuted by ``order``, then
+    each of ``groups``, a range of the permuted dimensions, merged into one."""
 
     order: tuple[int, ...]
     groups: tuple[tuple[int, int], ...]
@@ -157,8 +157,8 @@ class Product:
 def product(schedule: Schedule, problem: Problem, role: str) -> Product:
     """The gradient of ``a`` (D * B) or ``b`` (A * D), D being the gradient of acc, times alpha.
 
-    It is summed over the letters of C that the input lacks.  Where they are several, they are made
-    one: without a copy where they are neighbours in both operands.
+    It is summed over the letters of C that the input lacks.  Several are merged into one, without
+    a copy if they are adjacent in both operands.
     """
     a, b, c = problem.a, problem.b, problem.c
     out = a if role == "a" else b
@@ -214,19 +214,19 @@ def _arranged(letters: tuple[str, ...], summed: tuple[str, ...], tiled: set[str]
 def _letters(
     letters: tuple[str, ...], operand: ProductOperand, summed: tuple[str, ...], one: str
 ) -> tuple[str, ...]:
-    """The operand's letters in the kernel: the summed ones go by the name of ``one``."""
+    """The operand's letters in the kernel: ``one`` stands for all summed letters."""
     permuted = [letters[i] for i in operand.order]
     firsts = [permuted[start] for start, _ in operand.groups]
     return tuple(one if letter in summed else letter for letter in firsts)
 
 
 def _apart(name: str, extents: set[str]) -> str:
-    """A tensor's name that is none of an extent: a batch of the forward pass may be tiled here."""
+    """A tensor's name that is not an extent's: a batch of the forward pass may be tiled here."""
     return f"{name}_in" if name in extents else name
 
 
 def fresh(name: str, taken: set[str]) -> str:
-    """``name``, or with a number behind it, so that it is none of ``taken``."""
+    """``name``, with a number appended if it is in ``taken``."""
     number, found = 1, name
     while found in taken:
         number, found = number + 1, f"{name}_{number + 1}"

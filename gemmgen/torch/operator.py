@@ -1,4 +1,4 @@
-"""``op``: a schedule's kernel registered as an operator of PyTorch."""
+"""``op``: a schedule's kernel registered as a PyTorch operator."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def op(
 ) -> Any:
     """The schedule's kernel as the operator ``name`` (``my::fused``) of ``torch.library``.
 
-    It takes the inputs in the order of the gemm line, the epilogue's tensors, its numbers, and
-    ``C=None, alpha=1.0, beta=0.0`` where the epilogue has them (C comes with the tensors where it
-    is read whatever beta is), and returns a new contiguous tensor.  It has a fake implementation
-    and a backward pass, whose products are generated kernels, too; numbers have no gradient.
+    It takes the inputs in the order of the gemm line, the epilogue's tensors, its scalars, and
+    ``C=None, alpha=1.0, beta=0.0`` if the epilogue has them (C is among the tensors if it is read
+    for any beta), and returns a new contiguous tensor.  It has a fake implementation and a backward
+    pass, whose products are generated kernels, too; scalars have no gradient.
 
-    It takes every tensor that PyTorch's functions take: where the schedule's own kernel can't
-    (rows that are not aligned for its wide accesses, transposed inputs), a sibling of it runs.  CPU
-    tensors are computed by the emitted text, compiled by g++: slow, and right for tests.
+    It takes every tensor that PyTorch's functions take: if the schedule's own kernel can't (rows
+    that are not aligned for its wide accesses, transposed inputs), a sibling of it runs.  On CPU
+    tensors the emitted text runs, compiled by g++, which is slow and meant for tests.
 
     The same name and schedule give the same operator.  Raises ``ScheduleError``, ``UsageError`` for
-    a name that is another operator's, ``CannotCheck`` where PyTorch is not installed.
+    the name of another operator, ``CannotCheck`` if PyTorch is not installed.
     """
     pytorch()
     if not _NAME.fullmatch(name):
@@ -81,7 +81,7 @@ def _define(
 
 
 class _Lazily:
-    """The backward pass of an operator, whose own operators are defined when it is first needed."""
+    """The backward pass of an operator; it defines its own operators when it is first used."""
 
     def __init__(self, name: str, schedule: Schedule, own: bool, signature: Signature):
         self.name, self.schedule, self.own, self.signature = name, schedule, own, signature

@@ -1,4 +1,4 @@
-"""PyTorch as this package uses it; it is imported when the first operator is made."""
+"""The part of PyTorch that this package uses; it is imported with the first operator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TorchTensor(Protocol):
 
 
 def pytorch() -> Any:
-    """The module ``torch``; raises ``CannotCheck`` where it isn't installed."""
+    """The module ``torch``; raises ``CannotCheck`` if it isn't installed."""
     try:
         return importlib.import_module("torch")
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Calls like an earlier one, on a GPU: recognized by PyTorch's guards in one step, and launched."""
+"""Cached calls on a GPU: recognized by PyTorch's guards in one step, and launched."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gemmgen.torch.pytorch import TorchTensor, pytorch
 from gemmgen.torch.schema import Signature
 
 _ALIGNED = 15
-"""The bits that no address has where the widest accesses may go."""
+"""The address bits that are 0 for the widest accesses."""
 
 
 class Ready:
-    """A kernel that was chosen for tensors, to be launched on others like them.
+    """A kernel that was chosen for tensors, launched on others like them.
 
-    They have the same types, shapes, strides and places, and addresses as aligned; no C is read.
+    They have the same types, shapes, strides, devices and alignment; no C is read.
     """
 
     __slots__ = (
@@ -29,7 +29,7 @@ class Ready:
         "_guard",
         "_make",
         "_numbers",
-        "_place",
+        "_positions",
         "_start",
         "matches",
     )
@@ -41,7 +41,7 @@ class Ready:
         tensors: Sequence[TorchTensor],
         views: Mapping[str, View],
     ) -> None:
-        """``tensors`` are those of ``signature``; ``views`` are the kernel's, as it takes them."""
+        """``tensors`` are those of ``signature``; ``views`` are those that the kernel takes."""
         torch = pytorch()
         output = signature.output.name
         shape = views[output].shape
@@ -56,12 +56,12 @@ class Ready:
         self._start = kernel.fixed(tensors[0], views)
         given = [x.name for x in signature.tensors]
         names = [param.name for param in kernel.tensors]
-        self._place = [given.index(name) if name != output else -1 for name in names]
+        self._positions = [given.index(name) if name != output else -1 for name in names]
         known = list(signature.names)
         self._numbers = [known.index(param.name) for param in kernel.scalars]
 
     def __call__(self, tensors: Sequence[TorchTensor], given: Sequence[Any]) -> TorchTensor | None:
-        """The output of a call whose tensors match; None where an address is less aligned."""
+        """The output of a call with matching tensors; None if an address is less aligned."""
         addresses = [tensor.data_ptr() for tensor in tensors]
         for address in addresses:
             if address & _ALIGNED:
@@ -75,6 +75,6 @@ class Ready:
         output = self._make()
         addresses.append(output.data_ptr())
         self._start(
-            [addresses[at] for at in self._place], tuple([given[at] for at in self._numbers])
+            [addresses[at] for at in self._positions], tuple([given[at] for at in self._numbers])
         )
         return output

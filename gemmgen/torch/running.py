@@ -1,7 +1,7 @@
-"""A kernel launched on PyTorch tensors, on the device that they are on.
+"""Launches of a kernel on PyTorch tensors, on the tensors' device.
 
 On CUDA tensors it is ``gemmgen.gpu``'s kernel; on CPU tensors the emitted text, compiled by g++,
-runs on their memory: slow, and right to try and to test an operator without a GPU.
+which is slow and meant for trying and testing an operator without a GPU.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def launch(
 
 
 def loaded(emitted: Emitted, index: int) -> Kernel:
-    """The kernel on the GPU ``index``, which is the current one."""
+    """The kernel on the GPU ``index``, which must be current."""
     found = _loaded.get((emitted.text, index))
     if found is None:
         from gemmgen.gpu.launch import Kernel
@@ -51,16 +51,16 @@ def loaded(emitted: Emitted, index: int) -> Kernel:
 
 
 def _on_cpu(emitted: Emitted) -> HostKernel:
-    """g++'s program for the text, which the process keeps."""
+    """g++'s program for the text, cached in the process."""
     from gemmgen.sim.host_kernel import HostKernel
 
     return HostKernel.of(emitted)
 
 
 def _array(tensor: TorchTensor) -> np.ndarray:
-    """The tensor's memory as NumPy sees it; bf16 is its bits.
+    """The tensor's memory as a NumPy array; bf16 is its bits.
 
-    It is a view of one flat array, whatever the strides, as ``CompiledKernel.run`` asks.
+    It is a view of one flat array, whatever the strides, as ``CompiledKernel.run`` requires.
     """
     torch = pytorch()
     if tensor.dtype == torch.bfloat16:

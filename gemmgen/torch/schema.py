@@ -1,4 +1,4 @@
-"""What an operator takes and gives, read off its schedule."""
+"""The signature of an operator, derived from its schedule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULTS = {"alpha": 1.0, "beta": 0.0}
 
 @record
 class TensorArgument:
-    """``letters`` number its dimensions; all of them are stored in this order."""
+    """A tensor; ``letters`` name its dimensions, in the order of storage."""
 
     name: str
     letters: tuple[str, ...]
@@ -34,9 +34,9 @@ class Signature:
     """The arguments in the order of the operator's schema, and the output.
 
     ``tensors`` are the two inputs in the order of the gemm line, the epilogue's own tensors in the
-    order of the expression, and C where the epilogue reads it whatever beta is.  ``numbers`` have
-    no default.  ``old`` is C where it is read in ``beta * C`` alone: it may be left out while beta
-    is 0.  ``defaulted`` are alpha and beta.
+    order of the expression, and C if the epilogue reads it for any beta.  ``numbers`` have no
+    default.  ``old`` is C if it is read in ``beta * C`` alone: it may be left out if beta is 0.
+    ``defaulted`` are alpha and beta.
     """
 
     problem: Problem
@@ -82,7 +82,7 @@ class Signature:
 
     @property
     def defaults(self) -> tuple[float | None, ...]:
-        """Of the last arguments, in order."""
+        """The default values of the last arguments, in order."""
         old = (None,) if self.old else ()
         return (*old, *(DEFAULTS[name] for name in self.defaulted))
 

@@ -1,8 +1,8 @@
 """Schedules of the same problem for arguments that a user's own kernel can't take.
 
-A kernel has one path: a wide access is a requirement.  An operator takes what PyTorch's functions
-take, so it has siblings of its kernel: the same schedule with the accesses of some tensors narrow,
-and, last, a plain schedule of the problem that requires nothing.
+A kernel has no fallback: a wide access is a requirement.  An operator takes what PyTorch's
+functions take, so its kernel has siblings: the same schedule with narrow accesses of some tensors
+and, finally, a plain schedule of the problem that requires nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ASYNC_BYTES = 4
 
 
 def problem_alone(schedule: Schedule) -> Schedule:
-    """The schedule without directives, assumptions and gates: what is computed, not how."""
+    """The problem of a schedule: without directives, assumptions and ``require`` lines."""
     return replace(schedule, assumes=(), requires=(), directives=())
 
 
@@ -44,7 +44,7 @@ def _narrow(schedule: Schedule, directive: Directive, tensors: frozenset[str]) -
         types = dict(schedule.dtypes)
         narrow = (x for x in directive.operands if x.tensor in tensors)
         small = any(BYTES[types[x.tensor]] < ASYNC_BYTES for x in narrow)
-        kept = () if small else directive.operands  # both operands go one way
+        kept = () if small else directive.operands  # both operands are copied in the same way
     elif directive.name == "vectorize":
         kept = tuple(
             operand
@@ -57,7 +57,7 @@ def _narrow(schedule: Schedule, directive: Directive, tensors: frozenset[str]) -
 
 
 def _in_shared(schedule: Schedule, operand: Operand, tensors: frozenset[str]) -> Operand | None:
-    """What is left of a wide operand without its hop through global memory."""
+    """A wide operand without its hop through global memory, or None."""
     if operand.tensor not in tensors:
         return operand
     if operand.hop == "global" or operand.tensor == schedule.gemm.c.tensor:
@@ -66,7 +66,7 @@ def _in_shared(schedule: Schedule, operand: Operand, tensors: frozenset[str]) ->
 
 
 def owners(requirement: Requirement, interface: Interface) -> frozenset[str]:
-    """The tensors whose accesses ask for ``requirement``; all where it is of an extent."""
+    """The tensors whose accesses need ``requirement``; all if it is about an extent."""
     if isinstance(requirement, Aligned):
         return frozenset({requirement.name})
     pitched = {tensor for tensor, ld in interface.pitch if ld == requirement.name}
@@ -76,14 +76,14 @@ def owners(requirement: Requirement, interface: Interface) -> frozenset[str]:
 
 
 def siblings(schedule: Schedule, unmet: frozenset[str]) -> Iterator[Emitted]:
-    """Kernels in the place of ``schedule``'s where requirements of the tensors ``unmet`` fail:
-    those tensors' accesses are narrow, or those of all."""
+    """Kernels for ``schedule`` without the requirements of the tensors ``unmet``: those tensors'
+    accesses are narrow, or those of all."""
     gemm = schedule.gemm
     every = frozenset({gemm.a.tensor, gemm.b.tensor, gemm.c.tensor})
     for tensors in dict.fromkeys((unmet & every, every)):
         try:
             yield compiled(format_schedule(narrowed(schedule, tensors)))
-        except ScheduleError:  # other directives build on what was taken away
+        except ScheduleError:  # other directives need the ones that were removed
             continue
 
 
@@ -96,8 +96,7 @@ def compiled(text: str) -> Emitted:
 def plain(schedule: Schedule, shape: tuple[int, int, int], on_gpu: bool) -> str:
     """The text of a schedule that requires nothing of its arguments, for the schedule's problem.
 
-    ``shape`` has rows, columns and terms.  On a CPU it is the naive one, which is compiled and run
-    in the least time.
+    ``shape`` is M, N, K.  On a CPU it is the naive schedule, which compiles and runs fastest there.
     """
     text = format_schedule(replace(problem_alone(schedule), epilogue=None))
     if on_gpu:

@@ -1,4 +1,4 @@
-"""In which order of its letters a tensor lies in memory, as a kernel could read it."""
+"""The storage order of a tensor: an order of its letters in which a kernel can read it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ Sizes = tuple[int, ...]
 
 
 def follows(letters: tuple[str, ...], tiled: frozenset[str], shape: Sizes, strides: Sizes) -> bool:
-    """Can a kernel that stores the tensor in the order of ``letters`` read it as it is?
+    """Whether a kernel that stores the tensor in the order of ``letters`` can read it in place.
 
-    Its last dimension is contiguous and rows of a matrix, which the ``tiled`` letters number, don't
-    overlap.  Batches may have any strides, in elements.
+    Its last dimension must be contiguous, and rows of a matrix, which the ``tiled`` letters index,
+    must not overlap.  Batches may have any strides, in elements.
     """
     if 0 in shape or not shape:
         return True
@@ -22,9 +22,9 @@ def follows(letters: tuple[str, ...], tiled: frozenset[str], shape: Sizes, strid
 def storage_order(
     letters: tuple[str, ...], tiled: frozenset[str], shape: Sizes, strides: Sizes
 ) -> tuple[int, ...] | None:
-    """The permutation of a tensor's dimensions in which a kernel can read it as it is.
+    """The permutation of a tensor's dimensions in which a kernel can read it in place.
 
-    The given order where that will do; None where none does, and the tensor must be copied.
+    The given order is preferred; None if there is no such order, and the tensor must be copied.
     """
     given = tuple(range(len(letters)))
     if follows(letters, tiled, shape, strides):

@@ -1,4 +1,4 @@
-"""A schedule for extents, where an operator's own says nothing of them: ``gemmgen.suggest``'s."""
+"""Schedules of ``gemmgen.suggest`` for operators whose own schedule has no directives."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gemmgen.schedule.roles import batches, matrix, roles
 from gemmgen.torch.siblings import compiled
 
 LEAST = 2**21
-"""Multiply-adds below which a launch costs more than a schedule of its own saves."""
+"""Multiply-adds below which launch overhead hides the gain of a better schedule."""
 
 
 def suggested(
     schedule: Schedule, extents: Mapping[str, int], views: Mapping[str, View], gpu: Gpu
 ) -> Emitted | None:
-    """The kernel that ``suggest`` likes best for these tensors, without what it assumes of extents,
-    so that it runs at others too; None for small products."""
+    """The kernel that ``suggest`` chooses for these tensors, without its ``assume`` lines, so that
+    it runs at other extents too; None for small products."""
     gemm = schedule.gemm
     shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
     if prod(shape) < LEAST:
@@ -49,18 +49,18 @@ def suggested(
 def nearest(
     known: Iterable[tuple[Emitted, Mapping[str, int]]], gemm: Gemm, extents: Mapping[str, int]
 ) -> tuple[Emitted, ...]:
-    """The kernels for ``gemm``, those first that ran at extents most like these."""
+    """The kernels for ``gemm``, by the distance of their extents from these."""
 
     def distance(found: tuple[Emitted, Mapping[str, int]]) -> float:
         return sum(abs(log(max(1, found[1][x]) / max(1, n))) for x, n in extents.items())
 
-    alike = (found for found in known if found[0].schedule.gemm == gemm)
-    return tuple(dict.fromkeys(emitted for emitted, _ in sorted(alike, key=distance)))
+    same_gemm = (found for found in known if found[0].schedule.gemm == gemm)
+    return tuple(dict.fromkeys(emitted for emitted, _ in sorted(same_gemm, key=distance)))
 
 
 def gpu_of(name: str, capability: tuple[int, int]) -> Gpu:
-    """What is known of a GPU by its driver's name, or of one of its architecture."""
+    """The figures of the GPU with its driver's name, or of one with its architecture."""
     short = name.replace(" ", "").lower()
     named = [gpu for gpu in GPUS.values() if gpu.name.lower() in short]
-    alike = [gpu for gpu in GPUS.values() if gpu.arch == f"sm_{capability[0]}{capability[1]}"]
-    return max(named, key=lambda gpu: len(gpu.name), default=(*alike, GPUS[DEFAULT])[0])
+    same_arch = [gpu for gpu in GPUS.values() if gpu.arch == f"sm_{capability[0]}{capability[1]}"]
+    return max(named, key=lambda gpu: len(gpu.name), default=(*same_arch, GPUS[DEFAULT])[0])
