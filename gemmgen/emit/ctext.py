@@ -60,8 +60,10 @@ C_NAMES = {
     "to_f16": "gg_to_f16",
     "from_bf16": "gg_from_bf16",
     "to_bf16": "gg_to_bf16",
+    "address": "reinterpret_cast<size_t>",
+    "dim3": "dim3",
 }
-"""The C names of the functions that lowered code calls, in single and in double precision."""
+"""The C names of the functions that lowered code and launchers call."""
 
 
 def c_text(expr: Expr) -> str:
@@ -70,6 +72,11 @@ def c_text(expr: Expr) -> str:
     It has the marks of ``layout``, where a long line may be broken.
     """
     return _print(expr)[0]
+
+
+def factor(expr: Expr) -> str:
+    """``expr`` as C, among others that a template multiplies."""
+    return _within(expr, PREFIX)
 
 
 def increment(variable: str, step: Expr) -> str:
@@ -92,6 +99,8 @@ def _print(expr: Expr) -> tuple[str, int]:
         case Unary(op, operand):
             inner = _within(operand, PREFIX)
             return (f"{op}({inner})" if inner.startswith(op) else op + inner), PREFIX
+        case Wide(Int(value)):
+            return f"{value}LL", PRIMARY if value >= 0 else PREFIX
         case Wide(operand):
             return f"(long long){_within(operand, PREFIX)}", PREFIX
         case Select(condition, yes, no):

@@ -1,10 +1,9 @@
-"""The comment at the top of a file: the schedule, the launch, what it requires; and the launcher's
-text."""
+"""The comment at the top of a file: how the kernel is called, and what it requires."""
 
 from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
-from gemmgen.emit.layout import SOFT
+from gemmgen.emit.layout import SOFT, filled
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.interface import (
     Aligned,
@@ -13,23 +12,8 @@ from gemmgen.ir.interface import (
     Equal,
     Interface,
     MultipleOf,
-    Param,
     Requirement,
 )
-
-
-def parameter_text(param: Param, *, written: bool) -> str:
-    """A parameter as it stands in the kernel's list."""
-    if param.kind in ("extent", "ld"):
-        return f"int {param.name}"
-    if param.kind == "stride":
-        return f"long long {param.name}"
-    if param.kind == "scalar":
-        return f"{STORED[param.dtype]} {param.name}"
-    if param.is_scratch:  # not restricted: other blocks write there while this one runs
-        return f"{'unsigned' if param.kind == 'counter' else STORED[param.dtype]} *{param.name}"
-    constant = "" if written else "const "
-    return f"{constant}{STORED[param.dtype]} *__restrict__ {param.name}"
 
 
 def types_text(interface: Interface) -> str:
@@ -49,27 +33,9 @@ def types_text(interface: Interface) -> str:
     )
 
 
-def parameter_lines(interface: Interface, width: int) -> list[str]:
-    """The parameter list, wrapped at ``width`` columns."""
-    texts = [parameter_text(param, written=param.written) for param in interface.params]
-    extents = sum(param.kind == "extent" for param in interface.params)
-    return _listed([", ".join(texts[:extents]), *wrapped(texts[extents:], ", ", width)])
-
-
 def _listed(lines: list[str]) -> list[str]:
     """A list's lines, each but the last with the comma that parts it from the next."""
     return [line + "," for line in lines[:-1]] + lines[-1:]
-
-
-def wrapped(texts: list[str], separator: str, width: int) -> list[str]:
-    """``texts`` joined on as few lines as ``width`` allows."""
-    lines: list[str] = []
-    for text in texts:
-        if lines and len(lines[-1]) + len(separator) + len(text) <= width:
-            lines[-1] += separator + text
-        else:
-            lines.append(text)
-    return lines
 
 
 def launch_lines(interface: Interface) -> list[str]:
@@ -127,7 +93,11 @@ def call_text(interface: Interface) -> str:
 
 def requirement_lines(interface: Interface, width: int) -> list[str]:
     """The requirements in words, wrapped at ``width`` columns."""
-    groups = [_listed(wrapped(group, ", ", width)) for group in _grouped(interface) if group]
+    groups = [
+        _listed([", ".join(row) for row in filled(group, ", ", width)])
+        for group in _grouped(interface)
+        if group
+    ]
     return [*(line for group in groups for line in group), *scratch_lines(interface)]
 
 
@@ -146,31 +116,3 @@ def _grouped(interface: Interface) -> list[list[str]]:
     if interface.batches:
         groups.append([f"no two elements of {written} are one"])
     return groups
-
-
-def argument_conditions(interface: Interface) -> list[str]:
-    """C conditions under which a launcher refuses its integer arguments."""
-    negative = [f"{p.name} < 0" for p in interface.params if p.kind == "extent"]
-    broken = [_broken(r) for r in interface.requirements if not isinstance(r, Aligned)]
-    return negative + broken
-
-
-def pointer_conditions(interface: Interface) -> list[str]:
-    """C conditions under which a launcher refuses its pointers."""
-    aligned = [(r.name, r.bytes) for r in interface.requirements if isinstance(r, Aligned)]
-    aligned += [(p.name, p.align) for p in interface.scratch if p.align > 4]
-    return [f"reinterpret_cast<size_t>({name}) % {size} != 0" for name, size in aligned]
-
-
-def _broken(requirement: Requirement) -> str:
-    match requirement:
-        case AtLeast(name, bound):
-            return f"{name} < {bound}"
-        case AtMost(name, bound):
-            return f"{name} > {bound}"
-        case MultipleOf(name, divisor):
-            return f"{name} % {divisor} != 0"
-        case Equal(name, other):
-            return f"{name} != {other}"
-        case Aligned():
-            raise AssertionError("pointers have conditions of their own")

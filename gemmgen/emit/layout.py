@@ -55,6 +55,17 @@ def _break(line: str) -> int | None:
     return (usual or fits)[-1].start() if fits else None
 
 
+def filled(texts: list[str], between: str, width: int) -> list[list[str]]:
+    """``texts`` on as few lines as ``width`` allows, with ``between`` two of them."""
+    lines: list[list[str]] = []
+    for text in texts:
+        if lines and len(between.join((*lines[-1], text))) <= width:
+            lines[-1].append(text)
+        else:
+            lines.append([text])
+    return lines
+
+
 def directive(text: str) -> str:
     """A directive, which may be broken before a parenthesis."""
     return text.replace(" (", f" {SOFT}(")

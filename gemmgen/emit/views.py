@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import cache
 from typing import cast
 
-from gemmgen.emit.ctext import c_text, increment
+from gemmgen.emit.ctext import c_text, factor, increment
 from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type, vector_type
 from gemmgen.emit.layout import comment_lines, plain
 from gemmgen.emit.printing import printed
@@ -120,7 +120,8 @@ def _point(node: Point) -> View:
 
 
 def _copy_async(node: CopyAsync) -> View:
-    return {"bytes": BYTES[node.dtype] * node.width, "type": STORED[node.dtype]}
+    size = BYTES[node.dtype]
+    return {"bytes": size * node.width, "type": STORED[node.dtype], "valid": factor(node.valid)}
 
 
 def _for(node: For[Node]) -> View:

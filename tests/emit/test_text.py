@@ -12,7 +12,7 @@ from pipeline.running import Call, Operands, Want, check, emitted
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.emit.document import BEGIN, END
+from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.lowered import Node
 from gemmgen.numerics.reference import F32
 from gemmgen.pipeline import compile_source

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import gemmgen.pipeline
-from gemmgen.emit.document import BEGIN, END
+from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.text import parse_program, print_program
 from gemmgen.ir.validate import verify
 from gemmgen.passes.ladder import LADDER

@@ -1,0 +1,134 @@
+"""The kernel and the constants above it."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from gemmgen.emit.ctext import c_text, factor
+from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.layout import WIDTH, comment_lines, plain
+from gemmgen.emit.parameter_list import parameter_rows
+from gemmgen.emit.printing import printed
+from gemmgen.emit.views import View, fields_view, statements
+from gemmgen.ir.dtypes import ACCESS
+from gemmgen.ir.expr import Binary, Int, Var
+from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray
+from gemmgen.ir.target import STATIC_SHARED, TARGETS
+
+BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
+"""The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
+SHARED_BYTES = Var("SHARED_BYTES")
+
+
+class KernelView(TypedDict):
+    """What ``kernel.j2`` sees."""
+
+    begin: str
+    end: str
+    constants: list[str]
+    checks: list[View]
+    comment: list[str]
+    resident: list[int]
+    name: str
+    parameters: list[list[str]]
+    shared: list[str]
+    body: list[str]
+
+
+def kernel_view(kernel: LoweredKernel) -> KernelView:
+    shared = kernel.shared
+    return {
+        "begin": BEGIN,
+        "end": END,
+        "constants": [*_constants(kernel.constants), *([_shared_bytes(kernel)] if shared else [])],
+        "checks": [fields_view(check) for check in (*kernel.checks, *_limits(kernel))],
+        "comment": _bounds_comment(kernel),
+        "resident": [kernel.blocks] if kernel.blocks > 1 else [],
+        "name": kernel.interface.name,
+        "parameters": parameter_rows(kernel.interface, 95, restrict=True),
+        "shared": [_shared(kernel)] if shared else [],
+        "body": statements(kernel.body),
+    }
+
+
+def _constants(constants: tuple[Constant, ...]) -> list[str]:
+    """The constants; those of one note share a line."""
+    groups: list[list[Constant]] = []
+    for constant in constants:
+        if not groups or constant.note != groups[-1][0].note:
+            groups.append([])
+        groups[-1].append(constant)
+    return [_group(group) for group in groups]
+
+
+def _group(group: list[Constant]) -> str:
+    """Constants of one note: on one line with it, below it, or each on a line of its own."""
+    note = [group[0].note] if group[0].note else []
+    declared = [{"name": c.name, "value": _value(c)} for c in group]
+    apart = [[one] for one in declared]
+    text = printed("constants.j2", {"above": [], "lines": [declared], "after": note})
+    for lines in ([declared], apart):
+        if len(plain(text).rpartition("\n")[2]) > WIDTH:
+            text = printed("constants.j2", {"above": note, "lines": lines, "after": []})
+    return text
+
+
+def _value(constant: Constant) -> str:
+    return str(constant.value) if constant.definition is None else c_text(constant.definition)
+
+
+def _shared_bytes(kernel: LoweredKernel) -> str:
+    """The bytes of shared memory that a block takes, as they follow from the constants."""
+    arrays = [_array_view(array) for array in kernel.shared]
+    padded = arrays[:-1] if kernel.interface.dynamic_shared else []
+    last: list[View] = [{**array, "padded": []} for array in arrays[len(padded) :]]
+    return printed("shared_bytes.j2", {"arrays": [*padded, *last]})
+
+
+def _array_view(array: SharedArray) -> View:
+    """An array in shared memory; ``padded`` if those after it need its end rounded up."""
+    return {
+        **fields_view(array),
+        "type": STORED[array.dtype],
+        "factors": [factor(extent) for extent in array.shape],
+        "row": [c_text(extent) for extent in array.shape[1:]],
+        "padded": range(array.bytes % ACCESS != 0),
+    }
+
+
+def _limits(kernel: LoweredKernel) -> list[Check]:
+    """That a block may have its shared memory."""
+    if not kernel.shared:
+        return []
+    most, what = STATIC_SHARED, "static shared memory has"
+    if kernel.interface.dynamic_shared:
+        most, what = max(target.shared for target in TARGETS.values()), "a block has at most"
+    kib = most // 1024
+    bound = Binary("<=", SHARED_BYTES, Binary("*", Int(kib), Int(1024)))
+    return [Check(bound, f"{what} {kib} KiB")]
+
+
+def _bounds_comment(kernel: LoweredKernel) -> list[str]:
+    """Why the bounds are what they are, where a directive says so."""
+    count = "one block" if kernel.blocks == 1 else f"{kernel.blocks} blocks"
+    note = f"a multiprocessor holds {count} at the least"
+    return comment_lines(note, kernel.bounded) if kernel.bounded else []
+
+
+def _shared(kernel: LoweredKernel) -> str:
+    """The arrays in shared memory, under one comment that cites the directives that shaped them.
+
+    Over 48 KiB they are laid one after another in the memory that the launch passes, each where
+    wide accesses can begin.
+    """
+    origins = dict.fromkeys(origin for array in kernel.shared for origin in array.origins)
+    arrays = [_array_view(array) for array in kernel.shared]
+    view: View = {"comment": comment_lines("tiles in shared memory", tuple(origins))}
+    if not kernel.interface.dynamic_shared:
+        return printed("shared.j2", {**view, "arrays": arrays})
+    aligned = max(array.aligned for array in kernel.shared)
+    # Declarations of one name are aligned alike, also those of several kernels in one file.
+    memory = "shared_memory" if aligned == ACCESS else f"shared_memory_{aligned}"
+    laid = [{**array, "before": arrays[:i]} for i, array in enumerate(arrays)]
+    view |= {"aligned": aligned, "memory": memory, "arrays": laid}
+    return printed("dynamic_shared.j2", view)

@@ -1,0 +1,123 @@
+"""The launcher: the host's function that checks the arguments and launches the kernel."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TypedDict
+
+from gemmgen.emit.ctext import c_text
+from gemmgen.emit.kernel_view import SHARED_BYTES
+from gemmgen.emit.layout import filled
+from gemmgen.emit.parameter_list import parameter_rows
+from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Var, Wide
+from gemmgen.ir.interface import (
+    INT_MAX,
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    Interface,
+    MultipleOf,
+    Requirement,
+)
+from gemmgen.ir.lowered import LoweredKernel
+
+_ROOM = 80
+"""Columns of a line of conditions."""
+
+
+class LauncherView(TypedDict):
+    """What ``launcher.j2`` sees."""
+
+    name: str
+    parameters: list[list[str]]
+    refused: list[str]
+    misaligned: list[list[str]]
+    empty: str
+    product: list[tuple[str, str]]
+    counted: str
+    count: str
+    most: str
+    times: list[str]
+    dynamic: list[int]
+    block: str
+    shared: str
+    arguments: list[str]
+
+
+def launcher_view(kernel: LoweredKernel) -> LauncherView:
+    interface, threads = kernel.interface, kernel.launch.block
+    dynamic = interface.dynamic_shared > 0
+    misaligned = _lines(_pointer_conditions(interface))
+    batches = tuple(Var(name) for _, name in interface.batches)
+    parts = (kernel.launch.parts,) if kernel.launch.parts else ()
+    tiles = _chain("*", *_tiles(kernel))
+    counted = Var("tiles" if batches else "blocks")
+    extents = dict.fromkeys(interface.shaping())
+    return {
+        "name": interface.name,
+        "parameters": parameter_rows(interface, 92, restrict=False),
+        "refused": _lines(_argument_conditions(interface)),
+        "misaligned": [misaligned] if misaligned else [],
+        "empty": c_text(_chain("||", *(Binary("==", Var(name), Int(0)) for name in extents))),
+        "product": [interface.product] if interface.product else [],
+        "counted": counted.name,
+        "count": c_text(tiles if batches else _chain("*", tiles, *parts)),
+        "most": c_text(_chain("/", Int(INT_MAX), *batches, *(parts if batches else ()))),
+        "times": [c_text(_chain("*", counted, *batches, *parts))] if batches else [],
+        "dynamic": [1] if dynamic else [],
+        "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
+        "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
+        "arguments": [param.name for param in interface.params],
+    }
+
+
+def _chain(op: BinaryOp, first: Expr, *others: Expr) -> Expr:
+    return reduce(lambda left, right: Binary(op, left, right), others, first)
+
+
+def _tiles(kernel: LoweredKernel) -> list[Expr]:
+    """How many tiles cover each extent, as 64-bit integers: none of their products wraps."""
+    extents = [Var(name) for name, _ in kernel.interface.tiles]
+    last = [Binary("-", extent, Int(1)) for extent in extents]
+    return [
+        Binary("+", Binary("/", index, size), Wide(Int(1)))
+        for index, size in zip(last, kernel.launch.tiles, strict=True)
+    ]
+
+
+def _lines(conditions: list[Expr]) -> list[str]:
+    """Conditions of which none may hold, as few lines as there is room for."""
+    return [" || ".join(row) for row in filled(list(map(c_text, conditions)), " || ", _ROOM)]
+
+
+def _argument_conditions(interface: Interface) -> list[Expr]:
+    """When the launcher refuses its integer arguments."""
+    extents = [Var(param.name) for param in interface.params if param.kind == "extent"]
+    negative = [Binary("<", extent, Int(0)) for extent in extents]
+    return [*negative, *(_broken(r) for r in interface.requirements if not isinstance(r, Aligned))]
+
+
+def _pointer_conditions(interface: Interface) -> list[Expr]:
+    """When the launcher refuses its pointers."""
+    aligned = [(r.name, r.bytes) for r in interface.requirements if isinstance(r, Aligned)]
+    aligned += [(p.name, p.align) for p in interface.scratch if p.align > 4]
+    return [_indivisible(Call("address", (Var(name),)), size) for name, size in aligned]
+
+
+def _broken(requirement: Requirement) -> Expr:
+    match requirement:
+        case AtLeast(name, bound):
+            return Binary("<", Var(name), Var(bound))
+        case AtMost(name, bound):
+            return Binary(">", Var(name), Int(bound))
+        case MultipleOf(name, divisor):
+            return _indivisible(Var(name), divisor)
+        case Equal(name, other):
+            return Binary("!=", Var(name), Var(other))
+        case Aligned():
+            raise AssertionError("pointers have conditions of their own")
+
+
+def _indivisible(number: Expr, divisor: int) -> Expr:
+    return Binary("!=", Binary("%", number, Int(divisor)), Int(0))
