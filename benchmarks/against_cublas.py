@@ -1,12 +1,12 @@
-"""The fastest schedules of ``examples/best`` beside cuBLAS, in one run, every result checked.
+"""The fastest schedules of ``examples/best`` against cuBLAS, in one run, every result checked.
 
     python benchmarks/against_cublas.py                 # a table
     python benchmarks/against_cublas.py --json FILE     # and its rows as JSON
     python benchmarks/against_cublas.py --readme        # README.md's table, from that data
 
-The first two need a GPU, CuPy and cuBLAS.  Random normal numbers, warm, medians, ours and cuBLAS's
-launches in turn (``gemmgen.gpu.timing``); cuBLAS is held to float32 (pedantic).  Exit code 1 where
-a result was wrong; a share under its target is shown and is no failure.
+The first two need a GPU, CuPy and cuBLAS.  Random normal numbers, a warm L2 cache, medians of
+interleaved launches (``gemmgen.gpu.timing``); cuBLAS computes in float32 (pedantic).  Exit code 1
+if a result was wrong; a share under its target is shown and is no failure.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/gpt2.py
 
-Batch 2, 512 tokens, random weights, no TF32.  Each line: the median of rounds that take the models
-in turn: eager, replayed from a CUDA graph, and compiled by ``torch.compile``.
+Batch 2, 512 tokens, random weights, no TF32.  Each line is the median of rounds that interleave the
+models: eager, replayed from a CUDA graph, and compiled by ``torch.compile``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def captured(run: Callable[[], object]) -> Callable[[], object]:
 
 
 def milliseconds(run: Callable[[], object]) -> float:
-    """Of a call, of several one after another."""
+    """The time of a call, averaged over several consecutive ones."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(CALLS):

@@ -1,10 +1,10 @@
-"""Host time of a call: what Python and the driver need for one launch of a small kernel.
+"""Host time of a call: that of Python and the driver for one launch of a small kernel.
 
     python benchmarks/host_time.py [--json FILE]
 
-Calls of a kernel on CuPy arrays and on PyTorch tensors beside torch.mm, cupy.matmul and an empty
-Triton kernel.  The queue of the GPU is drained between batches of calls, and the kernels are so
-small that it never fills: what is timed is the host alone.  Medians over batches, in us a call.
+Calls of a kernel on CuPy arrays and on PyTorch tensors, compared with torch.mm, cupy.matmul and an
+empty Triton kernel.  The queue of the GPU is drained between batches of calls, and the kernels are
+so small that it never fills, so that only host time counts.  Medians over batches, in us a call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rows = dict[str, Callable[[], object]]
 
 
 def time_rows(rows: Rows) -> dict[str, float]:
-    """Medians of the host time of one call of each, the batches of all in turns."""
+    """Medians of the host time of one call of each, with interleaved batches."""
     for call in rows.values():
         for _ in range(50):
             call()
@@ -99,7 +99,7 @@ def _triton(a: object, b: object, c: object) -> Rows:
 def of_many_shapes(
     kernel: Callable[..., object], ones: Callable[[tuple[int, int]], object], of: str
 ) -> dict[str, float]:
-    """One shape again and again, and 300 shapes in turn."""
+    """One shape repeatedly, and 300 shapes in turn."""
     calls: list[tuple[object, ...]] = []
     for m in range(16, 16 + SHAPES):
         calls.append(tuple(ones(shape) for shape in ((m, K), (K, N), (m, N))))

@@ -1,7 +1,6 @@
-"""A layer without fusion: cuBLAS's product, then bias and relu by elementwise kernels of their own.
+"""A layer without fusion: cuBLAS's product, then bias and relu as elementwise kernels.
 
-These read and write 16 bytes a thread, as well as such a pass can be written: what a fused epilogue
-saves is not counted against a slow rival.
+These read and write 16 bytes a thread, so that fusion is compared with good elementwise kernels.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ extern "C" __global__ void relu(float4 *C, int quads) {
 
 
 def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) -> BenchRow:
-    """``relu(A @ B + bias)`` at ``shape`` (M, N, K): the fused kernel beside cuBLAS and ``passes``
-    elementwise kernels (1 or 2), launched in turn; both results are checked afterwards."""
+    """``relu(A @ B + bias)`` at ``shape`` (M, N, K): the fused kernel against cuBLAS and ``passes``
+    elementwise kernels (1 or 2), interleaved; both results are checked afterwards."""
     cp: Any = device.cupy()
     rng = cp.random.default_rng(1)
     m, n, k = (shape[letter] for letter in "MNK")

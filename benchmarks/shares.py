@@ -1,6 +1,6 @@
-"""What ``against_cublas.py --json`` wrote, as tables: storage orders side by side, and other cases.
+"""Tables of the results of ``against_cublas.py --json``: a grid of storage orders, and other cases.
 
-README.md and the documentation have both; neither is written by hand.
+README.md and the documentation have both; they are generated.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Line:
         return " x ".join(map(str, sizes))
 
     def tflops(self) -> float:
-        """How many multiplications and additions a second, in 10^12."""
+        """Multiplications and additions per second, in 10^12."""
         return 2 * prod(self.extents().values()) / self.ms / 1e9
 
     def rival(self) -> float:
-        """The same of cuBLAS, which ran in turn."""
+        """The same for cuBLAS."""
         return self.tflops() / self.share
 
     def is_short(self) -> bool:
-        """Is it below its target?"""
+        """Whether its share is below its target."""
         return self.share < self.target
 
     def percent(self) -> str:
-        """Its share of the rival's speed; a wrong result has none."""
+        """Its share of cuBLAS's speed; a wrong result has none."""
         if not self.checked:
             return "wrong"
         return f"{self.share:.1%}{SHORT if self.is_short() else ''}"
@@ -84,7 +84,7 @@ class Grid:
 
 
 def grid(lines: Sequence[Line]) -> Grid:
-    """Those of ``lines`` that have company at their shape, the smallest extents first."""
+    """Those of ``lines`` with several storage orders at their shape, the smallest extents first."""
     cases = {(line.what, line.shape): _company(line, lines) for line in lines}
     several = [case for case in cases.values() if len(case) > 1]
     orders = tuple(dict.fromkeys(line.storage() for case in several for line in case))
@@ -101,12 +101,12 @@ def _size(row: Sequence[Line | None]) -> int:
 
 
 def others(lines: Sequence[Line]) -> tuple[Line, ...]:
-    """The lines that stand alone at their shape."""
+    """The lines that are the only ones at their shape."""
     return tuple(line for line in lines if len(_company(line, lines)) == 1)
 
 
 def about(lines: Sequence[Line]) -> str:
-    """The GPU and the day."""
+    """The GPU and the date."""
     gpus, days = ({getattr(x, part) for x in lines} - {""} for part in ("gpu", "date"))
     return ", ".join([f"On an {' and an '.join(sorted(gpus))}", *sorted(days)])
 
@@ -118,7 +118,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], right: range)
 
 
 def readme(lines: Sequence[Line]) -> str:
-    """What README.md has between its marks, with them."""
+    """The text for README.md, with its marks."""
     found = grid(lines)
     rows = [
         [next(x for x in row if x).spelled(), *(x.percent() if x else "" for x in row)]
@@ -131,12 +131,12 @@ def readme(lines: Sequence[Line]) -> str:
     ]
     rest = markdown(["another case", "extents", "of cuBLAS", "TFLOP/s"], alone, range(1, 4))
     short = f"{SHORT} below its target. " if any(map(Line.is_short, lines)) else ""
-    told = f"{about(lines)}, all results checked: `python benchmarks/against_cublas.py`. {short}"
-    return f"{BEGIN}\n{table}\n{rest}\n{told.strip()}\n{END}"
+    note = f"{about(lines)}, all results checked: `python benchmarks/against_cublas.py`. {short}"
+    return f"{BEGIN}\n{table}\n{rest}\n{note.strip()}\n{END}"
 
 
 def replaced(text: str, block: str) -> str:
-    """``text`` with ``block``, which has the marks itself, in place of what they enclose."""
+    """``text`` with the marks and what is between them replaced by ``block``."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

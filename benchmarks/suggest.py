@@ -1,12 +1,12 @@
-"""``suggest`` beside cuBLAS on shapes that nobody tuned for, in every storage order.
+"""``suggest`` against cuBLAS on random shapes, in every storage order.
 
     python benchmarks/suggest.py [--seed 9] [--count 200] [--orders 4] [--json FILE]
 
 Extents are drawn log-uniformly from 1 to 10,000; each shape runs in ``--orders`` of the four
-storage orders.  f32; cuBLAS is held to float32 (pedantic).  Of each pair the one that runs first is
-drawn anew in each round; each is timed for at least 20 ms after at least 15 ms of itself, from CUDA
-graphs, L2 warm; medians of the rounds count.  Results are checked after the timing against float64.
-Prints the geometric mean and the fifth percentile of cuBLAS's time over ours; exit code 1 where a
+storage orders.  f32; cuBLAS computes in float32 (pedantic).  Each round of a pair has a random
+order; each kernel is timed for at least 20 ms after a warm-up of at least 15 ms, from CUDA graphs,
+with a warm L2 cache; medians of the rounds.  Results are checked after the timing against float64.
+Prints the geometric mean and the fifth percentile of cuBLAS's time over ours; exit code 1 if a
 result was wrong.
 """
 
@@ -63,7 +63,8 @@ def main() -> int:
 
 
 def cases(arguments: argparse.Namespace) -> list[Case]:
-    """The low ones, then all shapes in one order, then in another: an early end is fair."""
+    """The known hard cases, then all shapes in one storage order, then in another, so that an early
+    end leaves no bias."""
     shapes = drawn(arguments.seed, arguments.count)
     found: list[Case] = [(NN, shape) for shape in LOW]
     for turn in range(arguments.orders):
@@ -73,7 +74,7 @@ def cases(arguments: argparse.Namespace) -> list[Case]:
 
 
 def text_of(case: Case) -> str:
-    """In a process: the schedule that is suggested."""
+    """In a worker process: the suggested schedule."""
     return choose(Request.of(*case)).chosen.plan.text
 
 
@@ -141,7 +142,7 @@ def measure(
 
 
 def report(rows: list[dict[str, Any]], wanted: int) -> None:
-    """Means, the low ones, the worst."""
+    """Prints the hard cases, the means and the worst cases."""
     low, rest = rows[: len(LOW)], rows[len(LOW) :]
     for row in low:
         print(f"{'x'.join(map(str, row['shape'])):18s} {row['us']:10.2f} us  {row['share']:.3f}")

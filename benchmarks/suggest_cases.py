@@ -1,4 +1,4 @@
-"""The shapes that ``suggest`` is fitted to and judged by."""
+"""The shapes with which ``suggest`` is fitted and evaluated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOW = (
     *((4096, 1, 4096), (64, 4096, 4096), (128, 4096, 4096), (4096, 128, 4096), (1, 4096, 4096)),
     *((768, 768, 768), (2048, 50257, 768), (333, 777, 1555), (256, 256, 16384)),
 )
-"""Shapes of which ``suggest`` once had too little."""
+"""Hard cases: shapes at which ``suggest`` was slow in an earlier version."""
 GPT2 = ((1024, 2304, 768), (1024, 768, 768), (1024, 3072, 768), (1024, 768, 3072))
 NN, NT, TN, TT = ORDERS = (
     "C[m, n] = A[m, k] * B[k, n]",
@@ -45,7 +45,7 @@ def drawn(seed: int, count: int) -> list[Case]:
 
 
 def gemm_of(last: str, letters: int) -> str:
-    """The line whose A and B have these last letters; of four extents one numbers matrices."""
+    """The line whose A and B have these last letters; with four extents, one is a batch."""
     batch = "b, " if letters == 4 else ""
     a, b = ("m, k" if last[0] == "k" else "k, m"), ("k, n" if last[1] == "n" else "n, k")
     return f"C[{batch}m, n] = A[{batch}{a}] * B[{batch}{b}]"

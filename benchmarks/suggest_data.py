@@ -1,12 +1,12 @@
-"""Times what ``suggest`` could choose from, beside cuBLAS: the data that its model is fitted to.
+"""Times the candidates of ``suggest`` and cuBLAS: the data that its cost model is fitted to.
 
     python benchmarks/suggest_data.py --json FILE [--seed 1] [--count 100] [--seconds 200]
 
 Shapes are drawn log-uniformly, extents 1 to 10,000, each with one of the four storage orders, after
-a list of known ones.  Kernels are compiled in processes beside the timing.  Each candidate is
-launched from a CUDA graph, about 3 ms warm and 6 ms timed, twice, in random order; its result is
-compared with cuBLAS's.  A row has the shape, the storage order, and microseconds for each
-candidate.
+a list of known ones.  Worker processes compile kernels during the timing.  Each candidate is
+launched from a CUDA graph, with about 3 ms of warm-up and 6 ms timed, twice, in random order; its
+result is compared with cuBLAS's.  A row has the shape, the storage order, and microseconds for
+each candidate.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gemmgen.schedule.formatting import format_schedule
 
 def candidates(request: Request, most: int, seed: int) -> list[Option]:
     """The best by the model (no form more than twice, no tile more than four times), the best of
-    each kind, twins that pass through registers, and others at random."""
+    each kind, the same plans with copies through registers, and random others."""
     rng = random.Random(seed)
     ranked = sorted(options(request), key=lambda option: option.seconds)
     least = ranked[0].seconds
@@ -62,7 +62,7 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
     for option in ranked:
         if len(chosen) < most * 0.6:
             take(option)
-    for option in [o for o in chosen if _turns(o.plan)][:3]:
+    for option in [o for o in chosen if _could_go_through(o.plan)][:3]:
         form = replace(option.plan.form, stages=2)
         plan = replace(option.plan, form=form, through=True)
         take(Option(plan, seconds(plan)))
@@ -79,10 +79,10 @@ def candidates(request: Request, most: int, seed: int) -> list[Option]:
     return chosen
 
 
-def _turns(plan: SettledForm) -> bool:
-    """Whether a large tile that is turned could pass through registers, and does not."""
+def _could_go_through(plan: SettledForm) -> bool:
+    """Whether a large transposed tile could be copied through registers, but is not."""
     large = plan.form.kind == "block" and plan.form.tile[0] * plan.form.tile[1] >= LARGE
-    return large and not plan.through and any(plan.turned(role) for role in plan.staged)
+    return large and not plan.through and any(plan.transposed(role) for role in plan.staged)
 
 
 @cache
@@ -91,7 +91,8 @@ def interface_of(text: str) -> Any:
 
 
 def cases_of(arguments: argparse.Namespace) -> list[Case]:
-    """Drawn ones and those of a file, or known ones, by turns: an early end is fair."""
+    """Random cases interleaved with those of a file or known ones, so that an early end leaves no
+    bias."""
     first = known()
     if arguments.cases:
         text = Path(arguments.cases).read_text(encoding="utf-8")
@@ -152,7 +153,7 @@ def main() -> int:
 
 @dataclass(frozen=True)
 class Point:
-    """What a builder compiles."""
+    """A point for a builder to compile."""
 
     number: int
     text: str
@@ -176,7 +177,7 @@ def measured(found: Any, jobs: Any, deadline: float) -> Iterator[dict[str, Any]]
             try:
                 row = measure(request, chosen, jobs, timer, cp, deadline)
                 timer.forget()
-            except Exception as error:  # one shape's failure is reported and the others go on
+            except Exception as error:  # a failure is reported, and the other shapes continue
                 print(at, request.shape, type(error).__name__, str(error)[:200], flush=True)
                 if "CUDA" in type(error).__name__:  # nothing runs in this process any more
                     return
@@ -189,7 +190,7 @@ def measured(found: Any, jobs: Any, deadline: float) -> Iterator[dict[str, Any]]
 def measure(
     request: Request, chosen: list[Option], jobs: Any, timer: Timer, cp: Any, deadline: float
 ) -> dict[str, Any]:
-    """One shape: candidates and cuBLAS in turn, twice."""
+    """One shape: candidates and cuBLAS interleaved, twice."""
     from gemmgen.gpu.bench import arrays_of, inputs, timed_case
     from gemmgen.gpu.cublas_calls import run_cublas
     from gemmgen.gpu.launch import Kernel
@@ -261,7 +262,7 @@ def measure(
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
-    """How far the best candidate and the model's first one are from cuBLAS."""
+    """Prints cuBLAS's time over those of the best candidate and of the model's first."""
     best: list[float] = []
     first: list[float] = []
     errors: dict[str, int] = {}

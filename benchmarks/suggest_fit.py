@@ -1,14 +1,13 @@
-"""Fits the constants of ``suggest``'s model to what ``suggest_data`` measured.
+"""Fits the constants of ``suggest``'s cost model to the data of ``suggest_data``.
 
     python benchmarks/suggest_fit.py DATA.json... [--fold 0] [--sweeps 8]
 
-Each constant in turn is moved up and down by a factor that shrinks from sweep to sweep, and stays
-where the loss is least.  The loss of a shape is how much longer than the fastest the plans take
-that the model puts first, as a mean weighted by the estimates, and in part the errors of the
-estimates, as they are and beside a shape's mean error; shapes of which the fastest plan is far
-ahead of cuBLAS count less.  One shape in five (``--fold`` says which; -1: none) is held out, and
-judged by the constants of the others.
-Prints the constants as ``cost.Costs`` has them.
+Coordinate descent: each constant is multiplied and divided by a factor that shrinks from sweep to
+sweep, and the value with the least loss is kept.  The loss of a shape is the relative time of the
+plans that the model ranks first, as a mean weighted by the estimates, plus a part of the errors of
+the estimates, absolute and relative to a shape's mean error; shapes whose fastest plan is much
+faster than cuBLAS count less.  One shape in five (``--fold`` says which; -1: none) is held out, and
+evaluated with the constants of the others.  Prints the constants as ``cost.Costs`` has them.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from gemmgen.explore.suggest.sizes import Sizes, residents, sizes_of
 
 FOLDS = 5
 SHARP = 0.08
-"""Estimates this far apart, as logarithms, differ by a factor e in their weight."""
+"""The difference of the estimates' logarithms that changes a weight by a factor e."""
 GRAIN = 8
-"""Registers are given to threads in eights."""
+"""Registers are allocated to threads in units of eight."""
 ERRORS, RANKS = 0.1, 0.5
-"""How much the estimates' own errors count, and those beside the mean error of a shape."""
+"""The weights of the estimates' errors, absolute and relative to the mean error of a shape."""
 NEAR = 1.5
-"""Plans that take no longer than so many times the fastest are ranked."""
+"""Plans within so many times the fastest one's time are ranked."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def read(paths: Iterable[str]) -> list[Shape]:
 
 
 def timed_of(request: Request, row: dict[str, Any]) -> Timed:
-    """A row of the data; blocks fit as the registers let them that the compiler took."""
+    """A row of the data; resident blocks follow from the registers that the compiler used."""
     plan = plan_of(request, row)
     taken = -(-row["regs"] // GRAIN) * GRAIN if row.get("regs") else None
     sizes = replace(sizes_of(plan), resident=residents(plan, taken))
@@ -105,7 +104,7 @@ def expected(timed: Timed, gpu: Gpu, costs: Costs) -> float:
 
 
 def loss(shapes: Sequence[Shape], costs: Costs) -> float:
-    """What is made least."""
+    """The objective of the fit."""
     total = sum(shape.weight * _loss(shape, costs) for shape in shapes)
     return total / sum(shape.weight for shape in shapes)
 
@@ -126,7 +125,7 @@ def _loss(shape: Shape, costs: Costs) -> float:
 
 
 def fit(shapes: Sequence[Shape], costs: Costs, sweeps: int) -> Costs:
-    """The constants of the least loss that moving one at a time finds."""
+    """The constants with the least loss that coordinate descent finds."""
     least, step = loss(shapes, costs), 0.4
     for sweep in range(sweeps):
         for name in [field.name for field in fields(Costs)]:
@@ -142,7 +141,7 @@ def fit(shapes: Sequence[Shape], costs: Costs, sweeps: int) -> Costs:
 
 
 def judge(what: str, shapes: Sequence[Shape], costs: Costs) -> None:
-    """Shares of cuBLAS: of the fastest plan, and of the one that the model takes."""
+    """Shares of cuBLAS: of the fastest plan, and of the one that the model chooses."""
     best: list[float] = []
     chosen: list[float] = []
     for shape in shapes:

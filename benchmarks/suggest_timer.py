@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass
 class Timer:
-    """Runs of one launch from graphs."""
+    """Times launches from CUDA graphs."""
 
     cp: Any
     stream: Any
@@ -22,7 +22,7 @@ class Timer:
         self.alive.clear()
 
     def once(self, launch: Callable[[], None]) -> float:
-        """Milliseconds, roughly: the least of three."""
+        """Rough milliseconds: the minimum of three."""
         return min(self.elapsed(launch) for _ in range(3))
 
     def elapsed(self, run: Callable[[], None]) -> float:
@@ -44,7 +44,7 @@ class Timer:
         def run() -> None:
             found.launch(self.stream)
 
-        self.alive[id(run)] = launch  # its module and its scratch, which the graph does not hold
+        self.alive[id(run)] = launch  # keeps its module and scratch alive; the graph does not
         return run
 
     def prepared(self, launch: Callable[[], None]) -> tuple[Callable[[], None], int]:

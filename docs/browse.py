@@ -4,9 +4,9 @@
     python docs/browse.py            # builds the site first
     python docs/browse.py SITE       # a site that is built already
 
-A page is at fault where its console has an error, a script ends in an exception, a request fails,
-or a link within the site leads to no page or no such place on it.  Exit code 1 where one is, 3
-where there is no browser.
+A page is at fault if its console has an error, a script ends in an exception, a request fails,
+or a link within the site leads to no page or to an anchor that it lacks.  Exit code 1 if one is, 3
+without a browser.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FLAGS = (
     "no-first-run",
 )
 LATE = 150
-"""Milliseconds that a page has for errors behind its load event."""
-PLACES = """
+"""Milliseconds that a page has for errors after its load event."""
+ANCHORS = """
 return [[...document.querySelectorAll('a[href]')].map(a => a.href),
         [...document.querySelectorAll('[id]')].map(e => e.id)]
 """
@@ -62,7 +62,7 @@ def served(site: Path) -> Iterator[str]:
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
-            """Requests that fail are the browser's to tell."""
+            """Prints nothing: the browser reports requests that fail."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -107,15 +107,15 @@ class Opened:
 
     faults: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
-    places: set[str] = field(default_factory=set)
+    anchors: set[str] = field(default_factory=set)
 
 
 def opened(driver: Any, address: str) -> Opened:
-    """Opens ``address``; what went wrong, where it links to, and the anchors that it has."""
+    """Opens ``address``; its errors, links and anchors."""
     driver.get(address)
     driver.execute_async_script(f"setTimeout(arguments[0], {LATE})")
-    links, places = driver.execute_script(PLACES)
-    found = Opened(links=links, places=set(places))
+    links, anchors = driver.execute_script(ANCHORS)
+    found = Opened(links=links, anchors=set(anchors))
     for entry in driver.get_log("browser"):
         if entry["level"] in ("SEVERE", "WARNING"):
             found.faults.append(f"console: {entry['message']}")
@@ -141,7 +141,7 @@ def faults(site: Path) -> tuple[list[str], int]:
     """What is wrong with ``site``, and how many pages were opened: each that is there, and each
     that a link leads to."""
     names = [path.relative_to(site).as_posix() for path in sorted(site.rglob("*.html"))]
-    told: list[str] = []
+    found: list[str] = []
     with served(site) as root, browser() as driver:
         waiting = [root + name.removesuffix("index.html") for name in names if name != "404.html"]
         pages: dict[str, Opened] = {}
@@ -150,22 +150,22 @@ def faults(site: Path) -> tuple[list[str], int]:
             if address in pages:
                 continue
             page = pages[address] = opened(driver, address)
-            told += [f"{_short(root, address)}: {fault}" for fault in page.faults]
+            found += [f"{_short(root, address)}: {fault}" for fault in page.faults]
             for link in page.links:
                 to = urldefrag(link).url
                 if to.startswith(root) and to not in pages and to not in waiting:
                     waiting.append(to)
-        told += _dead_places(root, pages)
-    return told, len(pages)
+        found += _dead_anchors(root, pages)
+    return found, len(pages)
 
 
-def _dead_places(root: str, pages: dict[str, Opened]) -> Iterator[str]:
-    """Links to a place that its page does not have."""
+def _dead_anchors(root: str, pages: dict[str, Opened]) -> Iterator[str]:
+    """Links to anchors that their pages don't have."""
     for address, page in pages.items():
         for link in dict.fromkeys(page.links):
-            to, place = urldefrag(link)
-            if to in pages and place and unquote(place) not in pages[to].places:
-                yield f"{_short(root, address)}: no such place: {_short(root, link)}"
+            to, anchor = urldefrag(link)
+            if to in pages and anchor and unquote(anchor) not in pages[to].anchors:
+                yield f"{_short(root, address)}: no such anchor: {_short(root, link)}"
 
 
 def _short(root: str, address: str) -> str:
@@ -188,11 +188,11 @@ def main() -> int:
         site = Path(sys.argv[1] if len(sys.argv) > 1 else folder)
         if len(sys.argv) == 1:
             build(site)
-        told, pages = faults(site)
-    for fault in told:
+        found, pages = faults(site)
+    for fault in found:
         print(fault)
-    print(f"{pages} pages opened, {len(told)} faults")
-    return 1 if told or not pages else 0
+    print(f"{pages} pages opened, {len(found)} faults")
+    return 1 if found or not pages else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What MkDocs calls: pages are Markdown with calls of ``gemmgen_docs`` in double braces.
+"""Hooks of MkDocs: pages are Markdown with calls of ``gemmgen_docs`` in double braces.
 
 Nothing that the compiler can print is pasted into a page; it is made when the site is built.
 """
@@ -24,7 +24,7 @@ DECISIONS = "adr"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Every decision record has its place in the navigation."""
+    """Adds every decision record to the navigation."""
     folder = Path(config.docs_dir) / DECISIONS
     found = [path.relative_to(config.docs_dir).as_posix() for path in sorted(folder.glob("*.md"))]
     if found and config.nav is not None:
