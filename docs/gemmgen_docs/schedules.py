@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 
 from gemmgen.base.source import Source
-from gemmgen.ir.text import print_program
+from gemmgen.ir.text import print_ir
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen_docs.markdown import difference, fence, folded
 
@@ -27,7 +27,7 @@ def emitted(written: str) -> Emitted:
 
 def program(written: str) -> str:
     """The declared program after the last pass."""
-    return print_program(rewrite(emitted(written).schedule)[-1].program)
+    return print_ir(rewrite(emitted(written).schedule)[-1].program)
 
 
 def kernel(written: str) -> str:

@@ -11,7 +11,7 @@ from gemmgen.base.source import shown
 from gemmgen.cli import options
 from gemmgen.cli.files import put
 from gemmgen.cli.unified_diff import unified
-from gemmgen.ir.text import print_program
+from gemmgen.ir.text import print_ir
 from gemmgen.pipeline import rewrite
 
 
@@ -36,7 +36,7 @@ def command(
     names = [step.directive for step in steps]
     if name is not None and name not in names:
         raise UsageError(f"{shown(name)} is no pass of this schedule; there are {', '.join(names)}")
-    texts = [print_program(step.program) for step in steps]
+    texts = [print_ir(step.program) for step in steps]
     parts: list[str] = []
     for at, step in enumerate(names):
         if name in (None, step):

@@ -19,6 +19,8 @@ S = TypeVar("S", covariant=True)
 class Define:
     """``const int m = ...;`` or, ``mutable``, a variable that ``Assign`` changes."""
 
+    SYNTAX = "{name} = {value}"
+
     name: str
     value: Expr
     kind: Literal["int", "float", "double", "bool"] = "int"
@@ -28,6 +30,8 @@ class Define:
 @record
 class Assign:
     """``target = value;`` to an element of an array or a mutable variable."""
+
+    SYNTAX = "{target} = {value}"
 
     target: Element | str
     value: Expr
@@ -39,6 +43,8 @@ class For(Generic[S]):
 
     ``start``, ``stop`` and ``step`` are the same for all threads of a block.
     """
+
+    SYNTAX = "{variable} = {start} to {stop} step {step}"
 
     variable: str
     start: Expr

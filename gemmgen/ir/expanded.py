@@ -28,6 +28,8 @@ against both (``both``), or one against the upper bound for the whole tile (``ti
 class Load:
     """Load the tile at ``origin`` (the global index of its first k) into staging registers."""
 
+    SYNTAX = "{copy} from {origin}"
+
     copy: Copy
     origin: Expr
     edge: Edge = "stop"
@@ -36,6 +38,8 @@ class Load:
 @record
 class Store:
     """Store the staging registers of ``copy`` to a stage of its shared tile."""
+
+    SYNTAX = "{copy}"
 
     copy: Copy
     stage: Stage = None
@@ -48,6 +52,8 @@ class Transfer:
     ``staged``: wide pieces go through the registers in which later tiles wait.
     """
 
+    SYNTAX = "{copy} from {origin}"
+
     copy: Copy
     origin: Expr
     stage: Stage = None
@@ -58,6 +64,8 @@ class Transfer:
 @record
 class CopyTileAsync:
     """Begin the asynchronous copy of the tile at ``origin`` to a stage of its shared tile."""
+
+    SYNTAX = "{copy} from {origin}"
 
     copy: Copy
     origin: Expr
@@ -73,6 +81,8 @@ class Fetch:
     ``origin`` is the tile's first k, needed where the fragment comes from global memory.
     """
 
+    SYNTAX = "{copy} at {k}"
+
     copy: Copy
     k: Expr
     origin: Expr | None = None
@@ -83,6 +93,8 @@ class Fetch:
 @record
 class Multiply:
     """The contraction of one ``k``; stages and slots of both operands."""
+
+    SYNTAX = "{contract} at {k}"
 
     contract: Contract
     k: Expr

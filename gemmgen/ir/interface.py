@@ -28,6 +28,8 @@ class Param:
     What is ``zeroed`` must hold zeros before the first launch, and each launch leaves zeros.
     """
 
+    SYNTAX = "{kind} {name}"
+
     name: str
     kind: Literal["extent", "ld", "stride", "scalar", "tensor", "workspace", "counter"]
     indices: tuple[str, ...] = ()
@@ -145,6 +147,8 @@ class Interface:
     ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.  ``extents``
     pairs the letters of a matrix whose extents are not their capitals with those extents.
     """
+
+    SYNTAX = "{name}"
 
     name: str
     params: tuple[Param, ...]

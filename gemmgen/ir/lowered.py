@@ -22,6 +22,8 @@ class Constant:
     a comment.
     """
 
+    SYNTAX = "{name} = {value}"
+
     name: str
     value: int
     definition: Expr | None = None
@@ -44,6 +46,8 @@ class SharedArray:
     ``aligned`` are the bytes to which it begins.
     """
 
+    SYNTAX = "{name}{shape} {dtype}"
+
     name: str
     dtype: DType
     shape: tuple[Expr, ...]
@@ -64,6 +68,8 @@ class RegisterArray:
     """A thread's own array (``shape`` not empty), zeroed or not; ``wide`` when moved 16 bytes at a
     time."""
 
+    SYNTAX = "{name}{shape} {dtype}"
+
     name: str
     dtype: DType
     shape: tuple[Expr, ...]
@@ -78,6 +84,8 @@ class Move:
 
     Both hold ``dtype``: a move converts nothing.
     """
+
+    SYNTAX = "{target} = {source}"
 
     target: Element
     source: Element
@@ -96,6 +104,8 @@ class Leave:
 class Advance:
     """``tensor += by;``: the tensor's name means the elements from there on."""
 
+    SYNTAX = "{tensor} by {by}"
+
     tensor: str
     by: Expr
 
@@ -108,6 +118,8 @@ class Point:
     The compiler is kept from knowing how the pointer came about, so that an instruction holds a
     constant offset from it, and no pointer is computed for each.
     """
+
+    SYNTAX = "{name} = {source}"
 
     name: str
     source: Element
@@ -122,6 +134,8 @@ class CountArrival:
     block wrote before the barrier before it is seen by those who count later.
     """
 
+    SYNTAX = "{name} = {counter}"
+
     name: str
     chosen: Expr
     counter: Element
@@ -131,6 +145,8 @@ class CountArrival:
 @record
 class AtomicAdd:
     """``target += value``, undivided, of elements of ``dtype``."""
+
+    SYNTAX = "{target} += {value}"
 
     target: Element
     value: Expr
@@ -145,6 +161,8 @@ class CopyAsync:
     ``valid`` (an expression in elements, 0 to ``width``) are copied, zeros stand behind them.  Both
     sides hold ``dtype``.
     """
+
+    SYNTAX = "{target} = {source}"
 
     target: Element
     source: Element
@@ -166,6 +184,8 @@ class FragmentArray:
     are ``wide`` where they are moved 16 bytes at a time.
     """
 
+    SYNTAX = "{name}{shape} {dtype}"
+
     name: str
     dtype: DType
     shape: tuple[Expr, ...]
@@ -182,6 +202,8 @@ class LoadFragment:
     All lanes of a warp come to it with the same addresses; so it is with the next two.
     """
 
+    SYNTAX = "{target} = {source}"
+
     target: Element
     source: Element
     pitch: Expr
@@ -194,6 +216,8 @@ class LoadFragment:
 class MultiplyFragments:
     """``sum += a * b`` of a warp's fragments, which were loaded by these lines."""
 
+    SYNTAX = "{sum} += {a} * {b}"
+
     sum: Element
     a: Element
     b: Element
@@ -205,6 +229,8 @@ class MultiplyFragments:
 @record
 class StoreFragment:
     """A warp writes a fragment of sums to shared memory, in lines ``pitch`` apart."""
+
+    SYNTAX = "{target} = {source}"
 
     target: Element
     source: Element
@@ -274,6 +300,8 @@ class LoweredKernel:
 
     The parameters, the launch and its requirements are in ``interface``.
     """
+
+    SYNTAX = ""
 
     interface: Interface
     constants: tuple[Constant, ...]

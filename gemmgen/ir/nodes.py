@@ -45,6 +45,8 @@ class AxisSpread:
     one "warp", the whole block, and ``lanes`` counts the threads along the letter.
     """
 
+    SYNTAX = "{letter}={warps}x{pieces}x{lanes}x{width}"
+
     letter: str
     warps: int
     pieces: int
@@ -80,6 +82,8 @@ class Spread:
     With ``k_layout``, the axis of the contracted letter, a "thread" above is ``lanes`` neighbouring
     ones: each sums its own k elements.
     """
+
+    SYNTAX = "{axes}"
 
     axes: tuple[AxisSpread, ...]
     x: str
@@ -130,6 +134,8 @@ class Swizzle:
     """Chunks of ``chunk`` elements change places within a row: chunk c of row r stands where chunk
     ``c ^ (r / every % by)`` would.  ``by`` and ``chunk`` are powers of two."""
 
+    SYNTAX = ""
+
     by: int
     every: int
     chunk: int
@@ -155,6 +161,8 @@ class Buffer:
     A tile has ``stages`` copies, rows with ``pad`` elements more, and chunks of rows that change
     places by ``swizzle``.  ``spread`` belongs to register buffers.
     """
+
+    SYNTAX = "{space} {name}{shape} {dtype}"
 
     name: str
     space: Space
@@ -225,6 +233,8 @@ class Copy:
     ``width`` elements move at once where both sides allow it.
     """
 
+    SYNTAX = "{dst} = {src}"
+
     dst: str
     src: str
     width: int = 1
@@ -235,6 +245,8 @@ class Copy:
 @record
 class Contract:
     """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs."""
+
+    SYNTAX = "{acc} += {a} * {b}"
 
     acc: str
     a: str
@@ -252,6 +264,8 @@ class Map:
     ``through`` names the shared buffer that the sums pass through, slice by slice, where no thread
     knows which of them it holds.
     """
+
+    SYNTAX = "{dst} = {value}"
 
     dst: str
     value: Expr
@@ -284,6 +298,8 @@ class Pipeline:
     ``unroll`` steps at a time.  ``residue`` is the step that is ragged where the extent is no
     multiple of ``step``; where it is the first, that one begins before index 0.
     """
+
+    SYNTAX = "{letter} by {step}"
 
     letter: str
     step: int

@@ -19,6 +19,8 @@ class Tensor:
     Without the batch letters of its problem it is a matrix (or a vector, or a number).
     """
 
+    SYNTAX = "{name}{letters}"
+
     name: str
     letters: tuple[str, ...]
     dtype: DType = "f32"
@@ -37,6 +39,8 @@ class Problem:
     and c, ``n`` in b and c, ``k`` in a and b.  ``batch`` letters number the matrices, in the order
     of c: each stands in c and in a, in b, or in both.
     """
+
+    SYNTAX = "{c} = {a} * {b} over {m}, {n}, {k}"
 
     c: Tensor
     a: Tensor

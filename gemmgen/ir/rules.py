@@ -107,8 +107,6 @@ def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str
     for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
         if pipeline.unroll < 1:
             yield f"pipeline {pipeline.letter}: unroll={pipeline.unroll}"
-        if pipeline.residue not in ("last", "first"):
-            yield f"pipeline {pipeline.letter}: residue={pipeline.residue}"
         if pipeline.residue == "first":
             yield from _first_residue_is_legal(program, kernel, pipeline)
         for loop in pipeline.consume:

@@ -1,181 +1,141 @@
-"""The declared IR as text and back: ``parse_program(print_program(p)) == p``.
+"""Every level of the IR as text and back: ``parse_ir(print_ir(program), Program) == program``.
 
-One fact a line, so that the difference of two programs is small.  Defaults are left out; what
-stands after ``#`` are the origins of the line's node, the directives that shaped it, and part of
-the IR.  A spread's axis reads ``m=1x2x16x4``: warps x pieces x lanes x width; ``atom=wmma`` has a
-warp in place of each thread, and with ``by=warp`` each warp owns a sub-tile.  A buffer's letters
-are in storage order, the last one contiguous.
-With batches, ``work b m=8 n=32`` names the letters that number the blocks' matrices.
+A node is a line: the name of its class, its operands, its options; nodes in it follow indented.
+Options at their default are left out.  What follows ``#`` are the origins of the line's node, the
+directives that shaped it, and part of the IR.  All of it comes from the fields of the classes
+(``textforms``), so a new field or a new node needs nothing here.
 
-    program C[m, n] = A[m, k] * B[k, n]
-    kernel gemm
-      work m=8 n=32
-      global A[m, k] f32
-      global B[k, n] f32
-      global C[m, n] f32
-      register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
-      init acc
-      loop k
-        acc += A * B
-      C = alpha * acc + beta * C[m, n]
+    program C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+      kernel gemm
+        work [m=8, n=32]
+        buffer global A[m, k] f32
+        buffer global B[k, n] f32
+        buffer global C[m, n] f32
+        buffer register acc[m=8, n=32] f32 spread=([m=1x1x8x1, n=1x1x32x1] x=n)
+        init acc
+        loop k
+          contract acc += A * B
+        map C = alpha * acc + beta * C[m, n]
+
+A spread's axis ``m=1x2x16x4`` is warps x pieces x lanes x width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import MISSING
+from typing import TypeVar, cast
 
-from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.nodes import (
-    AxisSpread,
-    Bounds,
-    Buffer,
-    Contract,
-    Copy,
-    Fact,
-    Init,
-    Kernel,
-    Loop,
-    Map,
-    Origins,
-    Pipeline,
-    Program,
-    Spread,
-    Statement,
-    Swizzle,
-    Work,
-)
-from gemmgen.ir.problem import Problem, Tensor, default_epilogue
-from gemmgen.ir.textparser import parse_program
-from gemmgen.schedule.model import Schedule
+from gemmgen.ir.textcursor import NAME, Cursor, IRTextError
+from gemmgen.ir.textforms import Child, Form, form_of
 
-__all__ = ["parse_program", "print_program"]
+T = TypeVar("T")
+_INDENT = "  "
 
 
-def print_program(program: Program) -> str:
-    """The whole program, ended by a newline."""
-    lines = list(_problem(program))
-    for kernel in program.kernels:
-        lines += _kernel(kernel)
-    return "\n".join(lines) + "\n"
+def print_ir(node: object) -> str:
+    """A program of any level, or a part of one, ended by a newline."""
+    return "\n".join(_lines(node)) + "\n"
 
 
-def _problem(program: Program) -> Iterator[str]:
-    problem = program.problem
-    c, a, b = (_tensor(t) for t in (problem.c, problem.a, problem.b))
-    yield f"program {c} = {a} * {b}"
-    if program.target != Schedule().target:
-        yield f"  target {program.target}"
-    types = [(t.name, t.dtype) for t in (problem.a, problem.b, problem.c)]
-    types = [*types, ("acc", problem.accumulate)]
-    said = [f"{name}={dtype}" for name, dtype in types if dtype != "f32"]
-    said += [f"{name}={dtype}" for name, dtype in problem.others]
-    if said:
-        yield f"  dtype {' '.join(said)}"
-    for fact in program.facts:
-        yield f"  assume {_fact(fact)}"
-    if not _has_default_epilogue(problem):
-        yield f"  epilogue {format_expression(problem.epilogue)}"
-
-
-def _has_default_epilogue(problem: Problem) -> bool:
-    return problem.epilogue == default_epilogue(problem.c)
-
-
-def _tensor(tensor: Tensor) -> str:
-    return f"{tensor.name}[{', '.join(tensor.letters)}]"
-
-
-def _fact(fact: Fact) -> str:
-    if fact.equals is not None:
-        assert fact.divisor is None
-        return f"{fact.name} == {fact.equals}"
-    return f"{fact.name} % {fact.divisor} == 0"
-
-
-def _kernel(kernel: Kernel) -> Iterator[str]:
-    yield f"kernel {kernel.name}"
-    yield "  " + _work(kernel.work)
-    if kernel.bounds != Bounds():
-        yield "  " + _line("bounds", kernel.bounds.origins, blocks=(kernel.bounds.blocks, 0))
-    for buffer in kernel.buffers:
-        yield "  " + _buffer(buffer)
-    for statement in kernel.body:
-        yield from ("  " + line for line in _statement(statement))
-
-
-def _work(work: Work) -> str:
-    tile = " ".join((*work.batch, *(f"{letter}={size}" for letter, size in work.tile)))
-    return _line(
-        f"work {tile}",
-        work.origins,
-        raster=(work.raster, 1),
-        parts=(work.parts, 1),
-        reduce=(work.reduce, "ordered"),
-        groups=(work.groups, 1),
-    )
-
-
-def _buffer(buffer: Buffer) -> str:
-    sizes = dict(buffer.shape)
-    letters = [x if sizes[x] is None else f"{x}={sizes[x]}" for x in buffer.letters]
-    text = f"{buffer.space.value} {buffer.name}[{', '.join(letters)}] {buffer.dtype}"
-    text += _options(pad=(buffer.pad, 0), stages=(buffer.stages, 1)) + _swizzle(buffer.swizzle)
-    if buffer.spread:
-        text += f" spread {_spread(buffer.spread)}"
-    return _line(text, buffer.origins)
-
-
-def _swizzle(swizzle: Swizzle | None) -> str:
-    if swizzle is None:
-        return ""
-    return f" swizzle={swizzle.by} every={swizzle.every} chunk={swizzle.chunk}"
-
-
-def _spread(spread: Spread) -> str:
-    axes = (*spread.axes, *((spread.k_layout,) if spread.k_layout else ()))
-    return " ".join((*(_axis(axis) for axis in axes), f"x={spread.x}")) + _options(
-        atom=(spread.atom, "fma"), by=("warp" if spread.by_warp else "", "")
-    )
-
-
-def _axis(axis: AxisSpread) -> str:
-    return f"{axis.letter}={axis.warps}x{axis.pieces}x{axis.lanes}x{axis.width}"
-
-
-def _statement(statement: Statement) -> Iterator[str]:
-    match statement:
-        case Init(dst):
-            yield f"init {dst}"
-        case Copy() | Contract():
-            yield _operation(statement)
-        case Map(dst, value, width, origins, through):
-            text = f"{dst} = {format_expression(value)}"
-            yield _line(text, origins, width=(width, 1), through=(through or "", ""))
-        case Loop(letter, body, unroll, origins, step):
-            yield _line(f"loop {letter}", origins, step=(step, 1), unroll=(unroll, 0))
-            yield from ("  " + _operation(operation) for operation in body)
-        case Pipeline(letter, step, produce, consume, unroll, residue, origins):
-            options = {"unroll": (unroll, 1), "residue": (residue, "last")}
-            yield _line(f"pipeline {letter} by {step}", origins, **options)
-            yield from ("  produce " + _operation(copy) for copy in produce)
-            for loop in consume:
-                yield from ("  " + line for line in _statement(loop))
-
-
-def _operation(operation: Copy | Contract) -> str:
-    match operation:
-        case Copy(dst, src, width, mode, origins):
-            return _line(f"{dst} = {src}", origins, width=(width, 1), mode=(mode, "registers"))
-        case Contract(acc, a, b, order, atom, origins):
-            text = f"{acc} += {a} * {b}"
-            return _line(text, origins, order=(order, "rows"), atom=(atom, "fma"))
-
-
-def _line(text: str, origins: Origins, **options: tuple[int | str, int | str]) -> str:
+def _lines(node: object) -> Iterator[str]:
+    form = form_of(type(node))
+    origins = form.comment(node)
     assert not any("; " in origin or "\n" in origin for origin in origins), origins
-    return text + _options(**options) + (f"   # {'; '.join(origins)}" if origins else "")
+    comment = f"   # {'; '.join(origins)}" if origins else ""
+    keyword = "" if form.words else form.keywords[0]
+    yield f"{keyword} {form.write(node, comment=True)}".strip() + comment
+    for child in form.children:
+        value = getattr(node, child.name)
+        if value == child.default:
+            continue
+        if child.label:
+            yield child.name
+        for part in value if child.is_tuple else (value,):
+            yield from (_INDENT + line for line in _lines(part))
 
 
-def _options(**options: tuple[int | str, int | str]) -> str:
-    """The options that differ from their defaults; each is given as (value, default)."""
-    return "".join(f" {name}={value}" for name, (value, usual) in options.items() if value != usual)
+def parse_ir(text: str, kind: type[T]) -> T:
+    """The node of class ``kind`` that prints as ``text``.
+
+    ``IRTextError`` names line, column and what was expected.
+    """
+    reader = _Reader(text)
+    if not reader.lines:
+        raise IRTextError(1, 1, f"expected a {kind.__name__}, found nothing")
+    found = reader.node((kind,))
+    if (following := reader.next()) is not None:
+        following.fail(f"expected nothing after the {kind.__name__}")
+    return cast(T, found)
+
+
+class _Reader:
+    """Reads the lines of a text, each with those indented below it."""
+
+    def __init__(self, text: str):
+        numbered = enumerate(text.split("\n"), 1)
+        self.lines = [Cursor(line.rstrip(), number) for number, line in numbered if line.strip()]
+        self.at = 0
+
+    def next(self) -> Cursor | None:
+        return self.lines[self.at] if self.at < len(self.lines) else None
+
+    def node(self, kinds: tuple[type, ...]) -> object:
+        """The node of the next line and all below it; it is one of ``kinds``."""
+        cursor = self.lines[self.at]
+        self.at += 1
+        depth = cursor.at
+        known = {keyword: kind for kind in kinds for keyword in form_of(kind).keywords}
+        word = cursor.match(NAME)
+        if word not in known:
+            cursor.fail(f"expected one of {', '.join(known)}", at=depth)
+        form = form_of(known[word])
+        if form.words:
+            cursor.at = depth
+        values = form.read(cursor)
+        origins = tuple(cursor.rest().split("; ")) if form.cited and cursor.has("#") else ()
+        if not cursor.is_done:
+            options = ", ".join(slot.name for slot in form.options)
+            cursor.fail(
+                f"expected an option of {form.kind.__name__} ({options}) or the end of the line"
+            )
+        node = form.kind(**values, **self._children(form, cursor, depth, kinds))
+        return form.commented(node, origins) if origins else node
+
+    def _children(
+        self, form: Form, above: Cursor, depth: int, body: tuple[type, ...]
+    ) -> dict[str, object]:
+        """The fields that the lines below the line ``above`` give."""
+        found: dict[str, list[object]] = {}
+        label: Child | None = None
+        inner: int | None = None
+        while (line := self.next()) is not None and line.at >= depth:
+            if line.at == depth:
+                label = form.labelled(line.text[depth:])
+                if label is None or label.name in found:
+                    break
+                found[label.name], inner = [], None
+                self.at += 1
+                continue
+            inner = line.at if inner is None else inner
+            if line.at != inner:
+                line.fail(f"expected {inner} spaces of indentation")
+            word = NAME.match(line.text, line.at)
+            child = label or form.child(word[0] if word else "", body)
+            if child is None:
+                line.fail(f"expected what belongs below {form.kind.__name__}")
+            found.setdefault(child.name, []).append(self.node(child.kinds or body))
+        return {
+            child.name: _given(form, child, found.get(child.name), above) for child in form.children
+        }
+
+
+def _given(form: Form, child: Child, found: list[object] | None, above: Cursor) -> object:
+    """The value of the field ``child``, of which these nodes were read."""
+    if found is None and child.default is not MISSING:
+        return child.default
+    if child.is_tuple:
+        return tuple(found or ())
+    if found is None or len(found) != 1:
+        above.fail(f"expected one line for {child.name} below {form.kind.__name__}", at=0)
+    return found[0]

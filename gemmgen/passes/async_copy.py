@@ -7,9 +7,9 @@ whose ``stages`` say how many tiles are under way; a tile that changes its layou
 copied element by element, which elements of two bytes are too small for.  ``via=registers`` says
 what its absence does.
 
-    produce A_shared = A
+    copy A_shared = A
 ==> async_copy A via=cp_async
-    produce A_shared = A mode=cp_async   # async_copy A via=cp_async
+    copy A_shared = A mode=cp_async   # async_copy A via=cp_async
 """
 
 from __future__ import annotations

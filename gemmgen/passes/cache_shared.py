@@ -6,12 +6,12 @@ so that a thread's rows become neighbours.  Elements outside the matrix become z
 nothing to a sum.
 
     loop k
-      acc += A * B
+      contract acc += A * B
 ==> cache_shared A[k, m]
     shared A_shared[k=8, m=16] f32   # cache_shared A[k, m]
-    produce A_shared = A   # cache_shared A[k, m]
+    copy A_shared = A   # cache_shared A[k, m]
     loop k
-      acc += A_shared * B
+      contract acc += A_shared * B
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ matrix and a second one reads it back and computes the expression: two passes ov
 that fusion saves.
 
     kernel gemm
-      unfused = acc
+      map unfused = acc
     kernel gemm_epilogue
-      acc = unfused
-      C = relu(acc + bias[n])
+      copy acc = unfused
+      map C = relu(acc + bias[n])
 ==> fuse_epilogue relu(acc + bias[n])
     kernel gemm
-      C = relu(acc + bias[n])   # fuse_epilogue relu(acc + bias[n])
+      map C = relu(acc + bias[n])   # fuse_epilogue relu(acc + bias[n])
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ registers reads each operand less often.  Without the directive it is 2 blocks w
 thread fit twice, else 1.  ``blocks=1`` leaves the registers to the compiler, ``blocks=0`` the
 choice to gemmgen, as without the line.
 
-    work m=16 n=16
+    work [m=16, n=16]
 ==> launch_bounds blocks=2
-    work m=16 n=16
+    work [m=16, n=16]
     bounds blocks=2   # launch_bounds blocks=2
 """
 

@@ -4,9 +4,9 @@ Blocks that run at the same time share what the L2 cache holds.  ``group=8`` wal
 bands of 8 block rows, column by column within a band, so that they read fewer different rows of A
 and columns of B than a walk row by row.
 
-    work m=16 n=16
+    work [m=16, n=16]
 ==> raster group=8
-    work m=16 n=16 raster=8   # raster group=8
+    work [m=16, n=16] raster=8   # raster group=8
 """
 
 from __future__ import annotations

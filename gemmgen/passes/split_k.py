@@ -14,9 +14,9 @@ from Python they are kept for you.
 its own terms of a step, neighbours of its neighbours' (``vectorize`` makes them wide), and shuffles
 add what the lanes have, in one order: for matrix-vector products, and few rows.
 
-    work m=16 n=16
+    work [m=16, n=16]
 ==> split_k parts=4
-    work m=16 n=16 parts=4   # split_k parts=4
+    work [m=16, n=16] parts=4   # split_k parts=4
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ chosen for the fewest conflicts; ``explain`` shows how many remain.
 
     shared A_shared[k=16, m=64] f32
 ==> swizzle A by=4 every=4 chunk=8
-    shared A_shared[k=16, m=64] f32 swizzle=4 every=4 chunk=8   # swizzle A by=4 every=4 chunk=8
+    shared A_shared[k=16, m=64] f32 swizzle by=4 every=4 chunk=8   # swizzle A by=4 every=4 chunk=8
 """
 
 from __future__ import annotations

@@ -6,17 +6,16 @@ f16 or bf16, their sums f32.  The fragments come from shared memory (``cache_sha
 storage order.  A warp owns its ``warp_tile``, 64 x 64 or less where there is none; on the way out
 its sums pass through a slice of shared memory, where threads take them up for the epilogue.
 
-    register acc[m=32, n=32] f32 spread m=2x1x16x1 n=1x1x32x1 x=n by=warp   # warp_tile m=16 n=32
+    register acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp   # warp_tile m=16 n=32
     loop k
-      acc += A_shared * B_shared
-    C = alpha * acc + beta * C[m, n]
+      contract acc += A_shared * B_shared
+    map C = alpha * acc + beta * C[m, n]
 ==> tensor_core via=wmma
     shared acc_shared[m=32, n=32] f32 pad=8   # tensor_core via=wmma
-    register acc[m=32, n=32] f32 spread m=2x1x1x16 n=1x2x1x16 x=n atom=wmma   # tensor_core via=wmma
     loop k step=16
-      A_frag = A_shared   # tensor_core via=wmma
-      acc += A_frag * B_frag atom=wmma   # tensor_core via=wmma
-    C = alpha * acc + beta * C[m, n] through=acc_shared
+      copy A_frag = A_shared   # tensor_core via=wmma
+      contract acc += A_frag * B_frag atom=wmma   # tensor_core via=wmma
+    map C = alpha * acc + beta * C[m, n] through=acc_shared
 """
 
 from __future__ import annotations

@@ -5,16 +5,16 @@ splits the contraction into steps of that many terms, so that what a step reads 
 the threads (``cache_shared``).  Blocks read K(BM + BN) elements for BM x BN results, MNK(1/BM +
 1/BN) in all.
 
-    work m=8 n=32
-    register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
+    work [m=8, n=32]
+    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
     loop k
-      acc += A * B
+      contract acc += A * B
 ==> tile m=16 n=16 k=8
-    work m=16 n=16   # tile m=16 n=16 k=8
-    register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n   # tile m=16 n=16 k=8
+    work [m=16, n=16]   # tile m=16 n=16 k=8
+    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n   # tile m=16 n=16 k=8
     pipeline k by 8   # tile m=16 n=16 k=8
       loop k
-        acc += A * B
+        contract acc += A * B
 """
 
 from __future__ import annotations

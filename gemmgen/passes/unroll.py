@@ -10,11 +10,11 @@ a multiprocessor keeps it.  ``explain`` shows its size.
 
     pipeline k by 8
       loop k
-        acc += A * B
+        contract acc += A * B
 ==> unroll k=4 tile_k=2
     pipeline k by 8 unroll=2   # unroll k=4 tile_k=2
       loop k unroll=4   # unroll k=4 tile_k=2
-        acc += A * B
+        contract acc += A * B
 """
 
 from __future__ import annotations

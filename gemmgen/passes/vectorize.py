@@ -10,13 +10,13 @@ hop it has.  Lanes that share sums (``split_k within=warp``) read wide along the
 straight from global memory.  The kernel then requires pointers and leading dimensions to be
 aligned; ragged edges stay guarded.
 
-    produce A_shared = A
+    copy A_shared = A
     loop k
-      A_frag = A_shared
+      copy A_frag = A_shared
 ==> vectorize A width=4
-    produce A_shared = A width=4   # vectorize A width=4
+    copy A_shared = A width=4   # vectorize A width=4
     loop k
-      A_frag = A_shared width=4   # vectorize A width=4
+      copy A_frag = A_shared width=4   # vectorize A width=4
 """
 
 from __future__ import annotations

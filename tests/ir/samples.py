@@ -3,183 +3,185 @@
 from __future__ import annotations
 
 NAIVE = """\
-program C[m, n] = A[m, k] * B[k, n]
-kernel gemm
-  work m=8 n=32
-  global A[m, k] f32
-  global B[k, n] f32
-  global C[m, n] f32
-  register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
-  init acc
-  loop k
-    acc += A * B
-  C = alpha * acc + beta * C[m, n]
+program sm_80
+  problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  kernel gemm
+    work [m=8, n=32]
+    global A[m, k] f32
+    global B[k, n] f32
+    global C[m, n] f32
+    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    init acc
+    loop k
+      contract acc += A * B
+    map C = alpha * acc + beta * C[m, n]
 """
 
 UNFUSED = """\
-program C[m, n] = A[m, k] * B[k, n]
-  epilogue relu(acc + bias[n])
-kernel gemm
-  work m=8 n=32
-  global A[m, k] f32
-  global B[k, n] f32
-  global unfused[m, n] f32
-  register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
-  init acc
-  loop k
-    acc += A * B
-  unfused = acc
-kernel gemm_epilogue
-  work m=8 n=32
-  global unfused[m, n] f32
-  global C[m, n] f32
-  register acc[m=8, n=32] f32 spread m=1x1x8x1 n=1x1x32x1 x=n
-  acc = unfused
-  C = relu(acc + bias[n])
+program sm_80
+  problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=relu(acc + bias[n])
+  kernel gemm
+    work [m=8, n=32]
+    global A[m, k] f32
+    global B[k, n] f32
+    global unfused[m, n] f32
+    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    init acc
+    loop k
+      contract acc += A * B
+    map unfused = acc
+  kernel gemm_epilogue
+    work [m=8, n=32]
+    global unfused[m, n] f32
+    global C[m, n] f32
+    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    copy acc = unfused
+    map C = relu(acc + bias[n])
 """
 
 FAST = """\
-program C[m, n] = A[m, k] * B[k, n]
-  target sm_90a
-  assume N % 4 == 0
-  assume lda == K
-  epilogue relu(acc + bias[n])
-kernel fast
-  work m=128 n=128 raster=8   # tile m=128 n=128 k=8; raster group=8
-  global A[m, k] f32
-  global B[k, n] f32
-  global C[m, n] f32
-  shared A_shared[k=8, m=128] f32 pad=4 stages=2   # cache_shared A[k, m] B; pad A by=4
-  shared B_shared[k=8, n=128] f32 stages=3   # cache_shared A[k, m] B
-  register A_frag[m=128] f32 stages=2 spread m=1x2x16x4 x=n   # register_block m=8 n=8
-  register B_frag[n=128] f32 spread n=1x2x16x4 x=n   # register_block m=8 n=8
-  register acc[m=128, n=128] f32 spread m=1x2x16x4 n=1x2x16x4 x=n   # register_block m=8 n=8
-  init acc
-  pipeline k by 8   # tile m=128 n=128 k=8
-    produce A_shared = A width=4   # cache_shared A[k, m] B; vectorize A B C width=4
-    produce B_shared = B width=4   # cache_shared A[k, m] B
-    loop k
-      A_frag = A_shared width=4   # register_block m=8 n=8
-      B_frag = B_shared width=2
-      acc += A_frag * B_frag order=serpentine   # register_block m=8 n=8
-  C = relu(acc + bias[n]) width=4   # fuse_epilogue relu(acc + bias[n])
+program sm_90a
+  problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=relu(acc + bias[n])
+  kernel fast
+    work [m=128, n=128] raster=8   # tile m=128 n=128 k=8; raster group=8
+    global A[m, k] f32
+    global B[k, n] f32
+    global C[m, n] f32
+    shared A_shared[k=8, m=128] f32 pad=4 stages=2   # cache_shared A[k, m] B; pad A by=4
+    shared B_shared[k=8, n=128] f32 stages=3   # cache_shared A[k, m] B
+    register A_frag[m=128] f32 stages=2 spread [m=1x2x16x4] x=n   # register_block m=8 n=8
+    register B_frag[n=128] f32 spread [n=1x2x16x4] x=n   # register_block m=8 n=8
+    register acc[m=128, n=128] f32 spread [m=1x2x16x4, n=1x2x16x4] x=n   # register_block m=8 n=8
+    init acc
+    pipeline k by 8   # tile m=128 n=128 k=8
+      copy A_shared = A width=4   # cache_shared A[k, m] B; vectorize A B C width=4
+      copy B_shared = B width=4   # cache_shared A[k, m] B
+      loop k
+        copy A_frag = A_shared width=4   # register_block m=8 n=8
+        copy B_frag = B_shared width=2
+        contract acc += A_frag * B_frag order=serpentine   # register_block m=8 n=8
+    map C = relu(acc + bias[n]) width=4   # fuse_epilogue relu(acc + bias[n])
+  fact N divisor=4
+  fact lda equals=K
 """
 
 TRANSPOSED = """\
-program out[col, row] = x[step, row] * weight[col, step]
-kernel gemm
-  work row=16 col=16
-  global x[step, row] f32
-  global weight[col, step] f32
-  global out[col, row] f32
-  shared x_shared[row=16, step=4] f32 pad=1
-  register acc[col=16, row=16] f32 spread row=1x1x16x1 col=1x1x16x1 x=row
-  init acc
-  pipeline step by 4
-    produce x_shared = x
-    loop step
-      acc += x_shared * weight
-  out = alpha * acc + beta * out[col, row]
-"""
+program sm_80
+  problem out[col, row] = x[step, row] * weight[col, step] over row, col, step epilogue=(alpha * acc + beta * out[col, row])
+  kernel gemm
+    work [row=16, col=16]
+    global x[step, row] f32
+    global weight[col, step] f32
+    global out[col, row] f32
+    shared x_shared[row=16, step=4] f32 pad=1
+    register acc[col=16, row=16] f32 spread [row=1x1x16x1, col=1x1x16x1] x=row
+    init acc
+    pipeline step by 4
+      copy x_shared = x
+      loop step
+        contract acc += x_shared * weight
+    map out = alpha * acc + beta * out[col, row]
+"""  # noqa: E501
 
 HALVES = """\
-program C[m, n] = A[m, k] * B[k, n]
-  target sm_90
-  dtype A=f16 B=bf16 C=f16 bias=f32
-  epilogue acc + bias[n]
-kernel gemm
-  work m=64 n=64
-  global A[m, k] f16
-  global B[k, n] bf16
-  global C[m, n] f16
-  shared A_shared[m=64, k=8] f16   # cache_shared A[m, k]
-  register A_frag[m=64] f32 spread m=1x1x8x8 x=n   # register_block m=8 n=8
-  register B_frag[n=64] f32 spread n=1x1x8x8 x=n   # register_block m=8 n=8
-  register acc[m=64, n=64] f32 spread m=1x1x8x8 n=1x1x8x8 x=n   # register_block m=8 n=8
-  init acc
-  pipeline k by 8   # tile m=64 n=64 k=8
-    produce A_shared = A width=8   # cache_shared A[m, k]; vectorize A.global width=8
-    loop k
-      A_frag = A_shared
-      B_frag = B
-      acc += A_frag * B_frag
-  C = acc + bias[n] width=8   # fuse_epilogue acc + bias[n]; vectorize C width=8
-"""
+program sm_90
+  problem C[m, n] dtype=f16 = A[m, k] dtype=f16 * B[k, n] dtype=bf16 over m, n, k epilogue=(acc + bias[n]) others=[bias=f32]
+  kernel gemm
+    work [m=64, n=64]
+    global A[m, k] f16
+    global B[k, n] bf16
+    global C[m, n] f16
+    shared A_shared[m=64, k=8] f16   # cache_shared A[m, k]
+    register A_frag[m=64] f32 spread [m=1x1x8x8] x=n   # register_block m=8 n=8
+    register B_frag[n=64] f32 spread [n=1x1x8x8] x=n   # register_block m=8 n=8
+    register acc[m=64, n=64] f32 spread [m=1x1x8x8, n=1x1x8x8] x=n   # register_block m=8 n=8
+    init acc
+    pipeline k by 8   # tile m=64 n=64 k=8
+      copy A_shared = A width=8   # cache_shared A[m, k]; vectorize A.global width=8
+      loop k
+        copy A_frag = A_shared
+        copy B_frag = B
+        contract acc += A_frag * B_frag
+    map C = acc + bias[n] width=8   # fuse_epilogue acc + bias[n]; vectorize C width=8
+"""  # noqa: E501
 
 UNROLLED = """\
-program C[m, n] = A[m, k] * B[k, n]
-kernel gemm
-  work m=16 n=16
-  bounds blocks=2   # launch_bounds blocks=2
-  global A[m, k] f32
-  global B[k, n] f32
-  global C[m, n] f32
-  register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
-  init acc
-  pipeline k by 8 unroll=2   # unroll k=4 tile_k=2
-    loop k unroll=4   # unroll k=4 tile_k=2
-      acc += A * B
-  C = alpha * acc + beta * C[m, n]
+program sm_80
+  problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  kernel gemm
+    work [m=16, n=16]
+    bounds blocks=2   # launch_bounds blocks=2
+    global A[m, k] f32
+    global B[k, n] f32
+    global C[m, n] f32
+    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+    init acc
+    pipeline k by 8 unroll=2   # unroll k=4 tile_k=2
+      loop k unroll=4   # unroll k=4 tile_k=2
+        contract acc += A * B
+    map C = alpha * acc + beta * C[m, n]
 """
 
 EARLY = """\
-program C[m, n] = A[m, k] * B[k, n]
-  assume K % 4 == 0
-kernel gemm
-  work m=16 n=16
-  global A[m, k] f32
-  global B[k, n] f32
-  global C[m, n] f32
-  shared A_shared[k=8, m=16] f32 stages=2
-  shared B_shared[k=8, n=16] f32 stages=3
-  register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n
-  init acc
-  pipeline k by 8 residue=first   # residue k=first
-    produce A_shared = A width=4
-    produce B_shared = B
-    loop k
-      acc += A_shared * B_shared
-  C = alpha * acc + beta * C[m, n]
+program sm_80
+  problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  kernel gemm
+    work [m=16, n=16]
+    global A[m, k] f32
+    global B[k, n] f32
+    global C[m, n] f32
+    shared A_shared[k=8, m=16] f32 stages=2
+    shared B_shared[k=8, n=16] f32 stages=3
+    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+    init acc
+    pipeline k by 8 residue=first   # residue k=first
+      copy A_shared = A width=4
+      copy B_shared = B
+      loop k
+        contract acc += A_shared * B_shared
+    map C = alpha * acc + beta * C[m, n]
+  fact K divisor=4
 """
 
 TENSOR = """\
-program C[m, n] = A[m, k] * B[k, n]
-kernel gemm
-  work m=64 n=32
-  global A[m, k] f16
-  global B[k, n] f16
-  global C[m, n] f32
-  shared A_shared[m=64, k=32] f16 pad=8
-  shared B_shared[k=32, n=32] f16 pad=8
-  register A_frag[m=64, k=16] f16 spread m=2x2x1x16 k=1x1x1x16 x=n atom=wmma
-  register B_frag[n=32, k=16] f16 spread n=1x2x1x16 k=1x1x1x16 x=n atom=wmma
-  shared acc_shared[m=32, n=32] f32 pad=8
-  register acc[m=64, n=32] f32 spread m=2x2x1x16 n=1x2x1x16 x=n atom=wmma
-  init acc
-  pipeline k by 32
-    produce A_shared = A
-    produce B_shared = B
-    loop k step=16
-      A_frag = A_shared
-      B_frag = B_shared
-      acc += A_frag * B_frag atom=wmma
-  C = alpha * acc + beta * C[m, n] width=4 through=acc_shared
+program sm_80
+  problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  kernel gemm
+    work [m=64, n=32]
+    global A[m, k] f16
+    global B[k, n] f16
+    global C[m, n] f32
+    shared A_shared[m=64, k=32] f16 pad=8
+    shared B_shared[k=32, n=32] f16 pad=8
+    register A_frag[m=64, k=16] f16 spread [m=2x2x1x16, k=1x1x1x16] x=n atom=wmma
+    register B_frag[n=32, k=16] f16 spread [n=1x2x1x16, k=1x1x1x16] x=n atom=wmma
+    shared acc_shared[m=32, n=32] f32 pad=8
+    register acc[m=64, n=32] f32 spread [m=2x2x1x16, n=1x2x1x16] x=n atom=wmma
+    init acc
+    pipeline k by 32
+      copy A_shared = A
+      copy B_shared = B
+      loop k step=16
+        copy A_frag = A_shared
+        copy B_frag = B_shared
+        contract acc += A_frag * B_frag atom=wmma
+    map C = alpha * acc + beta * C[m, n] width=4 through=acc_shared
 """
 
 MATRICES = """\
-program C[b, h, m, n] = A[b, m, k] * B[h, k, n]
-  epilogue acc + bias[h, n]
-kernel gemm
-  work b h m=16 n=16 raster=2   # tile m=16 n=16; raster group=2
-  global A[m, k] f32
-  global B[k, n] f32
-  global C[m, n] f32
-  register acc[m=16, n=16] f32 spread m=1x1x16x1 n=1x1x16x1 x=n   # tile m=16 n=16
-  init acc
-  loop k
-    acc += A * B
-  C = acc + bias[h, n]   # fuse_epilogue acc + bias[h, n]
-"""
+program sm_80
+  problem C[b, h, m, n] = A[b, m, k] * B[h, k, n] over m, n, k epilogue=(acc + bias[h, n]) batch=[b, h]
+  kernel gemm
+    work [m=16, n=16] raster=2 batch=[b, h]   # tile m=16 n=16; raster group=2
+    global A[m, k] f32
+    global B[k, n] f32
+    global C[m, n] f32
+    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n   # tile m=16 n=16
+    init acc
+    loop k
+      contract acc += A * B
+    map C = acc + bias[h, n]   # fuse_epilogue acc + bias[h, n]
+"""  # noqa: E501
 
 PROGRAMS = {
     "naive": NAIVE,

@@ -1,169 +1,181 @@
-"""The declared IR as text: what is printed is read back, and what is wrong names its line."""
+"""The IR as text: what is printed is read back, and what is wrong names its line and column."""
 
 from __future__ import annotations
 
 import contextlib
+from random import Random
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmgen.ir.atoms import ATOMS, Atom
-from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Var
-from gemmgen.ir.nodes import (
-    AxisSpread,
-    Bounds,
-    Buffer,
-    Contract,
-    Copy,
-    Fact,
-    Init,
-    Kernel,
-    Loop,
-    Map,
-    Pipeline,
-    Program,
-    Space,
-    Spread,
-    Swizzle,
-    Work,
+from gemmgen.base.record import record
+from gemmgen.ir.expanded import ExpandedKernel
+from gemmgen.ir.expr import (
+    Binary,
+    Call,
+    Element,
+    Expr,
+    Float,
+    Int,
+    Select,
+    Unary,
+    Var,
+    Wide,
 )
-from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.ir.text import parse_program, print_program
+from gemmgen.ir.exprreader import read_expression
+from gemmgen.ir.exprtext import exact_text
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.nodes import Copy, Kernel, Program
+from gemmgen.ir.text import parse_ir, print_ir
+from gemmgen.ir.textcursor import Cursor, IRTextError
 from gemmgen.passes.build import build
 from gemmgen.schedule.model import Epilogue, Schedule
 
+from .records import CLASSES, Drawn
 from .samples import FAST, NAIVE, PROGRAMS, UNFUSED
 
-BIASED = Call("relu", (Var("acc"),))
-HARD_NAMES = (
-    *("init", "loop", "raster", "width", "x", "by", "pipeline", "shared", "of", "spread"),
-    *("bounds", "blocks", "unroll", "swizzle", "pad", "f32"),
-)
+WHOLE = [kind for kind in CLASSES if not hasattr(kind, "__parameters__")]
+"""Classes whose bodies, if any, are of statements that they name."""
+LEVELS = (Kernel, ExpandedKernel, LoweredKernel)
 
 
 def test_the_naive_program_prints_as_quoted():
-    assert print_program(build(Schedule())) == NAIVE
+    assert print_ir(build(Schedule())) == NAIVE
 
 
 def test_an_unfused_program_has_two_kernels():
     epilogue = Call("relu", (Binary("+", Var("acc"), Element("bias", (Var("n"),))),))
-    assert print_program(build(Schedule(epilogue=Epilogue(epilogue)))) == UNFUSED
+    assert print_ir(build(Schedule(epilogue=Epilogue(epilogue)))) == UNFUSED
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_parsed_prints_the_same(name: str):
-    program = parse_program(PROGRAMS[name])
-    assert print_program(program) == PROGRAMS[name]
-    assert parse_program(print_program(program)) == program
+    assert print_ir(parse_ir(PROGRAMS[name], Program)) == PROGRAMS[name]
 
 
 def test_every_line_of_a_program_matters():
-    program = parse_program(FAST)
+    program = parse_ir(FAST, Program)
     lines = FAST.splitlines(keepends=True)
     for at in range(1, len(lines)):
         shorter = "".join(lines[:at] + lines[at + 1 :])
-        with contextlib.suppress(ValueError):
-            assert parse_program(shorter) != program, lines[at]
+        with contextlib.suppress(IRTextError):
+            assert parse_ir(shorter, Program) != program, lines[at]
+
+
+MALFORMED = [
+    ("pad=4", "pad=4.5", "line 8, column 42: expected an option of Buffer"),
+    ("pad=4", "pad=four", "line 8, column 41: expected an integer, found `four stages=2"),
+    ("pad=4", "pad=4 pad=4", "line 8, column 43: pad is given twice"),
+    (
+        "init acc",
+        "init",
+        "line 13, column 9: expected a name or a string before the",
+    ),
+    (
+        "init acc",
+        "start acc",
+        "line 13, column 5: expected what belongs below Kernel",
+    ),
+    ("order=serpentine", "order=back", "expected one of rows, serpentine, zigzag, found `back"),
+    ("(acc + bias[n]) width", "(acc + ) width", "line 21, column 24: expected an expression"),
+    ("A_frag * B_frag", "A_frag", "line 20, column 32: expected `*`, found `order=serpentine"),
+    ("      loop k", "       loop k", "line 17, column 8: expected what belongs below Copy"),
+    ("  map C", " map C", "line 21, column 4: expected 4 spaces of indentation"),
+    ("work [m=128", "# [m=128", "line 4, column 5: expected what belongs below Kernel"),
+    ("spread [n=1x2x16x4] x=n", "spread [n=1x2x16x4]", "line 11, column 54: expected x=, found `#"),
+    (
+        "N divisor",
+        "N of 4 divisor",
+        "line 22, column 10: expected an option of Fact (div",
+    ),
+    ("program sm_90a", "kernel sm_90a", "line 1, column 1: expected one of program, found `kernel"),
+    ("kernel fast", "kernel fast, fast", "line 3, column 14: expected an option of Kernel"),
+    (
+        "  fact N divisor=4",
+        "fact N divisor=4",
+        "line 22, column 1: expected nothing after the P",
+    ),
+    ("C = relu", '"C = relu', "line 21, column 9: expected a string"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MALFORMED)
+def test_malformed_text_names_its_place(old: str, new: str, message: str):
+    assert old in FAST
+    with pytest.raises(IRTextError) as raised:
+        parse_ir(FAST.replace(old, new, 1), Program)
+    assert message in str(raised.value)
+
+
+def test_what_is_missing_below_a_line_is_named():
+    without = "\n".join(line for line in NAIVE.splitlines() if " work" not in line)
+    with pytest.raises(IRTextError, match="line 3, column 1: expected one line for work below K"):
+        parse_ir(without, Program)
+    with pytest.raises(IRTextError, match="line 1, column 1: expected a Program, found nothing"):
+        parse_ir("\n  \n", Program)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line"),
+    ("expr", "text"),
     [
-        ("pad=4", "pad=4.5", 11),
-        ("init acc", "init", 16),
-        ("order=serpentine", "order=", 23),
-        ("relu(acc + bias[n]) width", "relu(acc + ) width", 24),
-        ("      A_frag", "     A_frag", None),
+        (Binary("*", Binary("+", Var("a"), Var("b")), Int(-1)), "(a + b) * -1"),
+        (Binary("-", Var("a"), Unary("-", Int(1))), "a - -(1)"),
+        (Binary("<", Binary("^", Var("a"), Int(1)), Var("b")), "(a ^ 1) < b"),
+        (Binary("/", Wide(Var("m")), Float(2.0)), "wide(m) / 2.0"),
+        (Select(Unary("!", Var("p")), Float(0.5, "f64"), Float(1e-30)), "where(!p, 0.5f64, 1e-30)"),
+        (Element("C", (Call("min", (Var("m"), Int(3))), Var("n"))), "C[min(m, 3), n]"),
     ],
 )
-def test_malformed_text_names_its_line(old: str, new: str, line: int | None):
-    with pytest.raises(ValueError, match=f"line {line}" if line else "indent|line"):
-        parse_program(FAST.replace(old, new))
+def test_expressions_are_written_as_one_would(expr: Expr, text: str):
+    assert exact_text(expr) == text
 
 
-names = st.sampled_from(("A", "B", "C", "tile_1", *HARD_NAMES))
-sizes = st.integers(1, 4096)
-origins = st.lists(
-    st.sampled_from(("tile m=8 n=8", "fuse_epilogue relu(acc + bias[n])", "pad A by=4")),
-    max_size=3,
-).map(tuple)
+@given(st.integers(0, 1 << 32))
+def test_any_expression_round_trips(seed: int):
+    expr = Drawn(Random(seed)).expression()
+    for text in (exact_text(expr), exact_text(expr, closed=True)):
+        cursor = Cursor(text, 1)
+        assert repr(read_expression(cursor)) == repr(expr) and cursor.is_done, text
 
 
-def expressions() -> st.SearchStrategy[Expr]:
-    bias = Element("bias", (Var("n"),))
-    simple = st.sampled_from((Var("acc"), BIASED, bias, Float(2.0), Float(0.1)))
-    condition = Call("min", (Var("acc"), bias))
-    return st.one_of(simple, simple.map(lambda e: Call("max", (e, condition))), simple.map(_where))
+@given(st.sampled_from(WHOLE), st.integers(0, 1 << 32))
+def test_any_node_round_trips(kind: type, seed: int):
+    """Of any class, with any values; compared as text, as -0.0 equals 0.0."""
+    node = Drawn(Random(seed)).node(kind)
+    assert repr(parse_ir(print_ir(node), kind)) == repr(node), print_ir(node)
 
 
-def _where(value: Expr) -> Expr:
-    return Select(Binary("<=", Var("width"), value), value, Float(0.0))
+@given(st.sampled_from(LEVELS), st.integers(0, 1 << 32))
+def test_any_body_round_trips(kind: type, seed: int):
+    node = Drawn(Random(seed)).node(kind, depth=4)
+    assert repr(parse_ir(print_ir(node), kind)) == repr(node), print_ir(node)
 
 
-@st.composite
-def buffers(draw: st.DrawFn, name: str) -> Buffer:
-    letters = tuple(draw(st.lists(names, min_size=1, max_size=2, unique=True)))
-    space = draw(st.sampled_from((Space.SHARED, Space.REGISTER)))
-    swizzle = draw(st.none() | st.builds(Swizzle, *(st.sampled_from((2, 4, 8)),) * 3))
-    layout = (draw(st.integers(0, 8)), draw(st.integers(1, 4)), swizzle)
-    shape = tuple((letter, draw(sizes)) for letter in letters)
-    axes = tuple(AxisSpread(x, *(draw(sizes) for _ in range(4))) for x in letters)
-    atom: Atom = draw(st.sampled_from(tuple(ATOMS)))
-    spread = Spread(axes, letters[0], atom) if draw(st.booleans()) else None
-    return Buffer(name, space, "f32", shape, *layout, spread, draw(origins))
+@record
+class Prefetch:
+    """A node that the modules of the IR have never seen."""
+
+    SYNTAX: ClassVar = "{copy} before {step}"
+
+    copy: Copy
+    step: Expr
+    lines: int = 1
+    wide: bool = False
+    body: tuple[Copy, ...] = ()
 
 
-copies = st.builds(
-    Copy,
-    st.sampled_from(HARD_NAMES),
-    names,
-    st.sampled_from((1, 2, 4)),
-    st.just("registers"),
-    origins,
-)
-atoms = st.sampled_from(("fma", "wmma"))
-orders = st.sampled_from(("rows", "serpentine", "zigzag"))
-contracts = st.builds(Contract, names, names, names, orders, atoms, origins)
-operations = st.lists(copies | contracts, min_size=1, max_size=3).map(tuple)
-loops = st.builds(Loop, names, operations, st.integers(0, 8), origins, st.sampled_from((1, 16)))
-pipelines = st.builds(
-    Pipeline,
-    names,
-    sizes,
-    st.lists(copies, max_size=2).map(tuple),
-    st.lists(loops, min_size=1, max_size=2).map(tuple),
-    st.integers(1, 8),
-    st.sampled_from(("last", "first")),
-    origins,
-)
-widths = st.sampled_from((1, 2, 4))
-through = st.sampled_from((None, "acc_shared"))
-maps = st.builds(Map, st.just("OUT"), expressions(), widths, origins, through)
-statements = st.one_of(st.builds(Init, names), copies, contracts, loops, pipelines, maps)
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> Program:
-    m, n, k = draw(st.lists(names, min_size=3, max_size=3, unique=True))
-    c, a, b = Tensor("OUT", (n, m)), Tensor("L", (k, m)), Tensor("R", (n, k))
-    out = Buffer("OUT", Space.GLOBAL, "f32", ((n, None), (m, None)))
-    tiles = tuple(draw(buffers(name)) for name in draw(st.lists(names, max_size=3, unique=True)))
-    work = Work(
-        ((m, draw(sizes)), (n, draw(sizes))),
-        draw(st.integers(1, 8)),
-        draw(st.integers(1, 8)),
-        draw(st.sampled_from(("ordered", "atomic"))),
-        draw(st.integers(1, 8)),
-        draw(origins),
+def test_a_new_node_needs_nothing_but_its_class():
+    made = Prefetch(
+        Copy("A", "B", 4, origins=("tile m=8",)),
+        Binary("+", Var("k"), Int(1)),
+        wide=True,
+        body=(Copy("C", "D"),),
     )
-    body = tuple(draw(st.lists(statements, max_size=4)))
-    facts = draw(st.lists(st.sampled_from((Fact("N", 4), Fact("lda", equals="K")))).map(tuple))
-    problem = Problem(c, a, b, m, n, k, draw(expressions()))
-    bounds = draw(st.just(Bounds()) | st.builds(Bounds, st.integers(1, 32), origins))
-    return Program(problem, "sm_80", (Kernel("kernel", work, (out, *tiles), body, bounds),), facts)
-
-
-@given(programs())
-def test_any_program_round_trips(program: Program):
-    assert parse_program(print_program(program)) == program
+    text = """\
+prefetch A = B width=4 before k + 1 wide   # tile m=8
+  copy C = D
+"""
+    assert print_ir(made) == text
+    assert parse_ir(text, Prefetch) == made

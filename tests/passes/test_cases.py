@@ -30,7 +30,7 @@ from hostile.hints import followed
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.text import print_program
+from gemmgen.ir.text import print_ir
 from gemmgen.language import parse_schedule
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import compile_source, rewrite
@@ -90,7 +90,7 @@ def test_rewrites(path: Path) -> None:
     case = read(path)
     (apply,) = case["apply"]
     programs = rewritten([*case.get("given", []), apply], apply.split()[0])
-    for section, text in zip(("before", "after"), map(print_program, programs), strict=True):
+    for section, text in zip(("before", "after"), map(print_ir, programs), strict=True):
         lost = missing(case.get(section, []), text)
         assert lost is None, f"{section}: no line `{lost}` in its place in\n{text}"
     assert difference(*programs) is None

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-from gemmgen.ir.text import print_program
+from gemmgen.ir.text import print_ir
 from gemmgen.passes.ladder import LADDER
 from passes.equality import difference
 from passes.excerpts import missing
@@ -49,7 +49,7 @@ def test_shows_what_the_pass_does(name: str) -> None:
     before, directive, after = example(doc)
     assert directive.split()[0] == name
     programs = rewritten([*GIVEN[name], directive], name)
-    given, made = map(print_program, programs)
+    given, made = map(print_ir, programs)
     bare = [without_origins(line) for line in before]
     assert missing(bare, "\n".join(map(without_origins, given.splitlines()))) is None, given
     assert missing(bare_but_own(after, directive), bare_text(made, directive)) is None, made
