@@ -49,8 +49,10 @@ class Case:
     """Extents, numbers, and how it is run; ``pad`` elements separate rows.
 
     ``watched``: each access is checked.  ``far``: rows and matrices are so far apart that offsets
-    don't fit an int.  ``skips_product``: if alpha is 0 the call follows ``Interface.product``, with
-    K = 0 and inputs that may not be read; else the kernel runs with all of K.
+    don't fit an int.  ``tight``: on the CPU, a tensor's memory ends with its last element, so that
+    a read past it is seen even if its value is not used.  ``skips_product``: if alpha is 0 the call
+    follows ``Interface.product``, with K = 0 and inputs that may not be read; else the kernel runs
+    with all of K.
     """
 
     shape: Shape
@@ -63,6 +65,7 @@ class Case:
     layout: Layout = "consecutive"
     watched: bool = True
     far: bool = False
+    tight: bool = False
     skips_product: bool = False
 
     def text(self) -> str:

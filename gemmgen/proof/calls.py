@@ -8,25 +8,21 @@ from dataclasses import replace
 import numpy as np
 
 from gemmgen.calling.launches import LANDINGS, Case, Landing
-from gemmgen.calling.operands import as_stored, drawn
-from gemmgen.calling.sizes import alignment, laid_out, values_of
+from gemmgen.calling.operands import drawn
+from gemmgen.calling.sizes import laid_out, values_of
 from gemmgen.calling.strides import bounds
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies
-from gemmgen.ir.interface import Param
 from gemmgen.ir.problem import Problem
 from gemmgen.numerics import reference
 from gemmgen.numerics.axes import axes_of, in_roles
-from gemmgen.numerics.formats import Real, Stored, computing, stored
+from gemmgen.numerics.formats import Real, Stored, computing
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.epilogue import Wanted, hides_c, wanted
 from gemmgen.proof.sums import Summation
-from gemmgen.sim.memory import EmbeddedView, Sparse
-from gemmgen.sim.packing import Argument
+from gemmgen.sim.allocation import allocated, arguments_of
+from gemmgen.sim.memory import EmbeddedView
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
-
-DENSE = 1 << 27
-"""Elements that a tensor may span in memory that is there as a whole."""
 
 
 def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
@@ -54,22 +50,16 @@ class Caller:
         problem, interface = self.problem, self.emitted.interface
         params = interface.params
         tensors, acc = self._drawn(case)
-        values, scalars = values_of(interface, case), case.scalars(interface)
+        scalars = case.scalars(interface)
         unread = {problem.c.name} if hides_c(problem) and scalars["beta"] == 0.0 else set[str]()
         skips_product = case.skips_product and interface.skips_product(scalars)
         if skips_product:
             acc = np.zeros_like(acc)
             unread |= {p.name for p in params if interface.is_factor(p)}
-        placed = {
-            p.name: self._place(p, tensors, values, unread=p.name in unread)
-            for p in params
-            if p.kind == "tensor"
-        }
+        placed = allocated(interface, case, tensors, unread)
         before = {name: matrix.view.copy() for name, matrix in placed.items()}
-        arguments: dict[str, Argument] = {**values, **scalars}
-        arguments |= {name: matrix.view for name, matrix in placed.items()}
         kernel.run(
-            {p.name: arguments[p.name] for p in params if not p.is_scratch},
+            arguments_of(interface, case, placed),
             order=case.order,
             landing=case.landing,
             seed=sum(case.shape),
@@ -107,22 +97,6 @@ class Caller:
             acc = self._summation.sums(a, b, backwards=order == "descending")
             self._sums[key] = tensors, np.broadcast_to(acc, c.shape)
         return self._sums[key]
-
-    def _place(
-        self, param: Param, tensors: Mapping[str, Real], values: Mapping[str, int], *, unread: bool
-    ) -> EmbeddedView:
-        """A tensor in its storage order; one that may not be read was never written."""
-        interface = self.emitted.interface
-        shape, strides = laid_out(interface, param, values)
-        step = alignment(interface, param.name)
-        if max(n * abs(s) for n, s in zip(shape, strides, strict=True)) > DENSE:
-            matrix: EmbeddedView = Sparse.spanning(shape, strides, dtype=param.dtype)
-        else:
-            matrix = EmbeddedView.strided(shape, strides, offset=step, dtype=param.dtype)
-        if not unread and (param.read or not param.written):
-            numbers = as_stored(interface, param, tensors[param.name])
-            matrix.view[...] = stored(np.broadcast_to(numbers, shape), param.dtype)
-        return matrix
 
 
 def _difference(

@@ -20,6 +20,9 @@ _NORESERVE = 0x4000  # Linux's MAP_NORESERVE, which mmap has from Python 3.12 on
 ALIGNMENT = 256
 """Bytes; that of a GPU's allocations."""
 
+WIDEST = 16
+"""Bytes of the widest access."""
+
 BAND = 1024
 """Elements of poison on either side."""
 
@@ -46,11 +49,30 @@ class EmbeddedView:
         low, high = bounds(shape, strides)
         reach = max((n * abs(s) for n, s in zip(shape, strides, strict=True)), default=1)
         start = BAND + offset - low
-        memory = aligned(BAND + offset + max(high - low, reach) + BAND, dtype)
+        return EmbeddedView._within(
+            BAND + offset + max(high - low, reach) + BAND, start, shape, strides, dtype
+        )
+
+    @staticmethod
+    def at_the_end(
+        shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: DType
+    ) -> EmbeddedView:
+        """Elements never written, aligned to ``WIDEST`` bytes, the last of which ends the memory:
+        the CPU run's guard page begins less than ``WIDEST`` bytes after it."""
+        low, high = bounds(shape, strides)
+        item = BYTES[dtype]
+        ahead = -(BAND + high - low) * item % ALIGNMENT // WIDEST * WIDEST // item
+        start = BAND + ahead - low
+        return EmbeddedView._within(start + high, start, shape, strides, dtype)
+
+    @staticmethod
+    def _within(
+        size: int, start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType
+    ) -> EmbeddedView:
+        memory = aligned(size, dtype)
         memory[:] = poison(memory.size, dtype)
-        item = memory.itemsize
-        view = as_strided(memory[start:], shape, tuple(s * item for s in strides))
-        return EmbeddedView(view, memory, start, strides, dtype)
+        steps = tuple(s * memory.itemsize for s in strides)
+        return EmbeddedView(as_strided(memory[start:], shape, steps), memory, start, strides, dtype)
 
     @staticmethod
     def poisoned(

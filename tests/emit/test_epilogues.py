@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from pipeline.running import Call, Launch, emitted, inputs, met
+from pipeline.running import call, emitted, met, operands, result_of
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.numerics.reference import F64
 from gemmgen.pipeline import compile_source
-from gemmgen.sim.run import compile_kernel
 
 Given = dict[str, F64]
 
@@ -84,13 +83,12 @@ KERNELS = {
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_computes_its_expression(kernel: str, expression: str) -> None:
     compiled = emitted(f"{KERNELS[kernel]}fuse_epilogue {expression}\n")
-    launch = Launch(compiled, met(Call(35, 37, 9, 0.7, -0.5, tight=True), compiled.schedule))
-    compile_kernel(compiled.text, compiled.interface).run(launch.arguments)
-    drawn, acc = inputs(launch.call.m, launch.call.n, launch.call.k)
-    given = {name: np.asarray(value, np.float64) for name, value in launch.operands.items()}
+    case = met(call(35, 37, 9, 0.7, -0.5, tight=True), compiled)
+    given = operands(compiled, case)
+    named = {name: np.asarray(value, np.float64) for name, value in given.named.items()}
     with np.errstate(all="ignore"):
-        wanted = EPILOGUES[expression](acc.astype(float), drawn.c.astype(float), given)
-    np.testing.assert_allclose(launch.memories["C"].view, wanted, rtol=1e-4, atol=1e-4)
+        wanted = EPILOGUES[expression](given.acc.astype(float), named["C"], named)
+    np.testing.assert_allclose(result_of(compiled, case), wanted, rtol=1e-4, atol=1e-4)
 
 
 NAN_GOES_THROUGH = ("relu(acc)", "max(acc, 0)", "min(1, acc)", "clamp(acc, -1, 1)", "silu(acc)")
@@ -99,10 +97,7 @@ NAN_GOES_THROUGH = ("relu(acc)", "max(acc, 0)", "min(1, acc)", "clamp(acc, -1, 1
 @pytest.mark.parametrize("expression", NAN_GOES_THROUGH)
 def test_nan_goes_through(expression: str) -> None:
     compiled = emitted(f"fuse_epilogue {expression}\n")
-    launch = Launch(compiled, Call(5, 6, 7))
-    launch.arguments["A"][2, 3] = np.nan
-    compile_kernel(compiled.text, compiled.interface).run(launch.arguments)
-    is_nan = np.isnan(launch.memories["C"].view)
+    is_nan = np.isnan(result_of(compiled, call(5, 6, 7, data="NaN in A")))
     assert is_nan[2].all() and is_nan.sum() == 6
 
 

@@ -8,7 +8,7 @@ from typing import get_args, get_origin
 
 import pytest
 from passes.schedules import CASES, EXAMPLES
-from pipeline.running import Call, Operands, Want, check, emitted
+from pipeline.running import Operands, Want, call, check, emitted
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
@@ -229,7 +229,7 @@ def test_the_names_it_uses_can_be_given_to_nothing_else(use: str, proof: bool) -
         except ScheduleError:
             continue
         want = plus_scalar(name) if use == "the epilogue" else None
-        check(kernel, Call(3, 35, 4, 0.7, -1.0), want)
+        check(kernel, call(3, 35, 4, 0.7, -1.0), want)
         free += 1
     assert free <= 40  # names within functions of single instructions are free
 
@@ -244,7 +244,7 @@ def test_refuses_a_letter_that_takes_the_name_of_another_thing(letter: str) -> N
             kernel = compile_source(Source(text))
         except ScheduleError:
             continue
-        check(kernel, Call(33, 35, 9, 0.7, -1.0))
+        check(kernel, call(33, 35, 9, 0.7, -1.0))
 
 
 @pytest.mark.parametrize("letter", ("a_rather_long_16", "x", "e_"))
@@ -253,4 +253,4 @@ def test_letters_of_any_length_do(letter: str) -> None:
         f"gemm C[m, n] = A[m, {letter}] * B[{letter}, n]\ntile m=32 n=64 {letter}=8\n"
         f"cache_shared A[{letter}, m] B\nregister_block m=4 n=8\ndouble_buffer A B stages=3\n"
     )
-    check(emitted(text), Call(33, 70, 19, 0.7, -1.0, pad=1))
+    check(emitted(text), call(33, 70, 19, 0.7, -1.0, pad=1))

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from passes.schedules import CASES, EXAMPLES, ORDERS, in_order
-from pipeline.running import Call, check, emitted, met
+from pipeline.running import call, check, emitted, met
+
+from gemmgen.calling.launches import Case
 
 SMALL = ((1, 1, 1), (2, 3, 5), (32, 33, 30), (35, 35, 35))
 LARGE = ((127, 131, 257), (128, 128, 128), (130, 260, 40))
@@ -40,16 +42,16 @@ INSTRUCTIVE = {
 GOLDEN = EXAMPLES | {name: CASES[case] for name, case in INSTRUCTIVE.items()}
 
 
-def calls(has_scalars: bool) -> list[Call]:
+def calls(has_scalars: bool) -> list[Case]:
     """All shapes; all pairs of alpha and beta at the small ones; K = 0; padded rows."""
-    found = [Call(*shape, *pair) for shape in SMALL for pair in PAIRS]
-    found += [Call(*shape, *pair) for shape in LARGE for pair in SAMPLE]
-    found += [Call(33, 35, 0, *pair, pad=5) for pair in PAIRS]
+    found = [call(*shape, *pair) for shape in SMALL for pair in PAIRS]
+    found += [call(*shape, *pair) for shape in LARGE for pair in SAMPLE]
+    found += [call(33, 35, 0, *pair, pad=5) for pair in PAIRS]
     if not has_scalars:
-        found = [call for call in found if (call.alpha, call.beta) == SAMPLE[1]]
+        found = [case for case in found if (case.alpha, case.beta) == SAMPLE[1]]
     return [
-        replace(call, pad=call.pad or PADS[i % 4], order=THREADS[i % 3], tight=i % 5 == 0)
-        for i, call in enumerate(found)
+        replace(case, pad=case.pad or PADS[i % 4], order=THREADS[i % 3], tight=i % 5 == 0)
+        for i, case in enumerate(found)
     ]
 
 
@@ -61,8 +63,8 @@ def test_the_golden_is_what_is_emitted_and_right(
     kernel = emitted(case.text)
     text = golden(f"{name}.cu", kernel.text)
     assert kernel.text == text
-    for call in calls(kernel.schedule.epilogue is None)[:: 1 if proof else FEWER]:
-        check(kernel, met(call, kernel.schedule), case.want, text)
+    for each in calls(kernel.schedule.epilogue is None)[:: 1 if proof else FEWER]:
+        check(kernel, met(each, kernel), case.want, text)
 
 
 def test_every_golden_belongs_to_a_schedule() -> None:
@@ -73,12 +75,12 @@ def test_every_golden_belongs_to_a_schedule() -> None:
 @pytest.mark.parametrize("name", ("naive", "tiled", "register_blocked", "vectorized"))
 def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) -> None:
     kernel = emitted(in_order(name, order))
-    for call in calls(kernel.schedule.epilogue is None):
-        check(kernel, call, EXAMPLES[name].want)
+    for case in calls(kernel.schedule.epilogue is None):
+        check(kernel, case, EXAMPLES[name].want)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_empty_output_launches_nothing(name: str) -> None:
     kernel = emitted(EXAMPLES[name].text)
-    for call in (Call(0, 5, 3), Call(5, 0, 3), Call(0, 0, 0)):
-        check(kernel, call, EXAMPLES[name].want)
+    for case in (call(0, 5, 3), call(5, 0, 3), call(0, 0, 0)):
+        check(kernel, case, EXAMPLES[name].want)

@@ -34,19 +34,19 @@ def lower_triangle(acc: F32, c: F32, given: Operands) -> F32:
 
 
 @dataclass(frozen=True)
-class Case:
+class Scheduled:
     """A schedule, and what its epilogue computes where it has one of its own."""
 
     text: str
     want: Want | None = None
 
 
-def _lines(*lines: str) -> Case:
-    return Case("\n".join(lines) + "\n")
+def _lines(*lines: str) -> Scheduled:
+    return Scheduled("\n".join(lines) + "\n")
 
 
-def _fused(expression: str, want: Want, *lines: str) -> Case:
-    return Case("\n".join((*lines, f"fuse_epilogue {expression}")) + "\n", want)
+def _fused(expression: str, want: Want, *lines: str) -> Scheduled:
+    return Scheduled("\n".join((*lines, f"fuse_epilogue {expression}")) + "\n", want)
 
 
 BLOCKED = ("tile m=32 n=64 k=8", "cache_shared A[k, m] B[k, n]", "register_block m=4 n=8")
@@ -68,7 +68,7 @@ def in_order(name: str, order: tuple[str, str, str]) -> str:
 
 
 EXAMPLES = {
-    name: Case(example(name), relu_bias if "fuse_epilogue" in example(name) else None)
+    name: Scheduled(example(name), relu_bias if "fuse_epilogue" in example(name) else None)
     for name in NAMES
 }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from handwritten_kernels import Case, run
+from handwritten_kernels import run
 
+from gemmgen.calling.launches import Case
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source

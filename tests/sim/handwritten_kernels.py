@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from functions import with_functions
 
+from gemmgen.calling.launches import Case
+from gemmgen.calling.operands import drawn
 from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
 from gemmgen.numerics import reference
 from gemmgen.numerics.reference import Comparison
-from gemmgen.sim.memory import EmbeddedView
+from gemmgen.sim.allocation import allocated, arguments_of
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 
 DIRECTORY = Path(__file__).parent.parent / "handwritten"
@@ -61,27 +62,6 @@ def interface(name: str) -> Interface:
     return Interface("gemm", params, block, tiles, tuple(needs), 0, 0, pitch, parts=parts)
 
 
-@dataclass(frozen=True)
-class Case:
-    """One call: extents, scalars, and how far leading dimensions exceed their rows."""
-
-    m: int
-    n: int
-    k: int
-    alpha: float = 1.0
-    beta: float = 0.0
-    pad: int = 0
-    order: str = "ascending"
-    landing: str = "late"
-
-
-@functools.lru_cache(maxsize=64)
-def inputs(m: int, n: int, k: int, parts: int = 1) -> tuple[reference.Inputs, reference.F32]:
-    """Zero-mean inputs, and the product of A and B summed in the order of k, part by part."""
-    drawn = reference.normal(m, n, k, seed=0)
-    return drawn, reference.split(drawn.a, drawn.b, parts, STEP)
-
-
 def check(name: str, case: Case, changed: str | None = None) -> Comparison:
     """Runs the kernel (or the text ``changed``) and compares every bit, padding included."""
     kernel = compile_kernel(text(name) if changed is None else changed, interface(name))
@@ -89,33 +69,20 @@ def check(name: str, case: Case, changed: str | None = None) -> Comparison:
 
 
 def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Comparison:
-    drawn, acc = inputs(case.m, case.n, case.k, kernel.interface.parts)
-    values = {"M": case.m, "N": case.n, "K": case.k, "alpha": case.alpha, "beta": case.beta}
-    bias = np.linspace(-2, 2, case.n, dtype=np.float32)
+    interface = kernel.interface
+    given = drawn(interface, case)
+    acc = reference.split(given["A"], given["B"], interface.parts, STEP)
     if with_bias:
-        del values["alpha"], values["beta"]
-        values["bias"] = bias
-        want = np.maximum(acc + bias, np.float32(0))
+        want = np.maximum(acc + given["bias"], np.float32(0))
     else:
-        want = reference.default_epilogue(acc, drawn.c, case.alpha, case.beta)
-    matrices: dict[str, EmbeddedView] = {}
-    wide = any(isinstance(each, MultipleOf) for each in kernel.interface.requirements)
-    turned = [p.name for p in kernel.interface.params if p.indices == ("k", "m")]
-    stored_a = np.ascontiguousarray(drawn.a.T) if turned else drawn.a
-    for i, (name, held) in enumerate((("A", stored_a), ("B", drawn.b), ("C", drawn.c))):
-        pitch = held.shape[1] + (case.pad + 4 * i if case.pad else 0)  # so that swapped ones show
-        if wide:
-            pitch = -(-pitch // 4) * 4
-        matrices[name] = EmbeddedView.holding(held, pitch)
-        values |= {name: matrices[name].view, f"ld{name.lower()}": pitch}
-    if case.beta == 0:  # C holds the poison of what was never written
-        matrices["C"] = EmbeddedView.poisoned(case.m, case.n, matrices["C"].pitch)
-        values["C"] = matrices["C"].view
-    unreadable = ("C",) if case.beta == 0 else ()
-    kernel.run(values, order=case.order, landing=case.landing, seed=1, unreadable=unreadable)
-    result = reference.compare(matrices["C"].view, want)
-    for name, matrix in matrices.items():
-        beside = matrix.touched()
-        if beside:
-            return replace(result, reason=f"{name}: {beside}")
+        want = reference.default_epilogue(acc, given["C"], case.alpha, case.beta)
+    unread = ("C",) if case.beta == 0 else ()  # C holds the poison of what was never written
+    memory = allocated(interface, case, given, unread)
+    arguments = arguments_of(interface, case, memory)
+    kernel.run(arguments, order=case.order, landing=case.landing, seed=1, unreadable=unread)
+    result = reference.compare(memory["C"].view, want)
+    for name, matrix in memory.items():
+        touched = matrix.touched()
+        if touched:
+            return replace(result, reason=f"{name}: {touched}")
     return result

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handwritten_kernels import Case
+from gemmgen.calling.launches import Case
 
-RAGGED = Case(35, 37, 45, 0.7, -1.0, 4)
-UNSCALED = Case(35, 37, 45, 0.7, 0.0, 4)
-WIDE = Case(130, 260, 37, 0.7, -1.0, 4)
+RAGGED = Case((35, 37, 45), "normal", 0.7, -1.0, 4)
+UNSCALED = Case((35, 37, 45), "normal", 0.7, 0.0, 4)
+WIDE = Case((130, 260, 37), "normal", 0.7, -1.0, 4)
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,18 @@ from dataclasses import replace
 import pytest
 from emitted_kernels import NAMES, checked, complaint
 from handwritten_kernels import NAMES as HANDWRITTEN
-from handwritten_kernels import Case, interface, run, text
+from handwritten_kernels import interface, run, text
 
+from gemmgen.calling.launches import Case
 from gemmgen.sim.process import LANDINGS, ORDERS
 from gemmgen.sim.run import compile_kernel
 
 CASES = (
-    Case(1, 1, 1, 0.7, -1.0),
-    Case(33, 35, 45, 0.7, 0.0, 4),
-    Case(64, 36, 32, 1.0, 1.0, 1),
-    Case(130, 131, 19, 0.7, -1.0, 4),
-    Case(3, 5, 0, 0.7, -1.0),
+    Case((1, 1, 1), "normal", 0.7, -1.0),
+    Case((33, 35, 45), "normal", 0.7, 0.0, 4),
+    Case((64, 36, 32), "normal", 1.0, 1.0, 1),
+    Case((130, 131, 19), "normal", 0.7, -1.0, 4),
+    Case((3, 5, 0), "normal", 0.7, -1.0),
 )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from handwritten_kernels import NAMES, Case, check, text
+from handwritten_kernels import NAMES, check, text
 
+from gemmgen.calling.launches import Case
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
 
@@ -28,20 +29,21 @@ def test_equals_the_reference_in_every_bit(name: str, shape: tuple[int, int, int
     small = shape[0] < 100
     scalars = SCALARS if small else SCALARS[4:6]
     for i, (alpha, beta) in enumerate(scalars):
-        case = Case(*shape, alpha, beta, pad=(0, 1, 4, 7)[i % 4], order=ORDERS[i % 3])
+        case = Case(shape, "normal", alpha, beta, pad=(0, 1, 4, 7)[i % 4], order=ORDERS[i % 3])
         assert check(name, case).text().startswith("equal"), case
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_k_leaves_the_epilogue_of_zero(name: str) -> None:
     for alpha, beta in ((1, 0), (0.7, -1)):
-        assert check(name, Case(33, 35, 0, alpha, beta, pad=5)).text().startswith("equal")
+        case = Case((33, 35, 0), "normal", alpha, beta, pad=5)
+        assert check(name, case).text().startswith("equal")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_output_launches_nothing(name: str) -> None:
-    assert check(name, Case(0, 5, 3)).equal
-    assert check(name, Case(5, 0, 3)).equal
+    assert check(name, Case((0, 5, 3), "normal")).equal
+    assert check(name, Case((5, 0, 3), "normal")).equal
 
 
 NAIVE_A = "A[static_cast<long long>(m) * lda + k]"
@@ -103,7 +105,7 @@ def test_finds_the_mutant(mutant: str) -> None:
     cases = ((35, 37, 45, 0.7, 0.0, 4), (33, 34, 35, 0.7, -1, 4))
     for values, order in itertools.product(cases, ORDERS):
         try:
-            if not check(name, Case(*values, order=order), changed).equal:
+            if not check(name, Case(values[:3], "normal", *values[3:], order=order), changed).equal:
                 return
         except KernelFault:
             return
@@ -114,10 +116,10 @@ def test_tells_which_threads_diverge_at_a_barrier() -> None:
     changed = mutated("tiled", "    __syncthreads();\n\n", "    if (x < 7) __syncthreads();\n\n")
     line = 1 + changed[: changed.index("if (x < 7)")].count("\n")
     with pytest.raises(KernelFault, match=rf"thread \(0, 0\) waits at line {line}, but thread \(7"):
-        check("tiled", Case(5, 5, 5), changed)
+        check("tiled", Case((5, 5, 5), "normal"), changed)
 
 
 def test_tells_which_threads_left_before_a_barrier() -> None:
     changed = mutated("tiled", "  float acc", "  if (n >= N) return;\n  float acc")
     with pytest.raises(KernelFault, match=r"thread \(5, 0\) has left the kernel"):
-        check("tiled", Case(5, 5, 5), changed)
+        check("tiled", Case((5, 5, 5), "normal"), changed)

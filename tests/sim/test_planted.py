@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from emitted_kernels import checked, complaint, emitted, planted
-from handwritten_kernels import Case
 from plants import PLANTS, RAGGED, WRONG_VALUES
 
+from gemmgen.calling.launches import Case
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.memory import sparse
 from gemmgen.sim.packing import Argument
@@ -138,4 +138,4 @@ def test_the_kernel_serves_again_after_findings() -> None:
     kernel = checked(plant.example, changed)
     for _, order in itertools.product(range(2), ORDERS):
         with pytest.raises(KernelFault, match=r"^race"):
-            complaint(plant.example, kernel, Case(5, 5, 64, order=order))
+            complaint(plant.example, kernel, Case((5, 5, 64), "normal", order=order))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handwritten_kernels import NAMES, Case, check, interface, run, text
+from handwritten_kernels import NAMES, check, interface, run, text
 
 from gemmgen.base.errors import CallError, CannotCheck
+from gemmgen.calling.launches import Case
 from gemmgen.ir.interface import Aligned, Interface, MultipleOf, Param
 from gemmgen.numerics.reference import compare
 from gemmgen.sim import toolchain
@@ -170,7 +171,9 @@ def test_threads_run_in_the_order_asked_for(order: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_portable_fibers_give_the_same_bits(name: str) -> None:
     kernel = compile_kernel(text(name), interface(name), ucontext=True)
-    assert run(kernel, Case(35, 37, 45, 0.7, 0.0, 4), with_bias=name == "vectorized").equal
+    assert run(
+        kernel, Case((35, 37, 45), "normal", 0.7, 0.0, 4), with_bias=name == "vectorized"
+    ).equal
 
 
 def test_host_functions_are_ieee() -> None:
@@ -287,7 +290,7 @@ def test_two_arguments_may_lie_in_one_memory() -> None:
 def test_a_text_is_compiled_once() -> None:
     first = compile_kernel(text("naive"), interface("naive"))
     assert compile_kernel(text("naive"), interface("naive")) is first
-    assert check("naive", Case(3, 4, 5)).equal
+    assert check("naive", Case((3, 4, 5), "normal")).equal
 
 
 def test_the_package_imports_no_numpy() -> None:
