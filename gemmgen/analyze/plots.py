@@ -1,51 +1,30 @@
 """Pictures as PNG files, by matplotlib, if it is installed."""
 
+# matplotlib's annotations leave further keywords of its functions open.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
-from typing import BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.maps import NOBODY, Picture
 from gemmgen.base.errors import CannotCheck
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 INSTALL = "pip install matplotlib"
 
 
-class _Axes(Protocol):
-    def imshow(self, X: list[list[float]], **options: object) -> object: ...
-    def text(self, x: float, y: float, s: str, **options: object) -> object: ...
-    def set_xticks(self, ticks: Sequence[int], labels: Sequence[str], **o: object) -> object: ...
-    def set_yticks(self, ticks: Sequence[int], labels: Sequence[str], **o: object) -> object: ...
-    def set_title(self, label: str, **options: object) -> object: ...
-    def set_xlabel(self, label: str) -> object: ...
-    def set_ylabel(self, label: str) -> object: ...
-    def loglog(self, x: Sequence[float], y: Sequence[float], **options: object) -> object: ...
-    def axhline(self, y: float, **options: object) -> object: ...
-    def legend(self, **options: object) -> object: ...
-    def grid(self, visible: bool, **options: object) -> object: ...
-
-
-class _Figure(Protocol):
-    def add_subplot(self) -> _Axes: ...
-    def subplots(
-        self, rows: int, columns: int, *, squeeze: bool, height_ratios: Sequence[float]
-    ) -> Sequence[Sequence[_Axes]]: ...
-    def savefig(self, file: BinaryIO, **options: object) -> None: ...
-
-
-class _FigureType(Protocol):
-    def __call__(self, *, figsize: tuple[float, float], layout: str) -> _Figure: ...
-
-
-def _figure(width: float, height: float) -> _Figure:
+def _figure(width: float, height: float) -> Figure:
     """A figure that needs no screen."""
     try:
-        module = importlib.import_module("matplotlib.figure")
+        from matplotlib.figure import Figure
     except ImportError:
         raise CannotCheck(f"--plot needs matplotlib, which is not installed: {INSTALL}") from None
-    return cast(_FigureType, module.Figure)(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def plot_pictures(pictures: Sequence[Picture], file: BinaryIO) -> None:
@@ -80,8 +59,8 @@ def plot_roofline(explanation: Explanation, file: BinaryIO) -> None:
     for number, bound in enumerate(roofline.bounds):
         if bound.name != "device memory":
             y = roofline.flops / bound.seconds / 1e12
-            style = {"linestyle": "--", "color": f"C{number}"}
-            axes.axhline(y, label=f"{bound.name}: {y:.1f}", **style)
+            label = f"{bound.name}: {y:.1f}"
+            axes.axhline(y, label=label, linestyle="--", color=f"C{number}")
     top = roofline.attainable / 1e12
     axes.loglog([at], [top], marker="o", color="red", label=f"attainable: {top:.1f} TFLOP/s")
     m, n, k = explanation.shape

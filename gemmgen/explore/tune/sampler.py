@@ -8,16 +8,19 @@ begins.  With time for all points the search is exhaustive.
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.space import SearchSpace, Value
+
+if TYPE_CHECKING:
+    from optuna import Trial
+    from optuna.distributions import BaseDistribution
 
 INSTALL = "pip install 'gemmgen[tune]'"
 OPENING = 64
@@ -43,12 +46,14 @@ class Explorer:
         self._free = np.ones(len(ranked), dtype=bool)
         self._next = 0
         self._rank = {point.number: at for at, point in enumerate(ranked)}
-        self._asked: dict[int, OptunaTrial] = {}
+        self._asked: dict[int, Trial] = {}
         self._count = 0
-        self._optuna = require_optuna()
-        self._space = {axis.key: axis.distribution(self._optuna) for axis in self._axes}
-        self._study = self._optuna.create_study(
-            sampler=self._optuna.samplers.TPESampler(
+        require_optuna()
+        import optuna
+
+        self._space = {axis.key: axis.distribution() for axis in self._axes}
+        self._study = optuna.create_study(
+            sampler=optuna.samplers.TPESampler(
                 seed=seed, multivariate=True, constant_liar=True, n_startup_trials=OPENING // 2
             )
         )
@@ -64,9 +69,11 @@ class Explorer:
 
     def tell(self, number: int, value: float | None) -> None:
         """The objective of a proposed point, to be minimized; None for one that failed."""
+        from optuna.trial import TrialState
+
         trial = self._asked.pop(number)
         if value is None:
-            self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
+            self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, value)
 
@@ -78,13 +85,15 @@ class Explorer:
             self.tell(number, value)
 
     def _one(self) -> Legal:
+        from optuna.trial import TrialState
+
         self._count += 1
         if self._count <= OPENING or self._count % EVERY == 0 or not self._axes:
             return self._take(self._by_rank())
         trial = self._study.ask(self._space)
         at = self._nearest(trial.params)
         if self._params(at) != trial.params:
-            self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            self._study.tell(trial, state=TrialState.FAIL)
             return self._take(at)
         return self._take(at, trial)
 
@@ -93,7 +102,7 @@ class Explorer:
             self._next += 1
         return self._next
 
-    def _take(self, at: int, trial: OptunaTrial | None = None) -> Legal:
+    def _take(self, at: int, trial: Trial | None = None) -> Legal:
         """Marks the point at this rank as running, for the sampler too."""
         if trial is None:
             self._study.enqueue_trial(self._params(at))
@@ -129,11 +138,12 @@ class _Axis:
         """The cost of one position's difference, relative to that of any difference."""
         return 1 / len(self._values) if self._ordered else 0.0
 
-    def distribution(self, optuna: Optuna) -> object:
-        kinds = optuna.distributions
+    def distribution(self) -> BaseDistribution:
+        from optuna.distributions import CategoricalDistribution, IntDistribution
+
         if self._ordered:
-            return kinds.IntDistribution(0, len(self._values) - 1)
-        return kinds.CategoricalDistribution(tuple(map(str, self._values)))
+            return IntDistribution(0, len(self._values) - 1)
+        return CategoricalDistribution(tuple(map(str, self._values)))
 
     def position(self, value: Value) -> int:
         return self._values.index(value)
@@ -145,69 +155,11 @@ class _Axis:
         return position if self._ordered else str(self._values[position])
 
 
-class OptunaTrial(Protocol):
-    """Optuna's trial: a proposal that is being tried."""
-
-    @property
-    def params(self) -> dict[str, Value]: ...
-
-
-class _Study(Protocol):
-    def ask(self, fixed_distributions: Mapping[str, object]) -> OptunaTrial: ...
-    def tell(
-        self, trial: OptunaTrial, values: float | None = None, state: object | None = None
-    ) -> object: ...
-    def enqueue_trial(self, params: Mapping[str, Value]) -> None: ...
-
-
-class _Samplers(Protocol):
-    def TPESampler(
-        self, *, seed: int, multivariate: bool, constant_liar: bool, n_startup_trials: int
-    ) -> object: ...
-
-
-class _Distributions(Protocol):
-    def IntDistribution(self, low: int, high: int) -> object: ...
-    def CategoricalDistribution(self, choices: tuple[str, ...]) -> object: ...
-
-
-class _States(Protocol):
-    PRUNED: object
-    FAIL: object
-
-
-class _Trials(Protocol):
-    TrialState: _States
-
-
-class _Logging(Protocol):
-    ERROR: int
-
-    def set_verbosity(self, verbosity: int) -> None: ...
-
-
-class _Exceptions(Protocol):
-    ExperimentalWarning: type[Warning]
-
-
-class Optuna(Protocol):
-    """The part of Optuna that is used here, typed."""
-
-    samplers: _Samplers
-    distributions: _Distributions
-    trial: _Trials
-    logging: _Logging
-    exceptions: _Exceptions
-
-    def create_study(self, *, sampler: object) -> _Study: ...
-
-
-def require_optuna() -> Optuna:
+def require_optuna() -> None:
     """Optuna without its log; ``CannotCheck`` if it is not installed."""
     try:
-        found = cast(Optuna, importlib.import_module("optuna"))
+        import optuna
     except ImportError:
         raise CannotCheck(f"tune searches with Optuna, which is not installed: {INSTALL}") from None
-    found.logging.set_verbosity(found.logging.ERROR)
-    warnings.filterwarnings("ignore", category=found.exceptions.ExperimentalWarning)
-    return found
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
