@@ -1,8 +1,8 @@
-"""``gemmgen show``: the program after each pass."""
+"""``gemmgen show``: the program after each pass, and as each level of the IR has it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -11,20 +11,35 @@ from gemmgen.base.source import shown
 from gemmgen.cli import options
 from gemmgen.cli.files import put
 from gemmgen.cli.unified_diff import unified
+from gemmgen.expand import expand
+from gemmgen.ir.nodes import Program
 from gemmgen.ir.text import print_ir
-from gemmgen.pipeline import rewrite
+from gemmgen.pipeline import make_concrete, rewrite
+
+STAGES: dict[str, Callable[[Program], object]] = {
+    "declared": lambda program: program,
+    "expanded": expand,
+    "lowered": make_concrete,
+}
 
 
 @click.command("show")
 @click.argument("file")
 @click.option("--pass", "name", metavar="NAME", help="This pass alone; gemm is the naive program.")
 @click.option("--diff", is_flag=True, help="Print what each pass changed instead of the programs.")
+@click.option(
+    "--stage",
+    type=click.Choice(tuple(STAGES)),
+    help="The last program alone, or that of --pass: as declared, with its operations placed in"
+    " time, or as one thread's code.",
+)
 @options.arch
 @options.settings
 def command(
     file: str,
     name: str | None,
     diff: bool,
+    stage: str | None,
     arch: str | None,
     settings: Sequence[options.Setting],
 ) -> None:
@@ -36,7 +51,11 @@ def command(
     names = [step.directive for step in steps]
     if name is not None and name not in names:
         raise UsageError(f"{shown(name)} is no pass of this schedule; there are {', '.join(names)}")
-    texts = [print_ir(step.program) for step in steps]
+    level = STAGES[stage or "declared"]
+    if stage is not None and not diff:
+        put(print_ir(level(steps[names.index(name or names[-1])].program)))
+        return
+    texts = [print_ir(level(step.program)) for step in steps]
     parts: list[str] = []
     for at, step in enumerate(names):
         if name in (None, step):

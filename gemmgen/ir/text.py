@@ -5,13 +5,14 @@ Options at their default are left out.  What follows ``#`` are the origins of th
 directives that shaped it, and part of the IR.  All of it comes from the fields of the classes
 (``textforms``), so a new field or a new node needs nothing here.
 
-    program C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+    program sm_80
+      problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
       kernel gemm
         work [m=8, n=32]
-        buffer global A[m, k] f32
-        buffer global B[k, n] f32
-        buffer global C[m, n] f32
-        buffer register acc[m=8, n=32] f32 spread=([m=1x1x8x1, n=1x1x32x1] x=n)
+        global A[m, k] f32
+        global B[k, n] f32
+        global C[m, n] f32
+        register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
         init acc
         loop k
           contract acc += A * B

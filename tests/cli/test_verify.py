@@ -6,6 +6,14 @@ import json
 
 import pytest
 
+from gemmgen.base.source import Source
+from gemmgen.expand import expand
+from gemmgen.ir.expanded import ExpandedProgram
+from gemmgen.ir.lowered import LoweredProgram
+from gemmgen.ir.nodes import Program
+from gemmgen.ir.text import parse_ir
+from gemmgen.language import parse_schedule
+from gemmgen.pipeline import make_concrete, rewrite
 from gemmgen.proof import gpu
 from gemmgen.proof.layers import LAYERS
 from gemmgen.proof.outcome import failed, passed, skipped
@@ -59,7 +67,28 @@ def test_show_prints_the_program_after_each_pass():
         "== cache_shared",
     ]
     one = gemmgen("show", EXAMPLES / "tiled.sched", "--pass", "tile").stdout
-    assert one in text and one.startswith("== tile\nprogram C[m, n] = A[m, k] * B[k, n]\n")
+    assert one in text and one.startswith("== tile\nprogram sm_80\n")
+
+
+STAGES = {"declared": Program, "expanded": ExpandedProgram, "lowered": LoweredProgram}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_shown_stage_reads_back(stage: str):
+    path = EXAMPLES / "vectorized.sched"
+    *_, before, last = rewrite(parse_schedule(Source(path.read_text(encoding="utf-8"))))
+    for step, chosen in ((last, ()), (before, ("--pass", before.directive))):
+        program = parse_ir(gemmgen("show", path, "--stage", stage, *chosen).stdout, STAGES[stage])
+        levels = {"declared": step.program, "expanded": expand(step.program)}
+        assert program == levels.get(stage, make_concrete(step.program))
+
+
+def test_show_diff_is_of_the_stage():
+    path = EXAMPLES / "coalesced.sched"
+    text = gemmgen("show", path, "--stage", "lowered", "--pass", "pad", "--diff").stdout
+    changed = [line for line in text.splitlines()[2:] if line[0] in "+-"]
+    assert text.startswith("--- cache_shared\n+++ pad\n")
+    assert any(line.startswith("+    shared_array") and "+ 1]" in line for line in changed)
 
 
 def test_show_diff_prints_what_a_pass_changed():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from random import Random
+from textwrap import indent
 from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gemmgen.ir.text
 from gemmgen.base.record import record
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import (
@@ -43,6 +45,7 @@ LEVELS = (Kernel, ExpandedKernel, LoweredKernel)
 
 def test_the_naive_program_prints_as_quoted():
     assert print_ir(build(Schedule())) == NAIVE
+    assert indent(NAIVE, "    ") in str(gemmgen.ir.text.__doc__)
 
 
 def test_an_unfused_program_has_two_kernels():
