@@ -1,4 +1,4 @@
-"""From lowered code to CUDA C: views of finished text, and templates that only print them."""
+"""From lowered code to CUDA C, which is in templates, one a kind of node, and in ``.cuh`` files."""
 
 from __future__ import annotations
 

@@ -19,37 +19,16 @@ _CODE = "code"
 
 def printed(template: str, view: Mapping[str, object]) -> str:
     """A template (``nodes/If.j2``) filled from a view, without the end of its last line."""
-    return _environment().get_template(template).render(view).rstrip("\n")
+    return _templates()[template].render(view).rstrip("\n")
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _templates() -> dict[str, jinja2.Template]:
     environment = jinja2.Environment(
-        auto_reload=False,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
-    environment.loader = _Loader(_compiled(environment))
-    return environment
-
-
-class _Loader(jinja2.BaseLoader):
-    """Loads templates that are compiled."""
-
-    def __init__(self, codes: Mapping[str, CodeType]):
-        self.codes = codes
-
-    def load(
-        self,
-        environment: jinja2.Environment,
-        name: str,
-        globals: Mapping[str, object] | None = None,
-    ) -> jinja2.Template:
-        if name not in self.codes:
-            raise jinja2.TemplateNotFound(name)
-        return jinja2.Template.from_code(environment, self.codes[name], dict(globals or {}))
+    made = jinja2.Template.from_code
+    return {name: made(environment, code, {}) for name, code in _compiled(environment).items()}
 
 
 def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
@@ -60,10 +39,10 @@ def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
     }
     options = Path(__file__).read_text(encoding="utf-8")
     versions = f"{jinja2.__version__} {sys.version}"
-    name = f"templates-{caches.key(versions, options, *texts, *texts.values())}"
-    kept = caches.read(name)
+    entry = f"templates-{caches.key(versions, options, *texts, *texts.values())}"
+    kept = caches.read(entry)
     if kept is not None:
         return marshal.loads(kept[_CODE])
     codes = {name: environment.compile(text, name) for name, text in texts.items()}
-    caches.write(name, {_CODE: marshal.dumps(codes)})
+    caches.write(entry, {_CODE: marshal.dumps(codes)})
     return codes

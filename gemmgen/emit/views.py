@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from typing import cast
+from typing import cast, get_args
 
 from gemmgen.emit.ctext import c_text, factor, increment
 from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type, vector_type
@@ -22,6 +22,8 @@ from gemmgen.ir.lowered import CopyAsync, FragmentArray, Move, Node, Point, Regi
 
 View = dict[str, object]
 """What a template sees, by its names there."""
+
+_EXPRESSIONS = frozenset(get_args(Expr))
 
 SHORT = 76
 """Columns, without its indentation, of a line with two declarations, or with a statement after its
@@ -88,11 +90,13 @@ def _names(kind: type) -> tuple[str, ...]:
 
 def _shown(value: object) -> object:
     """An expression as C, a flag as one item or none."""
+    if type(value) in _EXPRESSIONS:
+        return c_text(cast("Expr", value))
     if isinstance(value, bool):
         return range(value)
     if isinstance(value, tuple):
         return [_shown(part) for part in cast("tuple[object, ...]", value)]
-    return c_text(value) if isinstance(value, Expr) else value
+    return value
 
 
 def _declared(*nodes: Define | RegisterArray) -> View:

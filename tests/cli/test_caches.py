@@ -150,7 +150,7 @@ def emitted() -> str:
     """The text as a process makes it that has nothing in memory."""
     grammar._lark.cache_clear()
     grammar._tree.cache_clear()
-    printing._environment.cache_clear()
+    printing._templates.cache_clear()
     return compile_source(Source(NAIVE, "naive.sched")).text
 
 

@@ -181,8 +181,10 @@ def test_templates_decide_nothing() -> None:
     paths = sorted(TEMPLATES.rglob("*.j2"))
     assert paths
     for path in paths:
-        tags = re.findall(r"{%-?\s*(\w+)", path.read_text(encoding="utf-8"))
-        assert set(tags) <= {"for", "endfor"}, path.name
+        template = path.read_text(encoding="utf-8")
+        assert set(re.findall(r"{%-?\s*(\w+)", template)) <= {"for", "endfor"}, path.name
+        asked = re.findall(r"\bif\b(.*?)\belse\b", " ".join(re.findall(r"{{(.*?)}}", template)))
+        assert {each.strip() for each in asked} <= {"loop.last"}, path.name
 
 
 def test_every_kind_of_statement_has_a_template() -> None:

@@ -6,6 +6,7 @@ import pytest
 from functions import EMITTED, texts_of
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.emit import device_functions
 from gemmgen.gpu import compiler, sass
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule import examples
@@ -25,6 +26,11 @@ def ptx(text: str, body: str, arch: str) -> str:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120"])
 def test_all_functions_live_in_one_unit(arch: str) -> None:
     ptx("\n\n".join(EMITTED), "", arch)
+
+
+def test_every_file_is_a_function() -> None:
+    files = {path.stem for path in device_functions.FILES.iterdir()}
+    assert files == {function.file for function in device_functions.FUNCTIONS}
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
