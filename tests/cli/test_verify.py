@@ -88,7 +88,9 @@ def test_show_diff_is_of_the_stage():
     text = gemmgen("show", path, "--stage", "lowered", "--pass", "pad", "--diff").stdout
     changed = [line for line in text.splitlines()[2:] if line[0] in "+-"]
     assert text.startswith("--- cache_shared\n+++ pad\n")
-    assert any(line.startswith("+    shared_array") and "+ 1]" in line for line in changed)
+    assert any(
+        line.startswith("+    shared_array") and "sizes=[32, 33]" in line for line in changed
+    )
 
 
 def test_show_diff_prints_what_a_pass_changed():
