@@ -16,9 +16,9 @@ from typing import TypeVar
 import numpy as np
 
 from gemmgen.analyze.accesses import Site
-from gemmgen.ir.control import Barrier, Block, For, If
+from gemmgen.ir.control import Barrier, For
 from gemmgen.ir.dtypes import ACCESS
-from gemmgen.ir.lowered import LoweredKernel, Node
+from gemmgen.ir.lowered import LoweredKernel, Node, contains
 from gemmgen.numerics.operators import Ints
 
 T = TypeVar("T")
@@ -71,17 +71,8 @@ def trips_joined(loop: For[Node]) -> int:
     """Trips of a loop whose reads the compiler sees at once; 0 for all.  A loop without a barrier
     that says nothing is unrolled by the compiler."""
     if loop.unroll is False:
-        return int(any(isinstance(inner, Barrier) for inner in _statements(loop.body)))
+        return int(contains(loop.body, Barrier))
     return 0 if loop.unroll is True else loop.unroll
-
-
-def _statements(body: tuple[Node, ...]) -> Iterator[Node]:
-    for node in body:
-        yield node
-        if isinstance(node, Block | For):
-            yield from _statements(node.body)
-        elif isinstance(node, If):
-            yield from _statements((*node.body, *node.otherwise))
 
 
 def joined(reads: list[Ints], width: int, most: int) -> Iterator[tuple[int, Ints]]:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gemmgen.analyze import transactions
-from gemmgen.analyze.accesses import Site, first_elements
+from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.explain import AnalyzedKernel, Shape, Values
 from gemmgen.analyze.launch_arguments import arguments_of
-from gemmgen.analyze.recorder import record_accesses
+from gemmgen.analyze.recorder import first_block
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.numerics.operators import Ints
 
@@ -79,21 +78,17 @@ def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, str]:
 
 
 def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Request]:
-    lanes = Lanes(0, 1, *kernel.lowered.interface.block)
-    found: list[_Request] = []
-
-    def see(site: Site, index: Index, mask: Mask) -> None:
-        if site.buffer == buffer:
-            for warp, first in enumerate(first_elements(lanes, index, mask)):
-                if (first >= 0).any():
-                    found.append(_Request(site, warp, first))
-
     problem, pipeline = kernel.program.problem, pipeline_of(kernel.program.main)
     name = kernel.lowered.interface.extent(problem.k)
     short = STEPS * (pipeline.step if pipeline else 1)
     few = dict(values) | {name: min(int(values[name]), short)}
-    record_accesses(kernel.lowered, np.zeros(1, np.int64), few, see)
-    return found
+    return [
+        _Request(site, warp, first)
+        for site, by_warp in first_block(kernel.lowered, few)
+        if site.buffer == buffer
+        for warp, first in enumerate(by_warp)
+        if (first >= 0).any()
+    ]
 
 
 def _wavefronts(requests: list[_Request]) -> list[float]:

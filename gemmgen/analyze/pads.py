@@ -12,10 +12,8 @@ from typing import cast
 import numpy as np
 
 from gemmgen.analyze import transactions
-from gemmgen.analyze.accesses import Site, first_elements
-from gemmgen.analyze.recorder import record_accesses
+from gemmgen.analyze.recorder import first_block
 from gemmgen.base.record import record
-from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
@@ -74,31 +72,19 @@ def pad_choices(
     stages = max(program.main.buffer(s.name).stages for s in kernel.shared)
     name = kernel.interface.extent(pipeline.letter)
     short = min(int(values[name]), pipeline.step * stages * STEPS)
-    seen = _accesses(kernel, dict(values) | {name: short})
+    staged: dict[str, list[tuple[int, Ints]]] = {copy.dst: [] for copy in pipeline.produce}
+    for site, first in first_block(kernel, dict(values) | {name: short}):
+        if site.buffer in staged:
+            staged[site.buffer].append((site.width, first))
     return tuple(
-        _choice(array, program.main, seen[array.name])
+        _choice(array, program.main, staged[array.name])
         for array in kernel.shared
-        if array.name in {copy.dst for copy in pipeline.produce} and seen.get(array.name)
+        if staged.get(array.name)
     )
 
 
-def _accesses(
-    kernel: LoweredKernel, values: Mapping[str, int | float]
-) -> dict[str, list[tuple[int, Ints]]]:
-    """Of the first block: per shared array the width of each access and its first elements."""
-    found: dict[str, list[tuple[int, Ints]]] = {}
-    lanes = Lanes(0, 1, *kernel.interface.block)
-
-    def see(site: Site, index: Index, mask: Mask) -> None:
-        if site.space == "shared":
-            first = first_elements(lanes, index, mask)
-            found.setdefault(site.buffer, []).append((site.width, first))
-
-    record_accesses(kernel, np.zeros(1, np.int64), values, see)
-    return found
-
-
 def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) -> PadChoice:
+    """``seen``: the width of each access of ``array``, and its first elements."""
     width, size = max(width for width, _ in seen), BYTES[array.dtype]
     tile = kernel.buffer(array.name)
     rows, row = array.sizes[-2:]

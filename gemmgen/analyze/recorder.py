@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.analyze.accesses import See
+from gemmgen.analyze.accesses import See, Site, first_elements
 from gemmgen.analyze.load_joining import trips_joined
 from gemmgen.analyze.loop_periods import Trips, every_trip, inductions
 from gemmgen.analyze.watched_memory import (
@@ -54,6 +54,19 @@ def record_accesses(
     if run is not None:
         run(None)
     flush()
+
+
+def first_block(
+    kernel: LoweredKernel, values: Mapping[str, int | float]
+) -> list[tuple[Site, Ints]]:
+    """The accesses of block 0: the first element that each thread touches, by (warps, 32)."""
+    lanes, found = Lanes(0, 1, *kernel.interface.block), list[tuple[Site, Ints]]()
+
+    def see(site: Site, index: Index, mask: Mask) -> None:
+        found.append((site, first_elements(lanes, index, mask)))
+
+    record_accesses(kernel, np.zeros(1, np.int64), values, see)
+    return found
 
 
 class Recorder:

@@ -11,6 +11,7 @@ from gemmgen.analyze.accesses import See, Site, Space
 from gemmgen.analyze.fragment_accesses import spans_of
 from gemmgen.base.record import record
 from gemmgen.interpreter.control_flow import less
+from gemmgen.interpreter.machine import Lines
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask, where
@@ -71,10 +72,10 @@ class Watched(Memory):
         some, there = (True, mask) if valid is None else where(less(0, valid), mask)
         if some:
             self.see(index, there, write=False, width=width)
-        return ()
+        return (UNKNOWN,) * width
 
-    def write(self, index: Index, values: Sequence[Value], width: int, mask: Mask) -> None:
-        self.see(index, mask, write=True, width=width)
+    def write(self, index: Index, values: Sequence[Value], mask: Mask) -> None:
+        self.see(index, mask, write=True, width=len(values))
 
 
 class WatchedCounters(Watched):
@@ -111,9 +112,9 @@ class Unwatched(Memory):
     def read(
         self, index: Index, width: int, mask: Mask, valid: Value | None = None
     ) -> Sequence[Value]:
-        return ()
+        return (UNKNOWN,) * width
 
-    def write(self, index: Index, values: Sequence[Value], width: int, mask: Mask) -> None:
+    def write(self, index: Index, values: Sequence[Value], mask: Mask) -> None:
         pass
 
 
@@ -123,11 +124,9 @@ class WatchedCopies:
 
     watch: Watch
 
-    def issue(
-        self, target: Memory, index: Index, values: Sequence[Value], width: int, mask: Mask
-    ) -> None:
+    def issue(self, target: Memory, index: Index, values: Sequence[Value], mask: Mask) -> None:
         self.watch.flush()
-        target.write(index, values, width, mask)
+        target.write(index, values, mask)
 
     def commit(self, mask: Mask) -> None:
         self.watch.flush()
@@ -142,37 +141,19 @@ class WatchedWarps:
     def __init__(self, lanes: Lanes):
         self._lane = np.arange(lanes.count) % WARP
 
-    def read(
-        self, tile: Memory, node: LoadFragment, index: Index, pitch: Value, mask: Mask
-    ) -> Sequence[Value]:
-        self._see(tile, node, index, pitch, mask)
+    def read(self, node: LoadFragment, lines: Lines, mask: Mask) -> Sequence[Value]:
+        self._see(node, lines, mask)
         return ()
 
-    def write(
-        self,
-        tile: Memory,
-        node: StoreFragment,
-        index: Index,
-        pitch: Value,
-        values: Sequence[Value],
-        mask: Mask,
-    ) -> None:
-        self._see(tile, node, index, pitch, mask)
+    def write(self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask) -> None:
+        self._see(node, lines, mask)
 
-    def _see(
-        self,
-        tile: Memory,
-        node: LoadFragment | StoreFragment,
-        index: Index,
-        pitch: Value,
-        mask: Mask,
-    ) -> None:
-        assert isinstance(tile, Watched)
-        spans, width = spans_of(node)
-        write, apart = isinstance(node, StoreFragment), cast(int, pitch)
+    def _see(self, node: LoadFragment | StoreFragment, lines: Lines, mask: Mask) -> None:
+        assert isinstance(lines.memory, Watched)
+        (spans, width), write = spans_of(node), isinstance(node, StoreFragment)
         for line, within in spans:
-            at = index + line[self._lane] * apart + within[self._lane]
-            tile.see(at, mask, write=write, width=width, fragment=True)
+            at = lines.first + line[self._lane] * lines.apart + within[self._lane]
+            lines.memory.see(at, mask, write=write, width=width, fragment=True)
 
     def meet(self, mask: Mask) -> None:
         pass

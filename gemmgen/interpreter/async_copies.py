@@ -36,7 +36,7 @@ def _copy_async(node: CopyAsync, code: Code) -> Step:
 
     def step(mask: Mask) -> None:
         values = source.read(at(mask), width, mask, valid(mask))
-        copies.issue(target, to(mask), values, width, mask)
+        copies.issue(target, to(mask), values, mask)
 
     return step
 
@@ -85,12 +85,10 @@ class CheckedCopies:
         self.issued: list[_Copy] = []
         self.groups: list[list[_Copy]] = []
 
-    def issue(
-        self, target: Memory, index: Index, values: Sequence[Value], width: int, mask: Mask
-    ) -> None:
-        """Begins the copies of ``values`` to ``width`` neighbours of each thread."""
+    def issue(self, target: Memory, index: Index, values: Sequence[Value], mask: Mask) -> None:
+        """Begins the copies of ``values`` to neighbours of each thread."""
         assert isinstance(target, Checked)
-        target.check_aligned(index, width, mask)
+        target.check_aligned(index, len(values), mask)
         for e, value in enumerate(values):
             copy = _Copy(target, index + e, value, mask)
             nothing = np.full_like(value, POISON[cast(Elements, value).dtype.type])

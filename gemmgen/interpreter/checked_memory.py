@@ -61,8 +61,8 @@ class Checked(Memory):
             value = np.where(True if there is None else there, self.load(index + e, there), value)
         return cast(Value, value)
 
-    def write(self, index: Index, values: Sequence[Value], width: int, mask: Mask) -> None:
-        self.check_aligned(index, width, mask)
+    def write(self, index: Index, values: Sequence[Value], mask: Mask) -> None:
+        self.check_aligned(index, len(values), mask)
         for e, value in enumerate(values):
             self.store(index + e, value, mask)
 

@@ -89,7 +89,7 @@ def _leave(node: Leave | Break, code: Code) -> Step:
     assert condition.known is not UNKNOWN, "who leaves is computed"
 
     def step(mask: Mask) -> None:
-        stays = np.broadcast_to(np.asarray(invert(condition.run(mask))), code.machine.lanes.count)
+        stays = code.machine.lanes.every(invert(condition.run(mask))).astype(np.bool_)
         if mask is not None:
             stays = stays | ~mask
         code.alive = narrowed(code.alive, stays)

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from gemmgen.interpreter.checked_memory import F32, FlatMemory, Registers
 from gemmgen.interpreter.code import Code, Statements
-from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.machine import Lines, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array
-from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
+from gemmgen.interpreter.simt import Lanes, Mask, Trap
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.expr import Element, Int
+from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.lowered import (
     FragmentArray,
     Line,
@@ -50,12 +50,10 @@ def _fragment_array(node: FragmentArray, code: Code) -> Step | None:
 
 def _load(node: LoadFragment, code: Code) -> Step:
     fragment, number = _fragment(node.target, code)
-    tile, first = code.element(node.source)
-    pitch, warps = code.expression(node.pitch).run, code.machine.warps
+    lines, warps = _lines(node.source, node.pitch, code), code.machine.warps
 
     def step(mask: Mask) -> None:
-        values = warps.read(tile, node, first(mask), pitch(mask), mask)
-        for e, value in enumerate(values):
+        for e, value in enumerate(warps.read(node, lines(mask), mask)):
             fragment.store(number(mask) + e, value, mask)
 
     return step
@@ -63,12 +61,11 @@ def _load(node: LoadFragment, code: Code) -> Step:
 
 def _store(node: StoreFragment, code: Code) -> Step:
     sums, number = _fragment(node.source, code)
-    tile, first = code.element(node.target)
-    pitch, warps = code.expression(node.pitch).run, code.machine.warps
+    lines, warps = _lines(node.target, node.pitch, code), code.machine.warps
 
     def step(mask: Mask) -> None:
         values = [sums.load(number(mask) + e, mask) for e in range(HALF)]
-        warps.write(tile, node, first(mask), pitch(mask), values, mask)
+        warps.write(node, lines(mask), values, mask)
 
     return step
 
@@ -120,6 +117,12 @@ def _fragment(element: Element, code: Code) -> tuple[Memory, Callable[[Mask], in
     return memory, first
 
 
+def _lines(element: Element, pitch: Expr, code: Code) -> Callable[[Mask], Lines]:
+    tile, first = code.element(element)
+    apart = code.expression(pitch).run
+    return lambda mask: Lines(tile, first(mask), cast(int, apart(mask)))
+
+
 def _matrices(held: Memory, first: int, line: Line) -> npt.NDArray[np.float64]:
     """The fragments of all warps, by rows and columns."""
     assert isinstance(held, Registers)
@@ -136,27 +139,17 @@ class CheckedWarps:
         lane = np.arange(lanes.count) % WARP
         self.line, self.first = lane // 2, lane % 2 * HALF
 
-    def read(
-        self, tile: Memory, node: LoadFragment, index: Index, pitch: Value, mask: Mask
-    ) -> Sequence[Value]:
-        first, apart = self._lines(tile, node.dtype, index, pitch, mask)
-        begin = first + self.line * apart + self.first
-        return [_as_numbers(tile.load(begin + e, mask), node.dtype) for e in range(HALF)]
+    def read(self, node: LoadFragment, lines: Lines, mask: Mask) -> Sequence[Value]:
+        begin = self._first(lines, node.dtype, mask) + self.line * lines.apart + self.first
+        loaded = (lines.memory.load(begin + e, mask) for e in range(HALF))
+        return [_as_numbers(found, node.dtype) for found in loaded]
 
-    def write(
-        self,
-        tile: Memory,
-        node: StoreFragment,
-        index: Index,
-        pitch: Value,
-        values: Sequence[Value],
-        mask: Mask,
-    ) -> None:
-        first, apart = self._lines(tile, "f32", index, pitch, mask)
+    def write(self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask) -> None:
+        first, apart = self._first(lines, "f32", mask), lines.apart
         for e, value in enumerate(values):
             column = self.first + e
             at = self.line * apart + column if node.line == "row" else column * apart + self.line
-            tile.store(first + at, value, mask)
+            lines.memory.store(first + at, value, mask)
 
     def meet(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""
@@ -169,20 +162,18 @@ class CheckedWarps:
             lane = int(np.argmin(arrived[warp])) + warp * WARP
             raise Trap("warp", self.lanes.name(lane), 0, "not all of its lanes come to it")
 
-    def _lines(
-        self, memory: Memory, dtype: DType, index: Index, pitch: Value, mask: Mask
-    ) -> tuple[Ints, int]:
-        """Where a fragment begins in shared memory, and how far its lines are apart."""
+    def _first(self, lines: Lines, dtype: DType, mask: Mask) -> Ints:
+        """The fragment's first element, once it is known to be where a fragment may be."""
         self.meet(mask)
+        memory, pitch, size = lines.memory, lines.apart, BYTES[dtype]
         assert isinstance(memory, FlatMemory)
-        assert isinstance(pitch, int)
-        first, size = np.broadcast_to(np.asarray(index), self.lanes.count), BYTES[dtype]
+        first = self.lanes.every(lines.first)
         self._check(memory, first, first * size % ALIGNED != 0, mask, "no fragment begins there")
         same = first.reshape(-1, WARP)[:, :1] == first.reshape(-1, WARP)
         self._check(memory, first, ~same.reshape(-1), mask, "another address than its warp's")
         wrong = np.full(self.lanes.count, pitch * size % WMMA.line != 0)
         self._check(memory, first, wrong, mask, f"lines {pitch} elements apart")
-        return first, pitch
+        return first
 
     def _check(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from gemmgen.base.record import record
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import Compiled, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
@@ -35,10 +36,8 @@ Trips = Callable[[Trip, Value, Value, Value, Mask], None]
 class Copies(Protocol):
     """Asynchronous copies, by groups."""
 
-    def issue(
-        self, target: Memory, index: Index, values: Sequence[Value], width: int, mask: Mask
-    ) -> None:
-        """Begins the copy of ``width`` neighbours to ``index`` on."""
+    def issue(self, target: Memory, index: Index, values: Sequence[Value], mask: Mask) -> None:
+        """Begins the copy of neighbours to ``index`` on."""
         ...
 
     def commit(self, mask: Mask) -> None: ...
@@ -46,23 +45,24 @@ class Copies(Protocol):
     def wait(self, pending: int, mask: Mask) -> None: ...
 
 
+@record
+class Lines:
+    """A fragment in memory: its lines begin at ``first``, and so many elements apart."""
+
+    memory: Memory
+    first: Index
+    apart: int
+
+
 class Warps(Protocol):
     """What the lanes of a warp do together."""
 
-    def read(
-        self, tile: Memory, node: LoadFragment, index: Index, pitch: Value, mask: Mask
-    ) -> Sequence[Value]:
-        """Each lane's elements of a fragment that begins at ``index``."""
+    def read(self, node: LoadFragment, lines: Lines, mask: Mask) -> Sequence[Value]:
+        """Each lane's elements of a fragment."""
         ...
 
     def write(
-        self,
-        tile: Memory,
-        node: StoreFragment,
-        index: Index,
-        pitch: Value,
-        values: Sequence[Value],
-        mask: Mask,
+        self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask
     ) -> None: ...
 
     def meet(self, mask: Mask) -> None:

@@ -45,8 +45,8 @@ class Memory(ABC):
         then zeros."""
 
     @abstractmethod
-    def write(self, index: Index, values: Sequence[Value], width: int, mask: Mask) -> None:
-        """``width`` neighbours from ``index`` on in one access."""
+    def write(self, index: Index, values: Sequence[Value], mask: Mask) -> None:
+        """Neighbours from ``index`` on in one access."""
 
     def add(self, index: Index, value: Value, mask: Mask) -> None:
         """Adds ``value`` to each lane's element, atomically."""

@@ -87,7 +87,7 @@ def _move(node: Move, code: Code) -> Step | None:
         return None
 
     def step(mask: Mask) -> None:
-        target.write(to(mask), source.read(at(mask), width, mask), width, mask)
+        target.write(to(mask), source.read(at(mask), width, mask), mask)
 
     return step
 

@@ -33,7 +33,7 @@ def _count_arrival(node: CountArrival, code: Code) -> Step:
 
     def step(mask: Mask) -> None:
         machine.barrier(mask)
-        every = np.broadcast_to(np.asarray(chosen(mask), np.bool_), machine.lanes.count)
+        every = machine.lanes.every(chosen(mask)).astype(np.bool_)
         ones = every if mask is None else every & mask
         frame[number] = counters.count(index(mask), cast(int, last(mask)), ones)
 
