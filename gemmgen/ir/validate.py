@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gemmgen.ir import atomrules, rules
+from gemmgen.ir import atomrules, bufferrules, copyrules, rules
 from gemmgen.ir.nodes import Kernel, Program
 
 Rule = Callable[[Program, Kernel], Iterator[str]]
@@ -16,8 +16,8 @@ Rule = Callable[[Program, Kernel], Iterator[str]]
 FORM: tuple[Rule, ...] = (
     rules.names_are_unique,
     rules.used_buffers_are_declared,
-    rules.extents_are_those_of_the_space,
-    rules.spreads_cover_register_tiles,
+    bufferrules.extents_are_those_of_the_space,
+    bufferrules.spreads_cover_register_tiles,
 )
 """Names and shapes: what the rules of use look up."""
 
@@ -25,19 +25,19 @@ USE: tuple[Rule, ...] = (
     rules.declared_buffers_are_used,
     rules.work_tiles_the_output,
     rules.bounds_and_loops_are_whole,
-    rules.global_buffers_are_the_problems,
-    rules.pads_and_stages_have_a_place,
-    rules.swizzles_permute_rows,
-    rules.fragments_are_distributed_like_the_accumulator,
+    bufferrules.global_buffers_are_the_problems,
+    bufferrules.pads_and_stages_have_a_place,
+    bufferrules.swizzles_permute_rows,
+    bufferrules.fragments_are_distributed_like_the_accumulator,
     rules.one_contraction_in_the_first_kernel,
     rules.the_contraction_sums_over_k,
-    rules.copies_keep_letters,
-    rules.copies_go_inward,
-    rules.pipelines_split_k,
-    rules.shared_tiles_are_produced_once,
-    rules.widths_divide_what_they_move,
-    rules.wide_rows_stay_aligned,
-    rules.types_change_on_the_way_to_a_fragment,
+    copyrules.copies_keep_letters,
+    copyrules.copies_go_inward,
+    copyrules.pipelines_split_k,
+    copyrules.shared_tiles_are_produced_once,
+    copyrules.widths_divide_what_they_move,
+    copyrules.wide_rows_stay_aligned,
+    copyrules.types_change_on_the_way_to_a_fragment,
     rules.expressions_know_their_names,
     atomrules.atoms_find_their_pieces,
     atomrules.fragments_lie_in_aligned_lines,

@@ -1,0 +1,91 @@
+"""The rules of buffers: extents, spreads, padding, stages and swizzles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir.edit import wide_access
+from gemmgen.ir.nodes import (
+    Kernel,
+    Program,
+    Space,
+)
+
+
+def extents_are_those_of_the_space(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        for letter, size in buffer.shape:
+            if (size is None) != (buffer.space is Space.GLOBAL):
+                yield f"buffer {buffer.name}: extent {letter}={size} in {buffer.space.value} memory"
+            if size is not None and size < 1:
+                yield f"buffer {buffer.name}: extent {letter}={size} is not positive"
+
+
+def spreads_cover_register_tiles(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        if (buffer.spread is None) != (buffer.space is not Space.REGISTER):
+            yield f"buffer {buffer.name}: register buffers have a spread, others have none"
+        elif buffer.spread is not None:
+            for axis in buffer.spread.axes:
+                if min(axis.warps, axis.pieces, axis.lanes, axis.width) < 1:
+                    yield f"buffer {buffer.name}: axis {axis.letter} has a factor below 1"
+            extents = {axis.letter: axis.extent for axis in buffer.spread.axes}
+            if extents != dict(buffer.shape):
+                yield f"buffer {buffer.name}: spread over {extents}, shape {dict(buffer.shape)}"
+
+
+def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterator[str]:
+    problem = program.problem
+    matrices = (problem.a, problem.b, problem.c)
+    tensors = {t.name: problem.matrix(t.letters) for t in matrices}
+    for buffer in kernel.buffers:
+        if buffer.space is Space.GLOBAL:
+            letters = tensors.get(buffer.name, buffer.letters)
+            if buffer.letters != letters or len(letters) != 2:
+                yield f"buffer {buffer.name}{buffer.letters} is not {buffer.name}{letters}"
+
+
+def pads_and_stages_have_a_place(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        pad, stages = buffer.pad, buffer.stages
+        fragment = buffer.space is Space.REGISTER and buffer.name != "acc"
+        if stages < 1 or pad < 0:
+            yield f"buffer {buffer.name}: stages={stages} pad={pad}"
+        if pad and buffer.space is not Space.SHARED:
+            yield f"buffer {buffer.name}: a pad in {buffer.space.value} memory"
+        if stages > 1 and not (buffer.space is Space.SHARED or fragment):
+            yield f"buffer {buffer.name}: stages in {buffer.space.value} memory"
+
+
+def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        swizzle = buffer.swizzle
+        if swizzle is None:
+            continue
+        if buffer.space is not Space.SHARED or buffer.pad or len(buffer.letters) != 2:
+            yield f"buffer {buffer.name}: a swizzle of {buffer.space.value} memory or padded rows"
+            continue
+        sizes = (swizzle.by, swizzle.every, swizzle.chunk)
+        row = buffer.extent(buffer.letters[-1])
+        if swizzle.by < 2 or any(size < 1 or size & (size - 1) for size in sizes):
+            yield f"buffer {buffer.name}: a swizzle of {sizes}"
+        elif row % swizzle.period:
+            yield f"buffer {buffer.name}: a swizzle of {swizzle.period} in rows of {row}"
+        elif swizzle.chunk % wide_access(kernel, buffer):
+            yield f"buffer {buffer.name}: a swizzle of chunks of {swizzle.chunk}"
+
+
+def fragments_are_distributed_like_the_accumulator(
+    program: Program, kernel: Kernel
+) -> Iterator[str]:
+    axes = {axis.letter: axis for axis in kernel.spread.axes}
+    for buffer in kernel.buffers:
+        for axis in buffer.spread.axes if buffer.spread else ():
+            along_k = axis.letter == program.problem.k
+            wanted = (kernel.spread.k_layout or axis) if along_k else axes.get(axis.letter)
+            if axis != wanted:
+                yield f"buffer {buffer.name}: axis {axis.letter} is not distributed like acc's"
+        if buffer.spread and buffer.spread.x != kernel.spread.x:
+            yield f"buffer {buffer.name}: x={buffer.spread.x} is not acc's {kernel.spread.x}"
+        if buffer.spread and buffer.spread.atom != kernel.spread.atom:
+            yield f"buffer {buffer.name}: atom={buffer.spread.atom}, acc's {kernel.spread.atom}"

@@ -1,0 +1,115 @@
+"""The rules of copies: where they go, and how wide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gemmgen.ir.dtypes import widths
+from gemmgen.ir.nodes import (
+    Buffer,
+    Copy,
+    Kernel,
+    Map,
+    Pipeline,
+    Program,
+    Space,
+)
+from gemmgen.ir.operations import line_of, operations_of
+
+
+def copies_keep_letters(program: Program, kernel: Kernel) -> Iterator[str]:
+    for operation, loops in operations_of(kernel):
+        if isinstance(operation, Copy):
+            src, dst = (set(kernel.buffer(n).letters) for n in (operation.src, operation.dst))
+            if not dst <= src <= dst | set(loops):
+                yield f"{line_of(operation)}: {sorted(src)} to {sorted(dst)} inside {list(loops)}"
+
+
+def copies_go_inward(program: Program, kernel: Kernel) -> Iterator[str]:
+    inward = [Space.GLOBAL, Space.SHARED, Space.REGISTER]
+    for operation, _ in operations_of(kernel):
+        if isinstance(operation, Copy):
+            src, dst = (kernel.buffer(n).space for n in (operation.src, operation.dst))
+            if inward.index(src) >= inward.index(dst):
+                yield f"{line_of(operation)} goes from {src.value} to {dst.value} memory"
+        if isinstance(operation, Map) and kernel.buffer(operation.dst).space is not Space.GLOBAL:
+            yield f"{line_of(operation)} does not write global memory"
+
+
+def pipelines_split_k(program: Program, kernel: Kernel) -> Iterator[str]:
+    for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
+        label = f"pipeline {pipeline.letter} by {pipeline.step}"
+        if pipeline.letter != program.problem.k or pipeline.step < 1:
+            yield f"{label}: not over {program.problem.k}, or no step"
+        for loop in pipeline.consume:
+            if loop.letter != pipeline.letter:
+                yield f"{label}: loop {loop.letter} inside it"
+        sizes = dict(kernel.work.tile) | {pipeline.letter: pipeline.step}
+        for copy in pipeline.produce:
+            buffer = kernel.buffer(copy.dst)
+            if buffer.space is not Space.SHARED and pipeline.letter not in buffer.letters:
+                yield f"{label}: {line_of(copy)} is no tile of shared memory or of lanes"
+            elif any(size != sizes.get(letter) for letter, size in buffer.shape):
+                yield f"{label}: {copy.dst}{dict(buffer.shape)} is not a tile of {sizes}"
+
+
+def shared_tiles_are_produced_once(program: Program, kernel: Kernel) -> Iterator[str]:
+    produced = Counter(
+        copy.dst for s in kernel.body if isinstance(s, Pipeline) for copy in s.produce
+    )
+    produced.update(s.through for s in kernel.body if isinstance(s, Map) and s.through)
+    for buffer in kernel.buffers:
+        if buffer.space is Space.SHARED and produced[buffer.name] != 1:
+            yield f"buffer {buffer.name} is produced {produced[buffer.name]} times"
+
+
+def widths_divide_what_they_move(program: Program, kernel: Kernel) -> Iterator[str]:
+    for operation, _ in operations_of(kernel):
+        if not isinstance(operation, Copy | Map) or operation.width == 1:
+            continue
+        width, label = operation.width, line_of(operation)
+        # The temporary matrix of an unfused epilogue is written as wide as C will be, or less.
+        c = program.problem.c.dtype
+        allowed = widths(c if isinstance(operation, Map) else kernel.buffer(operation.src).dtype)
+        if width not in allowed:
+            yield f"{label}: width={width} is not one of {(1, *allowed)}"
+        elif isinstance(operation, Map):
+            yield from _runs(label, kernel.buffer("acc"), kernel.buffer(operation.dst), width)
+        else:
+            src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
+            yield from _runs(label, dst, src, width)
+
+
+def _runs(label: str, tile: Buffer, memory: Buffer, width: int) -> Iterator[str]:
+    """Neighbours in ``memory`` are neighbours in ``tile``, in runs of a multiple of ``width``."""
+    letter = memory.letters[-1]
+    if letter not in tile.letters:
+        yield f"{label}: width={width} along {letter}, which {tile.name} does not have"
+        return
+    run = tile.spread.axis(letter).width if tile.spread else tile.extent(letter)
+    if run % width:
+        yield f"{label}: width={width} does not divide {tile.name}'s runs of {run} along {letter}"
+
+
+def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
+    for operation, _ in operations_of(kernel):
+        if not isinstance(operation, Copy):
+            continue
+        src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
+        same = src.letters[-1] == dst.letters[-1]
+        for tile in (src, *((dst,) if same else ())):
+            row = tile.pad + (dict(tile.shape)[tile.letters[-1]] or 0)
+            if tile.space is Space.SHARED and row % operation.width:
+                yield f"{line_of(operation)}: width={operation.width}, rows of {tile.name} of {row}"
+
+
+def types_change_on_the_way_to_a_fragment(program: Program, kernel: Kernel) -> Iterator[str]:
+    for buffer in kernel.buffers:
+        if buffer.name == "acc" and buffer.dtype != program.problem.accumulate:
+            yield f"buffer acc: {buffer.dtype}, sums are {program.problem.accumulate}"
+    for operation, _ in operations_of(kernel):
+        if isinstance(operation, Copy):
+            src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
+            if dst.space is not Space.REGISTER and src.dtype != dst.dtype:
+                yield f"{line_of(operation)}: a copy of {src.dtype} is {dst.dtype}"

@@ -1,0 +1,78 @@
+"""The operations of a declared kernel: in order, and what each reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.nodes import (
+    Contract,
+    Copy,
+    Init,
+    Kernel,
+    Loop,
+    Map,
+    Pipeline,
+)
+
+Operation = Init | Copy | Contract | Map
+Kind = TypeVar("Kind", Var, Element)
+
+
+def operations_of(kernel: Kernel) -> Iterator[tuple[Operation, tuple[str, ...]]]:
+    """Every operation of ``kernel`` in order, with the letters of the loops around it."""
+    for statement in kernel.body:
+        match statement:
+            case Loop():
+                yield from _in_loop(statement)
+            case Pipeline():
+                yield from ((copy, ()) for copy in statement.produce)
+                for loop in statement.consume:
+                    yield from _in_loop(loop)
+            case _:
+                yield statement, ()
+
+
+def _in_loop(loop: Loop) -> Iterator[tuple[Operation, tuple[str, ...]]]:
+    yield from ((operation, (loop.letter,)) for operation in loop.body)
+
+
+def reads(operation: Operation) -> set[str]:
+    """The buffers that an operation reads; an epilogue's further tensors are no buffers."""
+    match operation:
+        case Init():
+            return set()
+        case Copy(_, src):
+            return {src}
+        case Contract(acc, a, b):
+            return {acc, a, b}
+        case Map(_, value, through=through):
+            sums = {e.name for e in parts_of(value, Var) if e.name == "acc"}
+            return {*sums, through} if through else sums
+
+
+def writes(operation: Operation) -> set[str]:
+    match operation:
+        case Contract(acc):
+            return {acc}
+        case Map(dst, through=str(through)):
+            return {dst, through}
+        case _:
+            return {operation.dst}
+
+
+def line_of(operation: Operation) -> str:
+    match operation:
+        case Init(dst):
+            return f"init {dst}"
+        case Copy(dst, src):
+            return f"{dst} = {src}"
+        case Contract(acc, a, b):
+            return f"{acc} += {a} * {b}"
+        case Map(dst, _):
+            return f"{dst} = (expression)"
+
+
+def parts_of(expr: Expr, kind: type[Kind]) -> Iterator[Kind]:
+    return (part for part in walk(expr) if isinstance(part, kind))
