@@ -4,10 +4,10 @@
 
 builds a model with random weights, gives a copy of it generated kernels, and compares logits and
 gradients with the original in float64: eager, then compiled to one graph.  On a GPU it is GPT-2 as
-published, with the schedules beside this file: of `gemmgen suggest`, those fastest at these
+published, with the schedules in this folder: those of `gemmgen suggest` that are fastest at these
 extents on an NVIDIA H200.  Without a GPU it is a small model, and g++ compiles naive kernels.
 
-Three things are fused that PyTorch computes in kernels of their own: biases, the activation between
+Three operations are fused for which PyTorch has separate kernels: biases, the activation between
 the two layers of an MLP, and the scale and causal mask of the scores.  The output of attention is
 written as ``O[b, i, h, d]``, as the next layer reads it, so nothing is transposed in memory.
 """
@@ -64,7 +64,7 @@ def generated(model: GPT2LMHeadModel) -> GPT2LMHeadModel:
     scores, means = product("scores"), product("means")
 
     def attention(module, q, k, v, mask, scaling: float, dropout: float = 0.0, **_):
-        """Causal, of whole sequences: no mask is needed beside the epilogue's."""
+        """Causal attention of whole sequences: no mask is needed besides the epilogue's."""
         weights = torch.softmax(scores(q, k, scaling), dim=-1)
         return means(torch.dropout(weights, dropout, module.training), v), weights
 
@@ -84,8 +84,8 @@ def models() -> tuple[GPT2LMHeadModel, GPT2LMHeadModel, torch.Tensor]:
 
 
 def errors(model, tokens: torch.Tensor, exact) -> dict[str, float]:
-    """How far logits and gradients are from those of ``exact``, a model in float64: the norm of
-    the difference, as a share of the norm."""
+    """The errors of logits and gradients relative to ``exact``, a model in float64: the norm of the
+    difference, as a share of the norm."""
     found, wanted = model(tokens).logits, exact(tokens).logits
     names = [name for name, _ in exact.named_parameters()]
     parameters = {n.removeprefix("_orig_mod."): p for n, p in model.named_parameters()}
@@ -96,7 +96,7 @@ def errors(model, tokens: torch.Tensor, exact) -> dict[str, float]:
 
 
 def loss(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Of the next token."""
+    """The loss of the next token."""
     return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
 
 

@@ -3,20 +3,19 @@
     S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]        the scores
     O[b, h, i, d] = P[b, h, i, j] * V[b, h, j, d]        the weighted means, P = softmax of S
 
-b numbers the sequences, h the heads, i the queries, j the keys; d runs along a head's numbers.  Of
-a letter that both operands and the result have there is one product for each value: b and h are
-batches, and one launch does them all.
+The letters are the indices of sequence (b), head (h), query (i), key (j) and channel of a head (d).
+b and h are in both operands and in the result, so they are batches, and one launch multiplies all.
 
-The three inputs are parts of one array, as one projection gives them: ``qkv[b, i, 3, h, d]``.
-Their rows are 3 * h * d numbers apart, their heads d, and the kernels take such strides as they
-are.
+The three inputs are parts of one array, the output of one projection: ``qkv[b, i, 3, h, d]``.
+Their rows are 3 * h * d elements apart, their heads d, and the kernels take these strides without a
+copy.
 
 The scale is in the epilogue of the first GEMM.  A mask could be there too, without another pass
 over S: ``where(j <= i, scale * acc, -3e38)`` is that of a language model.
 
-The sequence's length is ragged (77), so rows of S and P begin at any multiple of four bytes:
-``vectorize`` names Q, K, V and O, whose rows are multiples of four numbers, and of P only the reads
-of shared memory.
+The sequence's length is ragged (77), so rows of S and P are aligned to four bytes only:
+``vectorize`` names Q, K, V and O, whose rows are multiples of four elements, and of P only the
+reads of shared memory.
 """
 
 import numpy as np
@@ -35,7 +34,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 def reference(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The scores and the output in float64: by PyTorch where it is installed, else by NumPy."""
+    """The scores and the output in float64: by PyTorch if it is installed, else by NumPy."""
     q, k, v = (each.astype(np.float64) for each in (q, k, v))
     if torch := run.torch:
         q, k, v = (torch.from_numpy(each) for each in (q, k, v))
@@ -60,7 +59,8 @@ def main() -> None:
     want_s, want_o = reference(q, k, v, float(scale))
     size = np.einsum("bhid,bhjd->bhij", np.abs(q), np.abs(k))
     bound_s = run.rounding(SIZE + 1, scale * size)
-    # Scores that are off by e make weights off by a factor of exp(2 e); P is rounded, then summed.
+    # An error e of scores changes weights by at most a factor of exp(2 e); P is rounded, then
+    # summed.
     factor = np.exp(2 * bound_s.max(axis=-1, keepdims=True).astype(np.float64))
     means = softmax(want_s) @ np.abs(v)
     bound_o = (factor - 1) * means + run.rounding(LENGTH + 1, factor * means)

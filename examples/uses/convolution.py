@@ -1,16 +1,15 @@
-"""Convolution by im2col: every window of the images becomes a column, and one GEMM does the rest.
+"""Convolution by im2col: every window of the images becomes a column of a GEMM's operand.
 
     Y[f, p] = W[f, k] * X[k, p]
 
-f numbers the filters; p the output's pixels, of all images, rows and columns; k what a filter looks
-at, (channel, row, column) of its window.  W is PyTorch's array of (filters, channels, 3, 3) with
-its last three axes taken for one, so no weight moves.  NumPy's sliding windows make X: a view, of
-which one copy is taken.
+f is the index of the filter; p of the output's pixels, of all images, rows and columns; k of a
+window's elements (channel, row, column).  W is PyTorch's array of (filters, channels, 3, 3) with
+its last three axes merged, without a copy.  X is a copy of NumPy's view of sliding windows.
 
-Here are a first layer's sizes: 3 channels give sums of 27 products, and two outputs of 13 x 11 have
-286 pixels; neither is a multiple of four.  So nothing is asked of the extents: ``vectorize`` names
-only the reads of shared memory, where the kernel itself lays out the tiles.  The tile is wide along
-p, of which there are thousands in earnest, and low along f.
+The sizes are those of a first layer: 3 channels are sums of 27 products, and two outputs of 13 x 11
+have 286 pixels; neither is a multiple of four.  So the kernel must not require anything of extents:
+``vectorize`` names only the reads of shared memory, where the kernel chooses the layout.  The tile
+is wide along p, which real sizes have thousands of, and narrow along f.
 """
 
 import numpy as np
@@ -31,7 +30,7 @@ def im2col(images: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
 
 
 def reference(images: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """The convolution in float64: by PyTorch where it is installed, else place by place."""
+    """The convolution in float64: by PyTorch if it is installed, else pixel by pixel."""
     images, weights, bias = (each.astype(np.float64) for each in (images, weights, bias))
     if torch := run.torch:
         given = (torch.from_numpy(each) for each in (images, weights, bias))

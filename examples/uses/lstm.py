@@ -2,18 +2,17 @@
 
     Gates[s, g] = XH[s, k] * W[g, k]        + bias[g] in the epilogue
 
-s numbers the sequences; k runs along x and then h, g along the four gates, each as long as the
-state: input, forget, candidate, output, in PyTorch's order.  W is its ``weight_ih`` and
-``weight_hh`` side by side, bias the sum of its two: the weights are put together once, and then
-every step of every sequence is a single launch; [x, h] is one array too, into which a step writes
-its h.
+s is the index of the sequence; k runs along x and then h, g along the four gates, each as long as
+the state: input, forget, candidate, output, in PyTorch's order.  W is the concatenation of its
+``weight_ih`` and ``weight_hh``, bias the sum of its two: weights are concatenated once, and then a
+step of all sequences is a single launch; [x, h] is one array too, into which a step writes its h.
 
-The cell's own arithmetic comes behind it: an element of the state needs four columns of Gates.
+The cell's own arithmetic follows: an element of the state needs four columns of Gates.
 
-Twenty sequences are few rows: one tile of 32, so the matrix has as many tiles as g has 64s.  A GPU
+Twenty sequences are one tile of 32 rows, so the matrix has only as many tiles as g has 64s.  A GPU
 has more multiprocessors than that, and ``split_k parts=4`` gives each tile to four blocks, each of
-which sums a quarter of k.  The last one adds them in one order, so that every run gives the same
-bits.
+which sums a quarter of k.  The last one adds the parts in a fixed order, so that every run gives
+the same bits.
 """
 
 import numpy as np
@@ -36,7 +35,7 @@ def cell(gates: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def reference(
     x: np.ndarray, h: np.ndarray, c: np.ndarray, w: np.ndarray, bias: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The step in float64: by PyTorch where it is installed, else by NumPy."""
+    """The step in float64: by PyTorch if it is installed, else by NumPy."""
     x, h, c, w, bias = (each.astype(np.float64) for each in (x, h, c, w, bias))
     of_x, of_h = np.split(w, [INPUTS], axis=1)
     if torch := run.torch:

@@ -1,4 +1,4 @@
-"""What the pages of this folder share: a kernel on the machine that is there, and its check."""
+"""The common functions of this folder: kernels on a GPU or the CPU, and checks of their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ except ImportError:
     torch = None
 
 REFERENCE = "PyTorch" if torch else "NumPy"
-"""Whose result in float64 a kernel's is compared with: PyTorch's where it is installed."""
+"""The reference in float64: PyTorch if it is installed."""
 HERE = Path(__file__).parent
 UNIT = 2.0**-24
 """Unit roundoff of float32: a rounded result's relative error is at most this."""
@@ -45,26 +45,26 @@ def load(*schedules: str) -> tuple[Callable[..., np.ndarray], ...]:
     return tuple(on_gpu(kernel) for kernel in kernels)
 
 
-def rounding(terms: int, scale: np.ndarray) -> np.ndarray:
-    """How far ``terms`` float32 roundings, one after another, can lead from the true sum.
+def rounding(roundings: int, scale: np.ndarray) -> np.ndarray:
+    """The error bound of a sum with so many consecutive float32 roundings.
 
-    ``scale`` is the sum of the terms' magnitudes: n u / (1 - n u) of it, for n roundings of unit u
-    (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation (3.5)).
+    ``scale`` is the sum of magnitudes: the bound is n u / (1 - n u) of it, for n roundings of unit
+    u (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation (3.5)).
     """
-    return terms * UNIT / (1 - terms * UNIT) * scale
+    return roundings * UNIT / (1 - roundings * UNIT) * scale
 
 
 def check(what: str, got: np.ndarray, want: np.ndarray, bound: np.ndarray) -> bool:
-    """Is every element within its bound?  Prints the one that comes nearest to it, or is beyond."""
+    """Whether every element is within its bound; prints the one with the largest share of it."""
     assert got.shape == want.shape == bound.shape, (got.shape, want.shape, bound.shape)
     error = np.abs(got - want)
-    right = bool((error <= bound).all())  # not so of a NaN
+    right = bool((error <= bound).all())  # False for a NaN
     at = np.unravel_index(np.argmax(error / bound), error.shape)
-    told = "within" if right else "BEYOND"
-    print(f"{what}: greatest error {error.max():.2e}; {error[at]:.2e} is {told} {bound[at]:.2e}")
+    verdict = "within" if right else "BEYOND"
+    print(f"{what}: greatest error {error.max():.2e}; {error[at]:.2e} is {verdict} {bound[at]:.2e}")
     return right
 
 
 def finish(*checks: bool) -> None:
-    """Ends the program: with exit code 1 unless all is well."""
+    """Ends the program, with exit code 1 unless all checks passed."""
     sys.exit(0 if all(checks) else 1)

@@ -24,8 +24,8 @@ PLANTED = {
         "net::ERR.*: http://127.0.0.1:9/x.js",
     ),
     "page": ('<a href="none/">x</a>', "404: .*/none/"),
-    "place": ('<a href="other/#none">x</a>', "no such place: other/#none"),
-    "place of its own": ('<a href="#none">x</a>', "no such place: #none"),
+    "anchor": ('<a href="other/#none">x</a>', "no such anchor: other/#none"),
+    "own anchor": ('<a href="#none">x</a>', "no such anchor: #none"),
     "link that a script writes": (
         "<script>document.body.innerHTML = '<a href=\"none/\">x</a>'</script>",
         "404: .*/none/",
@@ -44,19 +44,19 @@ def site_with(folder: Path, body: str) -> Path:
 def test_every_page_of_the_site_opens_without_an_error_and_every_link_leads_somewhere(
     site: Path,
 ) -> None:
-    told, pages = browse.faults(site)
-    assert told == []
+    found, pages = browse.faults(site)
+    assert found == []
     assert pages >= len([path for path in site.rglob("index.html")]) > 40
 
 
 def test_a_site_without_a_fault_has_none(tmp_path: Path) -> None:
-    told, pages = browse.faults(site_with(tmp_path, '<a href="other/#here">x</a>'))
-    assert (told, pages) == ([], 2)
+    found, pages = browse.faults(site_with(tmp_path, '<a href="other/#here">x</a>'))
+    assert (found, pages) == ([], 2)
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(tmp_path: Path, name: str) -> None:
     body, wanted = PLANTED[name]
-    told, _ = browse.faults(site_with(tmp_path, body))
+    found, _ = browse.faults(site_with(tmp_path, body))
     with pytest.raises(AssertionError, match=wanted):
-        assert not told, "\n".join(told)
+        assert not found, "\n".join(found)
