@@ -86,7 +86,6 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "four in every order",
         "an epilogue of all",
     ),
-    "dtypes/test_fma.py::test_a_right_result_is_within_both_bounds": ("*types0",),
     "dtypes/test_kernels.py::test_each_directive_takes_each_type": (
         "tiled-f16 times f32",
         "register_blocked-f32 to bf16",

@@ -11,7 +11,7 @@ from pipeline.running import call, emitted, met, operands, result_of
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.numerics.reference import F64
+from gemmgen.numerics.formats import F64
 from gemmgen.pipeline import compile_source
 
 Given = dict[str, F64]

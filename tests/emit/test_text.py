@@ -14,7 +14,7 @@ from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.lowered import Node
-from gemmgen.numerics.reference import F32
+from gemmgen.numerics.formats import F32
 from gemmgen.pipeline import compile_source
 
 HANDWRITTEN = Path(__file__).parents[1] / "handwritten"

@@ -11,16 +11,17 @@ import pytest
 from gemmgen.base.errors import CallError
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import Case
+from gemmgen.calling.operands import drawn
 from gemmgen.gpu import bench, elements
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import verify
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.numerics import formats, reference
+from gemmgen.numerics import formats
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject
-from gemmgen.sim.memory import EmbeddedView
+from gemmgen.sim.allocation import allocated, arguments_of
 from gemmgen.sim.run import compile_kernel
 
 cp = pytest.importorskip("cupy")
@@ -81,32 +82,20 @@ def test_is_right_at_a_large_size(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in EVERY if EVERY[n].schedule.epilogue is None])
 def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
     emitted = EVERY[name]
-    problem = emitted.program.problem
-    on_gpu, on_cpu = Kernel.of(emitted), compile_kernel(emitted.text, emitted.interface)
-    for m, n, k in SHAPES:
-        drawn = reference.normal(m, n, k, m + n, problem.types)
-        sizes = {problem.m: m, problem.n: n, problem.k: k}
-        values: dict[str, object] = {x.upper(): size for x, size in sizes.items()}
-        values |= {"alpha": 0.7, "beta": -1.0}
-        gpu: dict[str, object] = {"alpha": 0.7, "beta": -1.0}
-        for tensor, rows, first in (
-            (problem.a, drawn.a, problem.m),
-            (problem.b, drawn.b, problem.k),
-            (problem.c, drawn.c, problem.m),
-        ):
-            laid = rows if tensor.letters[0] == first else rows.T
-            held = formats.stored(np.ascontiguousarray(laid), tensor.dtype)
-            pitch = -(-held.shape[1] // 8) * 8 + 8
-            matrix = EmbeddedView.holding(held, pitch, dtype=tensor.dtype)
-            values |= {tensor.name: matrix.view, f"ld{tensor.name.lower()}": pitch}
-            memory = cp.zeros((len(held), pitch), held.dtype)
-            memory[:, : held.shape[1]] = cp.asarray(held)
-            gpu[tensor.name] = memory[:, : held.shape[1]]
-        result = cp.asnumpy(on_gpu(**gpu))
-        on_cpu.run({p.name: values[p.name] for p in emitted.interface.params})  # type: ignore
-        want = values[problem.c.name]
-        assert isinstance(want, np.ndarray)
-        assert np.array_equal(formats.bits(result), formats.bits(want)), (m, n, k)
+    interface, c = emitted.interface, emitted.program.problem.c.name
+    on_gpu, on_cpu = Kernel.of(emitted), compile_kernel(emitted.text, interface)
+    for shape in SHAPES:
+        case = Case(shape, "normal", 0.7, -1.0, pad=8)
+        memory = allocated(interface, case, drawn(interface, case))
+        gpu: dict[str, object] = {}
+        for tensor, matrix in memory.items():
+            rows, columns = matrix.view.shape
+            padded = cp.zeros((rows, matrix.pitch), matrix.view.dtype)
+            padded[:, :columns] = cp.asarray(matrix.view)
+            gpu[tensor] = padded[:, :columns]
+        result = cp.asnumpy(on_gpu(**gpu, **case.scalars(interface)))
+        on_cpu.run(arguments_of(interface, case, memory))
+        assert np.array_equal(formats.bits(result), formats.bits(memory[c].view)), shape
 
 
 def converter(name: str, source: DType, target: DType) -> Kernel:

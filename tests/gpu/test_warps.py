@@ -9,8 +9,7 @@ import pytest
 from functions import with_functions
 
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.numerics.formats import Stored, held, stored
-from gemmgen.numerics.reference import F32
+from gemmgen.numerics.formats import F32, Stored, held, stored
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.toolchain import BEGIN, END
 

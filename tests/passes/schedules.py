@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from pipeline.running import NAMES, Operands, Want, example
 
-from gemmgen.numerics.reference import F32
+from gemmgen.numerics.formats import F32
 
 
 def relu_bias(acc: F32, c: F32, given: Operands) -> F32:

@@ -13,8 +13,8 @@ from gemmgen.base.source import Source
 from gemmgen.calling.launches import Case, Data, Order
 from gemmgen.calling.operands import drawn
 from gemmgen.numerics.axes import axes_of, in_roles
-from gemmgen.numerics.formats import Real, stored
-from gemmgen.numerics.reference import F32, compare
+from gemmgen.numerics.formats import F32, Real, stored
+from gemmgen.numerics.reference import compare
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
 from gemmgen.proof.epilogue import wanted

@@ -12,6 +12,7 @@ from gemmgen.calling.launches import Case
 from gemmgen.calling.operands import drawn
 from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
 from gemmgen.numerics import reference
+from gemmgen.numerics.fma import fused
 from gemmgen.numerics.reference import Comparison
 from gemmgen.sim.allocation import allocated, arguments_of
 from gemmgen.sim.run import CompiledKernel, compile_kernel
@@ -75,7 +76,8 @@ def run(kernel: CompiledKernel, case: Case, *, with_bias: bool = False) -> Compa
     if with_bias:
         want = np.maximum(acc + given["bias"], np.float32(0))
     else:
-        want = reference.default_epilogue(acc, given["C"], case.alpha, case.beta)
+        scaled = np.float32(case.alpha) * acc
+        want = scaled if case.beta == 0 else fused(np.float32(case.beta), given["C"], scaled)
     unread = ("C",) if case.beta == 0 else ()  # C holds the poison of what was never written
     memory = allocated(interface, case, given, unread)
     arguments = arguments_of(interface, case, memory)

@@ -11,6 +11,7 @@ from emitted_kernels import planted
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import Case
 from gemmgen.numerics import reference
+from gemmgen.numerics.fma import fma
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
 from gemmgen.sim.failures import KernelFault
@@ -58,7 +59,7 @@ def test_the_defined_order_is_that_of_the_definition() -> None:
     lanes = [np.float32(0)] * 32
     for k in range(terms):
         lane = k % step // width % 32
-        lanes[lane] = np.float32(reference.fma(a[k : k + 1], b[k : k + 1], lanes[lane])[0])
+        lanes[lane] = np.float32(fma(a[k : k + 1], b[k : k + 1], lanes[lane])[0])
     for distance in (16, 8, 4, 2, 1):
         lanes = [lanes[i] + lanes[i ^ distance] for i in range(32)]
     got = reference.lanes(a[None], b[:, None], step, width)

@@ -10,7 +10,7 @@ import pytest
 from functions import with_functions
 
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.numerics.reference import F32
+from gemmgen.numerics.formats import F32
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import compile_kernel

@@ -9,8 +9,8 @@ import pytest
 from gpu.wmma import Variant, interface
 
 from gemmgen.ir.dtypes import DType
-from gemmgen.numerics.formats import held, stored
-from gemmgen.numerics.reference import F32, compare, sequential
+from gemmgen.numerics.formats import F32, held, stored
+from gemmgen.numerics.reference import compare, sequential
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import compile_kernel
