@@ -53,6 +53,7 @@ def reads(operation: Operation) -> set[str]:
 
 
 def writes(operation: Operation) -> set[str]:
+    """The buffers that an operation writes."""
     match operation:
         case Contract(acc):
             return {acc}
@@ -63,6 +64,7 @@ def writes(operation: Operation) -> set[str]:
 
 
 def line_of(operation: Operation) -> str:
+    """An operation, as messages name it."""
     match operation:
         case Init(dst):
             return f"init {dst}"
@@ -75,4 +77,5 @@ def line_of(operation: Operation) -> str:
 
 
 def parts_of(expr: Expr, kind: type[Kind]) -> Iterator[Kind]:
+    """The subexpressions of ``expr`` of one kind."""
     return (part for part in walk(expr) if isinstance(part, kind))

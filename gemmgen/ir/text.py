@@ -3,7 +3,7 @@
 A node is a line: the name of its class, its operands, its options; nodes in it follow indented.
 Options at their default are left out.  What follows ``#`` are the origins of the line's node, the
 directives that shaped it, and part of the IR.  All of it comes from the fields of the classes
-(``textforms``), so a new field or a new node needs nothing here.
+(``texttypes``), so a new field or a new node needs nothing here.
 
     program sm_80
       problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
@@ -28,7 +28,8 @@ from dataclasses import MISSING
 from typing import TypeVar, cast
 
 from gemmgen.ir.textcursor import NAME, Cursor, IRTextError
-from gemmgen.ir.textforms import Child, Form, form_of
+from gemmgen.ir.textforms import Child, Form
+from gemmgen.ir.texttypes import form_of
 
 T = TypeVar("T")
 _INDENT = "  "
@@ -122,13 +123,22 @@ class _Reader:
             if line.at != inner:
                 line.fail(f"expected {inner} spaces of indentation")
             word = NAME.match(line.text, line.at)
-            child = label or form.child(word[0] if word else "", body)
+            child = label or _child(form, word[0] if word else "", body)
             if child is None:
                 line.fail(f"expected what belongs below {form.kind.__name__}")
             found.setdefault(child.name, []).append(self.node(child.kinds or body))
         return {
             child.name: _given(form, child, found.get(child.name), above) for child in form.children
         }
+
+
+def _child(form: Form, keyword: str, body: tuple[type, ...]) -> Child | None:
+    """The field that a line of ``keyword`` below belongs to, if no label says which."""
+    for child in form.children:
+        kinds = body if child.kinds is None else child.kinds
+        if not child.label and any(keyword in form_of(kind).keywords for kind in kinds):
+            return child
+    return None
 
 
 def _given(form: Form, child: Child, found: list[object] | None, above: Cursor) -> object:
