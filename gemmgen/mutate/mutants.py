@@ -196,7 +196,7 @@ def _names(body: str, start: int) -> Iterator[Change]:
 def _sums(body: str, start: int) -> Iterator[Change]:
     """A multiply-add that loses an operand, or rounds twice."""
     for found in _FMA.finditer(body, start):
-        end = _closing(body, found.end() - 1)
+        end = closing(body, found.end() - 1)
         a, b, c = _arguments(body[found.end() : end])
         whole = body[found.start() : end + 1]
         for after in (f"({a}) * ({b}) + ({c})", f"({a}) * ({b})", c, f"fmaf({a}, {c}, {b})"):
@@ -210,7 +210,7 @@ def _statements(body: str, start: int) -> Iterator[Change]:
         if _DECLARES.match(statement) or statement.startswith(("for", "else")):
             continue
         if statement.startswith("if"):
-            end = found.start() + _closing(statement, statement.index("(")) + 1
+            end = found.start() + closing(statement, statement.index("(")) + 1
             statement = body[end : found.end()].lstrip()
         yield found.end() - len(statement), statement, ";"
 
@@ -240,7 +240,7 @@ _RULES: dict[str, Rule] = {
 KINDS = tuple(_RULES)
 
 
-def _closing(text: str, opening: int) -> int:
+def closing(text: str, opening: int) -> int:
     """Where the bracket at ``opening`` is closed."""
     depth = 0
     for i in range(opening, len(text)):

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from gemmgen.mutate.mutants import Mutant
-from gemmgen.mutate.outside import functions_mutants, launcher_mutants
 from gemmgen.proof import cpu
 from gemmgen.proof.outcome import Subject
 from gemmgen.sim.toolchain import object_code
 
+from .outside import functions_mutants, launcher_mutants
 from .subjects import SCHEDULES, emitted
 
 SAMPLE = 4

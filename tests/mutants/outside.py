@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gemmgen.mutate.mutants import Mutant
+from gemmgen.mutate.mutants import Mutant, closing
+from gemmgen.mutate.planted import Change
 from gemmgen.sim.unit import BEGIN, END
 
-Change = tuple[int, str, str]
 Rule = Callable[[str], Iterator[Change]]
 
 _MODIFIERS = {
@@ -125,7 +125,7 @@ def _addresses(code: str) -> Iterator[Change]:
 def _conditions(code: str) -> Iterator[Change]:
     """A condition of several left out, negated or moved by one."""
     for head in re.finditer(r"if \(", code):
-        end = _closing(code, head.end() - 1)
+        end = closing(code, head.end() - 1)
         begin = head.end()
         for part in re.split(r" \|\|\s+", code[begin:end]):
             at = code.index(part, begin)
@@ -178,7 +178,7 @@ def _launch(code: str) -> Iterator[Change]:
     if found[4]:
         yield found.start(3), found[3], f"dim3({found[5]}, {found[4]})"
     yield found.start(2), found[2], f"dim3(1, {found[2]})"
-    end = _closing(code, found.end() - 1)
+    end = closing(code, found.end() - 1)
     arguments = [*re.finditer(r"\w+", code[found.end() : end])]
     for i, one in enumerate(arguments):
         for other in arguments[i + 1 :]:
@@ -186,15 +186,6 @@ def _launch(code: str) -> Iterator[Change]:
     attribute = re.search(r"cudaFuncSetAttribute\([^;]*\);", code)
     if attribute:
         yield attribute.start(), attribute[0], "cudaSuccess;"
-
-
-def _closing(code: str, opening: int) -> int:
-    depth = 0
-    for i in range(opening, len(code)):
-        depth += {"(": 1, ")": -1}.get(code[i], 0)
-        if depth == 0:
-            return i
-    raise AssertionError("an unbalanced bracket")
 
 
 _FUNCTION_RULES: tuple[Rule, ...] = (
