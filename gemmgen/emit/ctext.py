@@ -1,4 +1,4 @@
-"""Expressions as C: the one place where precedence decides on parentheses."""
+"""Expressions as C: parentheses are decided here alone, by precedence."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def _binary(expr: Binary) -> tuple[str, int]:
 
 
 def _operand(parent: Binary, expr: Expr, least: int) -> str:
-    """An operand; readers (and compilers) want ``(a && b) || c``, ``(a / b) * c`` and what is
-    beside ``^`` spelt out."""
+    """An operand; readers (and compilers) want parentheses in ``(a && b) || c`` and
+    ``(a / b) * c``, and around the operands of ``^``."""
     if isinstance(expr, Binary) and expr.op != parent.op:
         if "^" in (parent.op, expr.op):
             return f"({c_text(expr)})"

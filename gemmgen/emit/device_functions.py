@@ -1,7 +1,7 @@
 """The ``gg_*`` functions: what plain C++ can't say, one function per PTX instruction.
 
-Each is a file of ``intrinsics/``; where several differ in a size or a type alone, the file has
-``$names`` in their places.  A text that calls a function holds it above its kernel.  ``sim/ptx.h``
+Each is a file of ``intrinsics/``; functions that differ in a size or a type alone are one file with
+``$names`` in it.  A text that calls a function holds it above its kernel.  ``sim/ptx.h``
 has a C++ model of each of the instructions, so that the functions run on the CPU, too: a new
 instruction needs one.
 """
@@ -36,7 +36,7 @@ FILES = Path(__file__).parent / "intrinsics"
 
 @record
 class DeviceFunction:
-    """One function: its file, and what stands there for each ``$name``."""
+    """One function: its file, and the text of each ``$name`` in it."""
 
     file: str
     names: tuple[tuple[str, str], ...] = ()

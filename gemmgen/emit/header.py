@@ -24,8 +24,8 @@ def types_text(interface: Interface) -> str:
         if param.kind == "tensor":
             bits = f" ({param.dtype} bits)" if param.dtype in HALVES else ""
             stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
-    told = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
-    pointers = ", ".join(told if len(told) > 1 else stored)
+    listed = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
+    pointers = ", ".join(listed if len(listed) > 1 else stored)
     strides = "strides: long long; " if interface.strides else ""
     return (
         f"extents, leading dimensions: int; {strides}scalars: {STORED[scalars[0]]}; "
@@ -69,16 +69,16 @@ def _tiles(interface: Interface) -> str:
 
 
 def scratch_lines(interface: Interface) -> list[str]:
-    """What must be true of the memory that a launch uses beside its tensors."""
+    """What must be true of the memory that a launch uses in addition to its tensors."""
     lines: list[str] = []
     for param in interface.scratch:
         size = f"{_tiles(interface)} * {param.item * param.per_tile} bytes"
-        told = f"{param.name}: {size}"
+        line = f"{param.name}: {size}"
         if param.align > 4:
-            told += f", aligned to {param.align} bytes"
+            line += f", aligned to {param.align} bytes"
         if param.zeroed:
-            told += f", zeros; {SOFT}each launch leaves zeros"
-        lines.append(told)
+            line += f", zeros; {SOFT}each launch leaves zeros"
+        lines.append(line)
     if lines:
         names = " and ".join(p.name for p in interface.scratch)
         lines.append(f"{names} of its own for each of several launches at a time")

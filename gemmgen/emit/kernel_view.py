@@ -16,7 +16,7 @@ from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray
 from gemmgen.ir.target import STATIC_SHARED, TARGETS
 
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
-"""The lines around the text that every compiler sees alike: NVRTC, nvcc and the host's C++."""
+"""The lines around the text that is the same for every compiler: NVRTC, nvcc and the host's C++."""
 SHARED_BYTES = Var("SHARED_BYTES")
 
 
@@ -109,7 +109,7 @@ def _limits(kernel: LoweredKernel) -> list[Check]:
 
 
 def _bounds_comment(kernel: LoweredKernel) -> list[str]:
-    """Why the bounds are what they are, where a directive says so."""
+    """The directives that chose the launch bounds, if any did."""
     count = "one block" if kernel.blocks == 1 else f"{kernel.blocks} blocks"
     note = f"a multiprocessor holds {count} at the least"
     return comment_lines(note, kernel.bounded) if kernel.bounded else []
@@ -118,8 +118,8 @@ def _bounds_comment(kernel: LoweredKernel) -> list[str]:
 def _shared(kernel: LoweredKernel) -> str:
     """The arrays in shared memory, under one comment that cites the directives that shaped them.
 
-    Over 48 KiB they are laid one after another in the memory that the launch passes, each where
-    wide accesses can begin.
+    Over 48 KiB they are laid one after another in the memory that the launch passes, each
+    aligned for wide accesses.
     """
     origins = dict.fromkeys(origin for array in kernel.shared for origin in array.origins)
     arrays = [_array_view(array) for array in kernel.shared]
@@ -127,7 +127,7 @@ def _shared(kernel: LoweredKernel) -> str:
     if not kernel.interface.dynamic_shared:
         return printed("shared.j2", {**view, "arrays": arrays})
     aligned = max(array.aligned for array in kernel.shared)
-    # Declarations of one name are aligned alike, also those of several kernels in one file.
+    # All declarations of one name have one alignment, also those of several kernels in one file.
     memory = "shared_memory" if aligned == ACCESS else f"shared_memory_{aligned}"
     laid = [{**array, "before": arrays[:i]} for i, array in enumerate(arrays)]
     view |= {"aligned": aligned, "memory": memory, "arrays": laid}

@@ -1,10 +1,10 @@
-"""Where long lines are broken: templates and expressions mark the places, and here they are used.
+"""Line breaks: templates and expressions mark where a long line may be broken.
 
 A mark is a character that no emitted text holds, as a soft hyphen is one between syllables:
 
     ``FIRST``  after the ``=`` of an assignment, used as soon as the statement is rather long
     ``SOFT``   within an expression or a list of arguments
-    ``LAST``   used where a line has no other: between the indices of an element
+    ``LAST``   used if a line has no other: between the indices of an element
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def _templates() -> dict[str, jinja2.Template]:
 
 
 def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
-    """All templates by their names, from the user's cache where they are as they were."""
+    """All templates by their names, from the user's cache if no file has changed."""
     files = sorted(FOLDER.rglob("*.j2"))
     texts = {
         file.relative_to(FOLDER).as_posix(): file.read_text(encoding="utf-8") for file in files

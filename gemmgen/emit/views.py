@@ -156,7 +156,7 @@ def _unscoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _body(texts: list[str]) -> View:
-    """Statements in braces, and one of a line without them: for where that is ``short``."""
+    """Statements in braces; also, as ``short``, one that takes one line and could do without."""
     body: View = {"body": printed("braces.j2", {"body": texts})}
     return {**body, "short": texts[0]} if len(texts) == 1 and "\n" not in texts[0] else body
 
