@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from gemmgen.analyze.access_counts import AccessCounter, Counts, Launch
 from gemmgen.analyze.block_classes import classes_of, period_of, tiles_of
 from gemmgen.analyze.load_joining import as_written, widest_of
 from gemmgen.analyze.loop_periods import every_trip, periodic_trips
 from gemmgen.analyze.recorder import record_accesses
-from gemmgen.analyze.tally import Counts, Launch, Tally
 from gemmgen.interpreter.simt import Lanes
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.numerics.operators import Ints
@@ -50,10 +50,10 @@ def _total(
 ) -> Launch:
     launch: Launch = {}
     for blocks, weights in _chunks(kernel, values, *classes):
-        tally = Tally(Lanes(0, len(blocks), *kernel.interface.block), widest_of(kernel))
-        trips = periodic_trips(tally, period_of(kernel)) if abridged else every_trip
-        record_accesses(kernel, blocks, values, tally.see, trips, tally.flush)
-        for site, counts in tally.weighted(weights):
+        counter = AccessCounter(Lanes(0, len(blocks), *kernel.interface.block), widest_of(kernel))
+        trips = periodic_trips(counter, period_of(kernel)) if abridged else every_trip
+        record_accesses(kernel, blocks, values, counter.see, trips, counter.flush)
+        for site, counts in counter.weighted(weights):
             launch[site] = launch.get(site, Counts()) + counts
     return launch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
+from gemmgen.analyze.access_counts import Counts, Launch
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.gpus import Gpu
@@ -20,7 +21,6 @@ from gemmgen.analyze.resources import (
     waves_of,
 )
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
-from gemmgen.analyze.tally import Counts, Launch
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record

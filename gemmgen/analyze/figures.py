@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from gemmgen.analyze.access_counts import Counts
 from gemmgen.analyze.explain import Explanation, Traffic
-from gemmgen.analyze.tally import Counts
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

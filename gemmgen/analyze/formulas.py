@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
+from gemmgen.analyze.access_counts import Counts, Launch
 from gemmgen.analyze.launch_arguments import Shape
-from gemmgen.analyze.tally import Counts, Launch
 from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.nodes import Program

@@ -14,7 +14,7 @@ from math import gcd, lcm
 
 import numpy as np
 
-from gemmgen.analyze.tally import Tally, Totals
+from gemmgen.analyze.access_counts import AccessCounter, Totals
 from gemmgen.ir.control import Assign
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Node
@@ -30,14 +30,14 @@ def every_trip(run: Callable[[int], None], count: int, step: int, stages: int) -
         run(i)
 
 
-def periodic_trips(tally: Tally, elements: int) -> Trips:
-    """Some trips of each loop, counted by ``tally`` for all; addresses that lie ``elements`` apart
-    begin a line alike."""
+def periodic_trips(counter: AccessCounter, elements: int) -> Trips:
+    """Some trips of each loop, which ``counter`` counts for all; addresses that are ``elements``
+    apart begin a line alike."""
 
     def make(run: Callable[[int], None], first: int, stop: int) -> None:
         for i in range(first, stop):
             run(i)
-        tally.flush()
+        counter.flush()
 
     def trips(run: Callable[[int], None], count: int, step: int, stages: int) -> None:
         period = lcm(elements // gcd(step, elements), stages)
@@ -47,11 +47,11 @@ def periodic_trips(tally: Tally, elements: int) -> Trips:
             every_trip(run, count, step, stages)
             return
         make(run, 0, ends)
-        early = tally.change(lambda: make(run, ends, ends + period))
+        early = counter.change(lambda: make(run, ends, ends + period))
         late = count - ends - (count - 2 * ends) % period - period
         assert (late - ends - period) == skipped * period
-        if _same(early, tally.change(lambda: make(run, late, late + period))):
-            tally.repeat(early, skipped)
+        if _same(early, counter.change(lambda: make(run, late, late + period))):
+            counter.repeat(early, skipped)
         else:
             make(run, ends + period, late)
         make(run, late + period, count)

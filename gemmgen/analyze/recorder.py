@@ -32,7 +32,7 @@ from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.machine import Step, Trip
 from gemmgen.interpreter.mechanisms import code_for
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.scope import Compiled, Run, Scope, Slot
+from gemmgen.interpreter.scope import Closure, FrameSlot, Run, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
@@ -95,7 +95,7 @@ class Recorder:
     def builtins(self) -> Mapping[str, Index]:
         return self.lanes.builtins() | {"blockIdx.x": self._by_lane(self._blocks)}
 
-    def parameter(self, param: Param) -> Compiled | Memory:
+    def parameter(self, param: Param) -> Closure | Memory:
         if param.kind == "counter":
             interface = self._kernel.interface
             extents = {name: int(self._values[name]) for name in interface.shaping()}
@@ -157,7 +157,7 @@ def _carried(loop: For[Node], scope: Scope) -> Iterator[tuple[int, Run]]:
     """The variables that each trip advances, and by how much."""
     for name, each in inductions(loop.body):
         slot = scope.find(name)
-        if isinstance(slot, Slot):
+        if isinstance(slot, FrameSlot):
             yield slot.number, compile_expression(each, scope).run
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import prod
 
+from gemmgen.analyze.access_counts import Counts
 from gemmgen.analyze.fragment_accesses import MULTIPLY_ADDS
 from gemmgen.analyze.gpus import SCHEDULERS, Gpu
-from gemmgen.analyze.tally import Counts
 from gemmgen.analyze.transactions import WARP
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom

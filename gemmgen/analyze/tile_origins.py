@@ -12,7 +12,7 @@ from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.recorder import Recorder
 from gemmgen.analyze.watched_memory import Watch
 from gemmgen.interpreter.mechanisms import code_for
-from gemmgen.interpreter.scope import Slot
+from gemmgen.interpreter.scope import FrameSlot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.lowered import Advance, LoweredKernel, Node
@@ -45,7 +45,7 @@ def _origins(
     assert run is not None
     run(None)
 
-    def of_each(slot: Slot | None) -> Ints:
+    def of_each(slot: FrameSlot | None) -> Ints:
         assert slot is not None
         value = np.asarray(code.scope.frame[slot.number], np.int64)
         return np.broadcast_to(value, blocks.size)

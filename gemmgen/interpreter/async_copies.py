@@ -19,7 +19,7 @@ import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.calling.launches import LANDINGS, Landing
-from gemmgen.interpreter.checked_memory import POISON, Checked, Elements
+from gemmgen.interpreter.checked_memory import POISON, CheckedMemory, Elements
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
@@ -63,7 +63,7 @@ def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
 class _Copy:
     """Of each thread one element: ``value`` to ``index`` of ``target``."""
 
-    target: Checked
+    target: CheckedMemory
     index: Index
     value: Value
     mask: Mask
@@ -87,7 +87,7 @@ class CheckedCopies:
 
     def issue(self, target: Memory, index: Index, values: Sequence[Value], mask: Mask) -> None:
         """Begins the copies of ``values`` to neighbours of each thread."""
-        assert isinstance(target, Checked)
+        assert isinstance(target, CheckedMemory)
         target.check_aligned(index, len(values), mask)
         for e, value in enumerate(values):
             copy = _Copy(target, index + e, value, mask)

@@ -20,7 +20,7 @@ from gemmgen.interpreter.expressions import NUMBERS
 from gemmgen.interpreter.fragments import CheckedWarps
 from gemmgen.interpreter.machine import Step, Trip, Trips
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.scope import Compiled, Scope, known
+from gemmgen.interpreter.scope import Closure, Scope, known
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.control import Block, For
@@ -50,7 +50,7 @@ class CheckedMachine:
     def builtins(self) -> Mapping[str, Index]:
         return self.lanes.builtins()
 
-    def parameter(self, param: Param) -> Compiled | Memory:
+    def parameter(self, param: Param) -> Closure | Memory:
         if param.is_scratch:
             return self._state.memory(param, self.lanes)
         value = self._arguments[param.name]
@@ -97,7 +97,7 @@ def every_trip(trip: Trip, start: Value, stop: Value, step: Value, mask: Mask) -
         i += 1
 
 
-def argument(param: Param, value: float) -> Compiled:
+def argument(param: Param, value: float) -> Closure:
     """A number that a kernel is called with."""
     if param.kind != "scalar":
         return known(int(value), "int")

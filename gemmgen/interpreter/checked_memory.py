@@ -38,7 +38,7 @@ def poisoned(count: int | tuple[int, ...], dtype: DType) -> Elements:
     return cast(Elements, np.full(count, POISON[kind.type], kind))
 
 
-class Checked(Memory):
+class CheckedMemory(Memory):
     """Elements of which each lane sees ``size``."""
 
     def __init__(self, name: str, dtype: DType, size: int, lanes: Lanes):
@@ -99,7 +99,7 @@ def _lane(at: int, mask: Mask) -> int:
     return at if mask is None else int(np.flatnonzero(mask)[at])
 
 
-class FlatMemory(Checked):
+class FlatMemory(CheckedMemory):
     """Global memory, or the shared arrays of blocks side by side (``per_block``)."""
 
     def __init__(
@@ -182,7 +182,7 @@ class OutputMemory(FlatMemory):
             raise self.trap(lane, int(offsets[at]), description)
 
 
-class Registers(Checked):
+class Registers(CheckedMemory):
     """An array that each thread has to itself: a row of ``data`` for each element."""
 
     def __init__(self, name: str, dtype: DType, size: int, lanes: Lanes, *, zero: bool, wide: bool):

@@ -12,7 +12,7 @@ from typing import Any
 from gemmgen.interpreter.expressions import compile_element, compile_expression
 from gemmgen.interpreter.machine import Machine, Step
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.scope import Array, Compiled, Scope, known
+from gemmgen.interpreter.scope import Array, Closure, Scope, known
 from gemmgen.interpreter.simt import Index, Mask, is_empty, narrowed
 from gemmgen.ir.control import Break
 from gemmgen.ir.expr import Element, Expr
@@ -82,7 +82,7 @@ class Code:
                 return
             step(active)
 
-    def expression(self, expr: Expr) -> Compiled:
+    def expression(self, expr: Expr) -> Closure:
         return compile_expression(expr, self.scope)
 
     def element(self, element: Element) -> tuple[Memory, Callable[[Mask], Index]]:

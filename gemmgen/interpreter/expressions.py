@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.interpreter.memory import Kind, Memory
-from gemmgen.interpreter.scope import UNKNOWN, Array, Compiled, Run, Scope, Slot, known, unknown
+from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Run, Scope, known, unknown
 from gemmgen.interpreter.simt import Index, Mask, where
 from gemmgen.ir.expr import (
     Binary,
@@ -42,10 +42,10 @@ from gemmgen.numerics.operators import (
 )
 
 
-def compile_expression(expr: Expr, scope: Scope) -> Compiled:
+def compile_expression(expr: Expr, scope: Scope) -> Closure:
     """The closure of ``expr``, whose names are those of ``scope``."""
 
-    def of(part: Expr) -> Compiled:
+    def of(part: Expr) -> Closure:
         return compile_expression(part, scope)
 
     match expr:
@@ -75,7 +75,7 @@ def compile_expression(expr: Expr, scope: Scope) -> Compiled:
             return _call(function, tuple(of(argument) for argument in arguments))
 
 
-def apply(function: Callable[..., Value], kind: Kind, *parts: Compiled) -> Compiled:
+def apply(function: Callable[..., Value], kind: Kind, *parts: Closure) -> Closure:
     """``function`` of the values of ``parts``: a constant if they are."""
     if any(part.known is UNKNOWN for part in parts):
         return unknown(kind, *parts)
@@ -84,29 +84,29 @@ def apply(function: Callable[..., Value], kind: Kind, *parts: Compiled) -> Compi
         return known(function(*(run(None) for run in runs)), kind)
     if len(runs) == 1:
         (only,) = runs
-        return Compiled(lambda mask: function(only(mask)), kind)
+        return Closure(lambda mask: function(only(mask)), kind)
     if len(runs) == 2:
         first, second = runs
-        return Compiled(lambda mask: function(first(mask), second(mask)), kind)
+        return Closure(lambda mask: function(first(mask), second(mask)), kind)
     if len(runs) == 3:
         # The multiply-add of every inner loop: worth its own closure.
         x, y, z = runs
-        return Compiled(lambda mask: function(x(mask), y(mask), z(mask)), kind)
-    return Compiled(lambda mask: function(*(run(mask) for run in runs)), kind)
+        return Closure(lambda mask: function(x(mask), y(mask), z(mask)), kind)
+    return Closure(lambda mask: function(*(run(mask) for run in runs)), kind)
 
 
-def _variable(name: str, scope: Scope) -> Compiled:
+def _variable(name: str, scope: Scope) -> Closure:
     found = scope.find(name)
     assert not isinstance(found, Array), f"{name} is an array"
-    if isinstance(found, Compiled):
+    if isinstance(found, Closure):
         return found
     frame, number = scope.frame, found.number
-    return Compiled(lambda _: frame[number], found.kind)
+    return Closure(lambda _: frame[number], found.kind)
 
 
-def _element(element: Element, scope: Scope) -> Compiled:
+def _element(element: Element, scope: Scope) -> Closure:
     memory, index = compile_element(element, scope)
-    return Compiled(
+    return Closure(
         lambda mask: memory.load(index(mask), mask), memory.kind, memory.known, memory.recorded
     )
 
@@ -126,7 +126,7 @@ def compile_element(element: Element, scope: Scope) -> tuple[Memory, Callable[[M
     return array.memory, cast(Callable[[Mask], Index], moved)
 
 
-def from_first(first: Slot, index: Run, scope: Scope) -> Run:
+def from_first(first: FrameSlot, index: Run, scope: Scope) -> Run:
     """``index`` counted from the element that a pointer points to."""
     frame, number = scope.frame, first.number
     return lambda mask: ARITHMETIC["+"](frame[number], index(mask))
@@ -138,7 +138,7 @@ NUMBERS: dict[Kind, type[np.float32] | type[np.float64]] = {
 }
 
 
-def converted(part: Compiled, kind: Kind) -> Compiled:
+def converted(part: Closure, kind: Kind) -> Closure:
     """``part`` converted as C does in an assignment to a variable or element of ``kind``."""
     if part.kind == kind or kind not in NUMBERS:
         return part
@@ -150,7 +150,7 @@ def converted(part: Compiled, kind: Kind) -> Compiled:
     return apply(convert, kind, part)
 
 
-def _common(left: Compiled, right: Compiled) -> tuple[Compiled, Compiled, Kind]:
+def _common(left: Closure, right: Closure) -> tuple[Closure, Closure, Kind]:
     """Both converted to the type in which C combines them."""
     for kind in ("double", "float"):
         if kind in (left.kind, right.kind):
@@ -158,7 +158,7 @@ def _common(left: Compiled, right: Compiled) -> tuple[Compiled, Compiled, Kind]:
     return left, right, "int"
 
 
-def _binary(op: str, left: Compiled, right: Compiled) -> Compiled:
+def _binary(op: str, left: Closure, right: Closure) -> Closure:
     first, second, kind = _common(left, right)
     if op in COMPARE:
         return apply(COMPARE[op], "bool", first, second)
@@ -167,7 +167,7 @@ def _binary(op: str, left: Compiled, right: Compiled) -> Compiled:
     return apply(INTEGER[op] if kind == "int" else divide, kind, first, second)
 
 
-def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
+def _call(function: str, parts: tuple[Closure, ...]) -> Closure:
     if function in ("float", "double"):
         return converted(parts[0], function)
     if function in FROM_BITS:
@@ -184,7 +184,7 @@ def _call(function: str, parts: tuple[Compiled, ...]) -> Compiled:
 SHUFFLES: dict[str, Kind] = {"shuffle_xor": "float", "shuffle_xor_f64": "double"}
 
 
-def _shuffle(parts: tuple[Compiled, ...], kind: Kind) -> Compiled:
+def _shuffle(parts: tuple[Closure, ...], kind: Kind) -> Closure:
     """A value of the lane of the same warp whose number differs by a distance; all lanes of a warp
     take part, or none."""
     value, distance = converted(parts[0], kind), parts[1].known
@@ -201,10 +201,10 @@ def _shuffle(parts: tuple[Compiled, ...], kind: Kind) -> Compiled:
             assert (warps.any(axis=1) == warps.all(axis=1)).all(), "a part of a warp shuffles"
         return cast(Value, found.reshape(-1, WARP)[:, lanes].reshape(-1))
 
-    return Compiled(shuffled, kind)
+    return Closure(shuffled, kind)
 
 
-def _logic(op: str, left: Compiled, right: Compiled) -> Compiled:
+def _logic(op: str, left: Closure, right: Closure) -> Closure:
     """The right side is evaluated only in lanes in which the left one leaves the result open."""
     if left.known is UNKNOWN:
         return unknown("bool", left, right)
@@ -219,10 +219,10 @@ def _logic(op: str, left: Compiled, right: Compiled) -> Compiled:
             return UNKNOWN
         return np.logical_and(first, second) if op == "&&" else np.logical_or(first, second)
 
-    return _folded(Compiled(run, "bool"), left, right)
+    return _folded(Closure(run, "bool"), left, right)
 
 
-def _select(condition: Compiled, yes: Compiled, no: Compiled) -> Compiled:
+def _select(condition: Closure, yes: Closure, no: Closure) -> Closure:
     """Only the chosen side is evaluated, in each lane; both if what chooses is ``UNKNOWN``."""
     first, second, kind = _common(yes, no)
     if condition.known is UNKNOWN:
@@ -240,14 +240,14 @@ def _select(condition: Compiled, yes: Compiled, no: Compiled) -> Compiled:
         sides = first.run(on), second.run(off)
         return np.where(chosen, *sides) if computed else UNKNOWN
 
-    return _folded(Compiled(run, kind), condition, first, second)
+    return _folded(Closure(run, kind), condition, first, second)
 
 
-def _folded(compiled: Compiled, *parts: Compiled) -> Compiled:
+def _folded(compiled: Closure, *parts: Closure) -> Closure:
     """``compiled`` as a constant if its parts are, as ``UNKNOWN`` if one of them is."""
     if any(part.known is UNKNOWN for part in parts):
         reads = any(part.reads for part in parts)
-        return Compiled(compiled.run, compiled.kind, UNKNOWN, reads)
+        return Closure(compiled.run, compiled.kind, UNKNOWN, reads)
     if all(part.known is not None for part in parts):
         return known(compiled.run(None), compiled.kind)
     return compiled

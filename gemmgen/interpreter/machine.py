@@ -11,7 +11,7 @@ from typing import Protocol
 
 from gemmgen.base.record import record
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.scope import Compiled, Scope
+from gemmgen.interpreter.scope import Closure, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
@@ -91,7 +91,7 @@ class Machine(Protocol):
         """``threadIdx`` and ``blockIdx``."""
         ...
 
-    def parameter(self, param: Param) -> Compiled | Memory: ...
+    def parameter(self, param: Param) -> Closure | Memory: ...
 
     def shared(self, array: SharedArray) -> Memory: ...
 

@@ -25,7 +25,7 @@ UNKNOWN = cast(Value, _Unknown())
 
 
 @record
-class Compiled:
+class Closure:
     """A closure, its type in C, and its value if that is known before anything runs.
 
     If it is ``UNKNOWN``, the closure is run for its accesses alone; ``reads`` says if it has any.
@@ -43,12 +43,12 @@ class Compiled:
         return self.run if self.reads else None
 
 
-def known(value: Value, kind: Kind) -> Compiled:
+def known(value: Value, kind: Kind) -> Closure:
     """A value that is known before anything runs."""
-    return Compiled(lambda _: value, kind, value)
+    return Closure(lambda _: value, kind, value)
 
 
-def unknown(kind: Kind, *parts: Compiled) -> Compiled:
+def unknown(kind: Kind, *parts: Closure) -> Closure:
     """What depends on a part that is ``UNKNOWN``: the accesses of all parts."""
     runs = [part.run for part in parts if part.reads]
 
@@ -57,11 +57,11 @@ def unknown(kind: Kind, *parts: Compiled) -> Compiled:
             each(mask)
         return UNKNOWN
 
-    return Compiled(run, kind, UNKNOWN, bool(runs))
+    return Closure(run, kind, UNKNOWN, bool(runs))
 
 
 @record
-class Slot:
+class FrameSlot:
     """A variable: its number in the frame and its type."""
 
     number: int
@@ -79,10 +79,10 @@ class Array:
     memory: Memory
     sizes: tuple[int, ...] | None
     """None: one index, flat already."""
-    first: Slot | None = None
+    first: FrameSlot | None = None
 
 
-Meaning = Compiled | Slot | Array
+Meaning = Closure | FrameSlot | Array
 
 
 class Scope:
@@ -101,13 +101,13 @@ class Scope:
     def bind(self, name: str, meaning: Meaning) -> None:
         self.names[-1][name] = meaning
 
-    def slot_of(self, kind: Kind) -> Slot:
+    def slot_of(self, kind: Kind) -> FrameSlot:
         """A new variable without a name."""
-        slot = Slot(len(self.frame), kind)
+        slot = FrameSlot(len(self.frame), kind)
         self.frame.append(0)
         return slot
 
-    def variable(self, name: str, kind: Kind) -> Slot:
+    def variable(self, name: str, kind: Kind) -> FrameSlot:
         """A new variable of the innermost braces."""
         slot = self.slot_of(kind)
         self.bind(name, slot)
@@ -119,9 +119,9 @@ class Scope:
                 return names[name]
         raise KeyError(f"{name} is not declared here")
 
-    def slot(self, name: str) -> Slot:
+    def slot(self, name: str) -> FrameSlot:
         found = self.find(name)
-        assert isinstance(found, Slot), f"{name} is no variable"
+        assert isinstance(found, FrameSlot), f"{name} is no variable"
         return found
 
     def array(self, name: str) -> Array:

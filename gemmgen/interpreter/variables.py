@@ -10,7 +10,7 @@ import numpy as np
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.expressions import NUMBERS, converted, from_first
 from gemmgen.interpreter.machine import Step
-from gemmgen.interpreter.scope import UNKNOWN, Array, Compiled, Run, Slot, unknown
+from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Run, unknown
 from gemmgen.interpreter.simt import Mask
 from gemmgen.ir.control import Assign, Define
 from gemmgen.ir.lowered import Advance, Move, Point, RegisterArray
@@ -32,7 +32,7 @@ def _define(node: Define, code: Code) -> Step | None:
     return _settled(code.scope.variable(node.name, node.kind), value.run, code)
 
 
-def _settled(slot: Slot, run: Run, code: Code) -> Step:
+def _settled(slot: FrameSlot, run: Run, code: Code) -> Step:
     """The value of ``slot``, computed when the statement is reached."""
     frame, number = code.scope.frame, slot.number
 
@@ -64,11 +64,11 @@ def _assign(node: Assign, code: Code) -> Step | None:
     return step
 
 
-def _assign_variable(name: str, value: Compiled, code: Code) -> Step | None:
+def _assign_variable(name: str, value: Closure, code: Code) -> Step | None:
     slot = code.scope.find(name)
-    if isinstance(slot, Compiled) and slot.known is UNKNOWN:
+    if isinstance(slot, Closure) and slot.known is UNKNOWN:
         return value.accesses if value.known is UNKNOWN else None
-    assert isinstance(slot, Slot), f"{name} is no variable"
+    assert isinstance(slot, FrameSlot), f"{name} is no variable"
     run = converted(value, slot.kind).run
     frame, number = code.scope.frame, slot.number
 
@@ -107,7 +107,7 @@ def _point(node: Point, code: Code) -> Step:
     return _settled(_pointer(node.name, array, code), run, code)
 
 
-def _pointer(name: str, array: Array, code: Code) -> Slot:
+def _pointer(name: str, array: Array, code: Code) -> FrameSlot:
     slot = code.scope.slot_of("int")
     code.scope.bind(name, replace(array, first=slot))
     return slot

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.analyze.access_counts import Launch
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
-from gemmgen.analyze.tally import Launch
 from gemmgen.base.source import Source
 from gemmgen.cli.ladder_rungs import built_in
 from gemmgen.language import parse_schedule

@@ -9,10 +9,10 @@ import compilers
 import pytest
 
 from gemmgen.analyze import explain as module
+from gemmgen.analyze.access_counts import Launch
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.analyze.gpus import GPUS
-from gemmgen.analyze.tally import Launch
 from gemmgen.cli.ladder_counts import Counted, cells, title
 from gemmgen.cli.ladder_rungs import built_in
 from gemmgen.gpu import compiler

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from gemmgen.analyze import block_classes, count
+from gemmgen.analyze.access_counts import AccessCounter
 from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.count import count_every_block, count_launch
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.loop_periods import periodic_trips
-from gemmgen.analyze.tally import Tally
 from gemmgen.base.source import Source
 from gemmgen.interpreter.simt import Lanes
 from gemmgen.language import parse_schedule
@@ -62,14 +62,14 @@ def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
 
 def test_a_long_sum_is_not_walked_trip_by_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = 0
-    see = Tally.see
+    see = AccessCounter.see
 
-    def counting(self: Tally, *access: object) -> None:
+    def counting(self: AccessCounter, *access: object) -> None:
         nonlocal seen
         seen += 1
         see(self, *access)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Tally, "see", counting)
+    monkeypatch.setattr(AccessCounter, "see", counting)
     kernel = compile_kernel(parse_schedule(Source(TILE.format(k=8) + "double_buffer A B")))
     problem = kernel.program.problem
     values = arguments_of(kernel.lowered.interface, problem, (4096, 4096, 1 << 20))
@@ -82,32 +82,32 @@ def test_a_long_sum_is_not_walked_trip_by_trip(monkeypatch: pytest.MonkeyPatch) 
 def test_trips_that_do_not_repeat_are_all_made() -> None:
     """A loop whose accesses grow from trip to trip: nothing may be skipped."""
     lanes = Lanes(0, 1, 32, 1)
-    tally = Tally(lanes)
-    trips = periodic_trips(tally, 32)
+    counter = AccessCounter(lanes)
+    trips = periodic_trips(counter, 32)
     site = Site("A", "global", False, 1, "", ())
     made: list[int] = []
 
     def run(i: int) -> None:
         made.append(i)
-        tally.see(site, np.arange(32) * i, None)
+        counter.see(site, np.arange(32) * i, None)
 
     trips(run, 100, 32, 1)
     assert sorted(made) == list(range(100))
 
 
 def test_trips_that_repeat_are_counted_without_being_made() -> None:
-    tally = Tally(Lanes(0, 1, 32, 1))
-    trips = periodic_trips(tally, 32)
+    counter = AccessCounter(Lanes(0, 1, 32, 1))
+    trips = periodic_trips(counter, 32)
     site = Site("A", "global", False, 1, "", ())
     made: list[int] = []
 
     def run(i: int) -> None:
         made.append(i)
-        tally.see(site, np.arange(32) + 8 * i, None)
+        counter.see(site, np.arange(32) + 8 * i, None)
 
     trips(run, 1003, 8, 1)
     assert len(made) < 60
-    ((_, counts),) = tally.weighted(np.ones(1, np.int64))
+    ((_, counts),) = counter.weighted(np.ones(1, np.int64))
     assert (counts.elements, counts.requests, counts.sectors) == (32 * 1003, 1003, 4 * 1003)
     lines = sum(-(-(8 * i % 32 + 32) // 32) for i in range(1003))
     assert counts.lines == lines

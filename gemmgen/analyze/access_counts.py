@@ -64,7 +64,7 @@ Totals = dict[Site, Ints]
 """Per site: the fields of ``Counts``, by blocks."""
 
 
-class Tally:
+class AccessCounter:
     """Adds up accesses, block by block; ``widest`` as of ``load_joining.widest_of``."""
 
     def __init__(self, lanes: Lanes, widest: Mapping[str, int] | None = None):
