@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gemmgen.ir.atoms import WMMA
-from gemmgen.ir.lowered import LoadFragment, StoreFragment
 from gemmgen.ir.target import WARP
+from gemmgen.ir.warp_matrices import LoadFragment, StoreFragment
 from gemmgen.numerics.operators import Ints
 
 Spans = tuple[tuple[Ints, Ints], ...]

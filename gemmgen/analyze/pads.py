@@ -14,10 +14,11 @@ import numpy as np
 from gemmgen.analyze import transactions
 from gemmgen.analyze.recorder import first_block
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Swizzle
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
-from gemmgen.ir.nodes import Kernel, Program, Swizzle
+from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.numerics.operators import Ints
 from gemmgen.passes.banks import candidates
 

@@ -11,8 +11,9 @@ from gemmgen.base.errors import ScheduleError
 from gemmgen.base.record import record
 from gemmgen.cli import options
 from gemmgen.cli.timed import named
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import copies
-from gemmgen.ir.nodes import Program, Space
+from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule import examples
 from gemmgen.schedule.formatting import format_directive

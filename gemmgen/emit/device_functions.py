@@ -19,17 +19,9 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType
 from gemmgen.ir.expr import Call
-from gemmgen.ir.lowered import (
-    AtomicAdd,
-    CopyAsync,
-    CountArrival,
-    Line,
-    LoadFragment,
-    MultiplyFragments,
-    Point,
-    StoreFragment,
-)
+from gemmgen.ir.lowered import AtomicAdd, CopyAsync, CountArrival, Point
 from gemmgen.ir.parts import inside
+from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
 
 FILES = Path(__file__).parent / "intrinsics"
 

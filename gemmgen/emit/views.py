@@ -18,7 +18,8 @@ from gemmgen.emit.printing import printed
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Expr, Select, walk
-from gemmgen.ir.lowered import CopyAsync, FragmentArray, Move, Node, Point, RegisterArray
+from gemmgen.ir.lowered import CopyAsync, Move, Node, Point, RegisterArray
+from gemmgen.ir.warp_matrices import FragmentArray
 
 View = dict[str, object]
 """What a template sees, by its names there."""

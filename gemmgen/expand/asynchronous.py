@@ -25,11 +25,12 @@ from gemmgen.expand.ring import (
 )
 from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.facts import divides
-from gemmgen.ir.nodes import Kernel, Origins, Pipeline, Program
+from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.ir.occupancy import registers_are_scarce
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from gemmgen.expand.terms import terms_of
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Define, For, If
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program, Space
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program
 from gemmgen.ir.occupancy import registers_are_scarce
 from gemmgen.ir.simplify import div
 

@@ -18,12 +18,13 @@ from gemmgen.expand.fragments import (
 )
 from gemmgen.expand.terms import Terms, terms_of
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.facts import divides
-from gemmgen.ir.nodes import Copy, Kernel, Origins, Pipeline, Program
+from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
 
 CopyTo = Callable[[Expr], tuple[Timed, ...]]
 """The copies of the tile that begins at an index."""

@@ -9,9 +9,10 @@ the groups.
 
 from __future__ import annotations
 
+from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Barrier, Block
 from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial, Timed
-from gemmgen.ir.nodes import Kernel, Origins
+from gemmgen.ir.nodes import Kernel
 
 LEAVE = "the last block to arrive reduces"
 

@@ -23,7 +23,8 @@ from gemmgen.interpreter.simt import Lanes, Mask, Trap
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.lowered import (
+from gemmgen.ir.target import WARP
+from gemmgen.ir.warp_matrices import (
     FragmentArray,
     Line,
     LoadFragment,
@@ -31,7 +32,6 @@ from gemmgen.ir.lowered import (
     StoreFragment,
     WarpBarrier,
 )
-from gemmgen.ir.target import WARP
 from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints, Value
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.atoms import ATOMS, AtomTraits
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Space
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program
 
 
 def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:

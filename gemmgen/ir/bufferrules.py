@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import wide_access
-from gemmgen.ir.nodes import (
-    Kernel,
-    Program,
-    Space,
-)
+from gemmgen.ir.nodes import Kernel, Program
 
 
 def extents_are_those_of_the_space(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Generic, Literal, TypeVar
 
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Origins
 from gemmgen.ir.expr import Element, Expr
-from gemmgen.ir.nodes import Origins
 
 S = TypeVar("S", covariant=True)
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import widths
-from gemmgen.ir.nodes import (
-    Buffer,
-    Copy,
-    Kernel,
-    Map,
-    Pipeline,
-    Program,
-    Space,
-)
+from gemmgen.ir.nodes import Copy, Kernel, Map, Pipeline, Program
 from gemmgen.ir.operations import line_of, operations_of
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Pipeline, Program, Statement
 
 Rule = Callable[[Copy | Contract], Copy | Contract]
 

@@ -9,9 +9,10 @@ leave room for the second one; where a thread's arrays fit twice, ``__launch_bou
 
 from __future__ import annotations
 
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import copies
-from gemmgen.ir.nodes import Kernel, Space
+from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
 
 REGISTER = 4

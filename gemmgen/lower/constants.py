@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from gemmgen.expand.ring import rings
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expr import Var
 from gemmgen.ir.lowered import Constant
-from gemmgen.ir.nodes import Space
 from gemmgen.ir.parts import inside
 from gemmgen.lower import bounds
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context

@@ -10,12 +10,13 @@ from typing import Any, Literal
 from gemmgen.base.record import record
 from gemmgen.expand.ring import rings
 from gemmgen.ir import names
+from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.control import Define
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant, Node
-from gemmgen.ir.nodes import AxisSpread, Buffer, Copy, Kernel, Map, Program, Space
+from gemmgen.ir.nodes import Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.lower.vectors import sums_width, vectors_of
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expanded import Multiply, Stage
 from gemmgen.ir.expr import Binary, Call, Expr, Float, Int, Select, Var
 from gemmgen.ir.lowered import Node
-from gemmgen.ir.nodes import FmaOrder, Space
+from gemmgen.ir.nodes import FmaOrder
 from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context

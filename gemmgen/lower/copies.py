@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.lowered import Move, Node, RegisterArray
-from gemmgen.ir.nodes import Copy, Space
+from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context, next_name

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Assign, For, If
 from gemmgen.ir.expr import Binary, Element, Expr, Int
 from gemmgen.ir.lowered import Move, Node
-from gemmgen.ir.nodes import Buffer, Copy
+from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.bounds import TileCopy

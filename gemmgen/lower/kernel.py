@@ -8,6 +8,7 @@ from typing import Any
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS, Holding
+from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.edit import staged_copies
@@ -19,7 +20,7 @@ from gemmgen.ir.expanded import (
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram, Node, SharedArray
-from gemmgen.ir.nodes import Buffer, Init, Map, Program, Space
+from gemmgen.ir.nodes import Init, Map, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
 from gemmgen.ir.target import STATIC_SHARED

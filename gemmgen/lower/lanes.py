@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expanded import LoadLaneSlice, Multiply, WarpReduce
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
 from gemmgen.ir.lowered import Constant, Move, Node, RegisterArray
-from gemmgen.ir.nodes import Buffer, Copy, Map
+from gemmgen.ir.nodes import Copy, Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, bounds, epilogue, threads, warps

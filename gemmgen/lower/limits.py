@@ -9,10 +9,11 @@ from math import prod
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.nodes import Buffer, Program, Space
+from gemmgen.ir.nodes import Program
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, MAX_TILE, OVERHEAD, TARGETS, WARP
 from gemmgen.lower.residency import check_residency
 from gemmgen.schedule.model import Require, Schedule

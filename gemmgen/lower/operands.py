@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expanded import Fetch
 from gemmgen.ir.expr import Element, Expr, Float, Int, Var
 from gemmgen.ir.lowered import Move, Node, RegisterArray
-from gemmgen.ir.nodes import Copy, Space
+from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, choose
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from math import prod
 
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.expr import Element, Expr, Var, walk
@@ -26,7 +27,7 @@ from gemmgen.ir.interface import (
     Param,
     Requirement,
 )
-from gemmgen.ir.nodes import Map, Space
+from gemmgen.ir.nodes import Map
 from gemmgen.ir.problem import Tensor
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.arithmetic import uses_sums_unscaled

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from math import gcd, inf
 
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Swizzle
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
-from gemmgen.ir.nodes import Swizzle
 from gemmgen.ir.simplify import add, div, mod, mul, xor
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Define
 from gemmgen.ir.copy_threads import is_narrow, threads_along
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.lowered import Constant
-from gemmgen.ir.nodes import Buffer, Copy
+from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import THREADS, TID, Context
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Binary, Expr, Float, Int, Var
 from gemmgen.ir.lowered import Check, Constant, Node, RegisterArray
-from gemmgen.ir.nodes import Buffer, Map
+from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, contraction, epilogue, operands, warps

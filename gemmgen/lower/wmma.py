@@ -11,26 +11,23 @@ from collections.abc import Callable, Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS, AtomTraits
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.lowered import (
-    Check,
-    Constant,
+from gemmgen.ir.lowered import Check, Constant, Move, Node, RegisterArray
+from gemmgen.ir.nodes import Map
+from gemmgen.ir.simplify import add, div, mod, mul
+from gemmgen.ir.target import WARP
+from gemmgen.ir.warp_matrices import (
     FragmentArray,
     Line,
     LoadFragment,
-    Move,
     MultiplyFragments,
-    Node,
-    RegisterArray,
     StoreFragment,
     WarpBarrier,
 )
-from gemmgen.ir.nodes import Buffer, Map
-from gemmgen.ir.simplify import add, div, mod, mul
-from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, bounds, epilogue, warps
 from gemmgen.lower.checks import both, divides
 from gemmgen.lower.context import LANE, Context, Lowering, SumBody

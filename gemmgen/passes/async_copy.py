@@ -19,9 +19,10 @@ from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
-from gemmgen.ir.nodes import Buffer, Contract, Copy, CopyMode, Kernel, Program
+from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Program
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule

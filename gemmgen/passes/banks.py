@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer, Spread, Swizzle
 from gemmgen.ir.copy_threads import is_narrow, threads_along
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, wide_access
-from gemmgen.ir.nodes import Buffer, Copy, Kernel, Spread, Swizzle
+from gemmgen.ir.nodes import Copy, Kernel
 from gemmgen.ir.target import WARP
 
 BANKS, BANK_BYTES = 32, 4

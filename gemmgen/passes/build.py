@@ -8,23 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.base.errors import Refusal
+from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr, Var, walk
-from gemmgen.ir.nodes import (
-    AxisSpread,
-    Buffer,
-    Contract,
-    Copy,
-    Fact,
-    Init,
-    Kernel,
-    Loop,
-    Map,
-    Program,
-    Space,
-    Spread,
-    Work,
-)
+from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Loop, Map, Program, Work
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.ir.target import SINCE, has
 from gemmgen.schedule.model import Access, Dtypes, Schedule

@@ -21,9 +21,10 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
-from gemmgen.ir.nodes import Buffer, Contract, Copy, Kernel, Pipeline, Program, Space
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Pipeline, Program
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere

@@ -17,8 +17,9 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.edit import edit_buffer, edit_main
-from gemmgen.ir.nodes import Buffer, Kernel, Program
+from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere

@@ -20,8 +20,9 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.nodes import Buffer, Kernel, Map, Program
+from gemmgen.ir.nodes import Kernel, Map, Program
 from gemmgen.passes.build import TEMPORARY
 from gemmgen.schedule.model import Epilogue, Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere

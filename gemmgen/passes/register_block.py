@@ -27,21 +27,9 @@ from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.edit import contraction, edit_main
-from gemmgen.ir.nodes import (
-    AxisSpread,
-    Buffer,
-    Contract,
-    Copy,
-    FmaOrder,
-    Kernel,
-    Loop,
-    Pipeline,
-    Program,
-    Space,
-    Spread,
-    Statement,
-)
+from gemmgen.ir.nodes import Contract, Copy, FmaOrder, Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule

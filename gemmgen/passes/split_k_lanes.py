@@ -7,20 +7,10 @@ from dataclasses import field, replace
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span
+from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import contraction, pipeline_of
-from gemmgen.ir.nodes import (
-    AxisSpread,
-    Buffer,
-    Copy,
-    Kernel,
-    Loop,
-    Pipeline,
-    Program,
-    Space,
-    Spread,
-    Statement,
-)
+from gemmgen.ir.nodes import Copy, Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import WARP
 from gemmgen.passes.base import OperandArgument, Said

@@ -20,9 +20,10 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Swizzle as Pattern
 from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
-from gemmgen.ir.nodes import Buffer, Kernel, Program
-from gemmgen.ir.nodes import Swizzle as Pattern
+from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.banks import candidates, conflicts, phases
 from gemmgen.passes.base import Said
 from gemmgen.schedule.formatting import format_directive

@@ -26,20 +26,9 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
+from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.edit import contraction, edit_main, pipeline_of
-from gemmgen.ir.nodes import (
-    AxisSpread,
-    Buffer,
-    Contract,
-    Copy,
-    Kernel,
-    Map,
-    Pipeline,
-    Program,
-    Space,
-    Spread,
-    Statement,
-)
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule

@@ -25,8 +25,9 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.edit import edit_main, pipeline_of
-from gemmgen.ir.nodes import Buffer, Kernel, Loop, Pipeline, Program, Space, Statement
+from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.target import MAX_TILE, WARP
 from gemmgen.passes.base import Said
 from gemmgen.passes.split_k_lanes import deals_terms

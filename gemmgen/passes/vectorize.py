@@ -27,9 +27,10 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
-from gemmgen.ir.nodes import AxisSpread, Buffer, Contract, Copy, Kernel, Map, Program, Space
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.passes.split_k_lanes import deals_terms, reads_terms

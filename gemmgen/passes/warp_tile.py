@@ -16,8 +16,9 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import AxisSpread, Buffer
 from gemmgen.ir.edit import edit_buffer, edit_main
-from gemmgen.ir.nodes import AxisSpread, Buffer, Program
+from gemmgen.ir.nodes import Program
 from gemmgen.passes.base import Said
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles

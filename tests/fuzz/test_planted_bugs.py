@@ -14,11 +14,11 @@ from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Trial, trial_at
 from gemmgen.fuzz.shrink import shrink
+from gemmgen.ir.buffers import Buffer, Swizzle
 from gemmgen.ir.control import Barrier, Block, Break, Wait
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
-from gemmgen.ir.nodes import Buffer, Swizzle
 from gemmgen.lower import addresses, bounds, epilogue, operands, wmma
 from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context

@@ -11,14 +11,11 @@ from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.control import Assign, Barrier, If
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.ir.lowered import (
+from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, Node, SharedArray
+from gemmgen.ir.warp_matrices import (
     FragmentArray,
     LoadFragment,
-    LoweredKernel,
-    LoweredProgram,
     MultiplyFragments,
-    Node,
-    SharedArray,
     StoreFragment,
     WarpBarrier,
 )

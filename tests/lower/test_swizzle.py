@@ -10,8 +10,8 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.layout import plain
 from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.scope import Scope, known
+from gemmgen.ir.buffers import Swizzle
 from gemmgen.ir.expr import Expr, Int, Var
-from gemmgen.ir.nodes import Swizzle
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.lower.swizzle import Known, swizzled
 

@@ -9,7 +9,7 @@ from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.pads import pad_choices
 from gemmgen.base.source import Source
-from gemmgen.ir.nodes import Swizzle
+from gemmgen.ir.buffers import Swizzle
 from gemmgen.language import parse_schedule
 from gemmgen.passes.banks import candidates, conflicts, phases
 from gemmgen.pipeline import rewrite

@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 
 from gemmgen.expand import fragments
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Expr, Int
-from gemmgen.ir.lowered import Node, WarpBarrier
-from gemmgen.ir.nodes import Buffer, Kernel, Loop, Map
+from gemmgen.ir.lowered import Node
+from gemmgen.ir.nodes import Kernel, Loop, Map
+from gemmgen.ir.warp_matrices import WarpBarrier
 from gemmgen.lower import wmma
 from gemmgen.lower.context import Context
 from gemmgen.proof import cpu, meaning

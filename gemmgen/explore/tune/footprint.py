@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import gcd, prod
 
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, pipeline_of
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.nodes import Copy, Kernel, Program, Space
+from gemmgen.ir.nodes import Copy, Kernel, Program
 from gemmgen.ir.occupancy import elements_of, estimated_registers
 from gemmgen.ir.target import WARP
 
