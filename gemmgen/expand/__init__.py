@@ -1,4 +1,4 @@
-"""From what is declared to when it runs: stages, prologues, waits and barriers."""
+"""Expansion of the declared program into operations in time: stages, prologues, waits, barriers."""
 
 from __future__ import annotations
 

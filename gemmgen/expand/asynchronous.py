@@ -1,15 +1,16 @@
-"""Tiles that ``cp.async`` copies: N - 1 of them under way while one is used.
+"""Tiles copied by ``cp.async``: up to N - 1 of them outstanding while one is used.
 
-Each tile is a group of copies, also an empty one past the end, so that the number of groups under
-way tells which tile has landed.  A step waits for its group, passes a barrier (all threads' copies
-have landed, and nobody reads the previous stage any more), and issues the copy into the stage just
-freed.
+Each tile is a group of copies, also an empty one past the end, so that the number of outstanding
+groups determines which tile is complete.  A step waits for its group, passes a barrier (all
+threads' copies are complete, and the previous stage is no longer read), and issues the copy into
+the freed stage.
 """
 
 from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.expand.fragments import plus, steps_in_tile
+from gemmgen.expand.k_range import edge_of_first, edge_of_others, first_tile, k_range_of
 from gemmgen.expand.ring import (
     Ring,
     ahead,
@@ -23,7 +24,6 @@ from gemmgen.expand.ring import (
     steps_origins,
     steps_reading_ahead,
 )
-from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
@@ -45,7 +45,7 @@ class AsyncPipeline:
     def expand(self) -> tuple[Timed, ...]:
         crosses = crosses_tiles(self.kernel, self.pipeline)
         body = self._body_reading_ahead() if crosses else self._body()
-        # Copies past the last tile are waited for too: no thread may end with one under way.
+        # Copies past the last tile are waited for too: no thread may end with outstanding copies.
         drain = Block("drain the outstanding cp.async groups", (), (Wait(Int(0)),))
         start = first_tile(self.program, self.kernel, self.pipeline.letter)
         return (
@@ -60,7 +60,7 @@ class AsyncPipeline:
         return ring
 
     def _landed(self) -> tuple[Timed, ...]:
-        """The oldest tile under way is there, for all threads."""
+        """Waits until the oldest outstanding tile is complete, for all threads."""
         ring = self._ring()
         pending = Int(0) if ring.stages == 2 else Binary("-", ring.count, Int(2))
         return (Wait(pending), Barrier())
@@ -69,7 +69,7 @@ class AsyncPipeline:
         ring = self._ring()
         body: list[Timed] = [self._issue_first(ring), *ring.begin()]
         if self._keeps_origin():
-            start = terms_of(self.program, self.kernel, self.pipeline.letter).start
+            start = k_range_of(self.program, self.kernel, self.pipeline.letter).start
             distance = distance_ahead(self.pipeline, ring)
             origin = distance if start == Int(0) else plus(start, distance)
             body.append(Define(ring.next(self.pipeline.letter).name, origin, mutable=True))
@@ -80,7 +80,7 @@ class AsyncPipeline:
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
-            start = terms_of(self.program, self.kernel, self.pipeline.letter).start
+            start = k_range_of(self.program, self.kernel, self.pipeline.letter).start
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
             body = (*if_in_range(self.program, self.pipeline, start, first), Commit())
             return Block("copy the first tile", self._origins(), body)
@@ -112,15 +112,15 @@ class AsyncPipeline:
 
     def _keeps_origin(self) -> bool:
         """Whether the origin of the tile to copy is kept from step to step, not computed from the
-        step's own: where registers are scarce compilers then spill less (decision 26).  Not where
-        it depends on more than the step, nor in a part of a split sum."""
+        step's own: if registers are scarce compilers then spill less (decision 26).  Not if it
+        depends on more than the step, nor in a part of split-K."""
         letter = self.pipeline.letter
         fixed = divides(self.program, self.program.problem.extent(letter), self.pipeline.step)
         whole = self.pipeline.unroll == 1 and self.kernel.work.parts == 1
         return whole and not fixed and registers_are_scarce(self.kernel)
 
     def _advance(self, ring: Ring) -> tuple[Timed, ...]:
-        """On to the next step."""
+        """Updates the ring's variables for the next step."""
         if not self._keeps_origin():
             return ring.advance()
         origin = ring.next(self.pipeline.letter)

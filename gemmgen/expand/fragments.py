@@ -1,10 +1,10 @@
-"""The inner loop: fragments and multiply-adds of one tile, with or without reading ahead."""
+"""The inner loop: fragments and multiply-adds of one tile, with or without prefetched fragments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmgen.expand.terms import terms_of
+from gemmgen.expand.k_range import k_range_of
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Define, For, If
@@ -19,8 +19,8 @@ StageOf = Callable[[str], Stage]
 """The stage that a shared tile is read from, by the tile's name."""
 
 SINGLE_UNROLL = 8
-"""Steps unrolled where a thread owns one element.  Were the loop unrolled wholly, compilers would
-mix its arithmetic with the loads of the next tile and put some of them behind it."""
+"""Steps unrolled if a thread owns one element.  With full unrolling, compilers move some loads of
+the next tile after the arithmetic."""
 
 
 def plus(left: Expr, right: Expr) -> Expr:
@@ -32,7 +32,7 @@ def below(left: Expr, right: Expr) -> Expr:
 
 
 def step_of(loop: Loop) -> Expr:
-    """How far ``k`` goes in one step: one term, or what an instruction multiplies."""
+    """The elements along k of one step: one, or those of one instruction."""
     return Int(1) if loop.step == 1 else names.instruction(loop.letter)
 
 
@@ -47,7 +47,7 @@ def slot(kernel: Kernel, loop: Loop, fragment: str, k: Expr) -> Stage:
 
 
 def _number(loop: Loop, k: Expr) -> Expr:
-    """Which step begins at ``k``, or at the step behind it."""
+    """The number of the step that begins at ``k``, or at the step after it."""
     step = step_of(loop)
     if isinstance(k, Binary) and k.right == step != Int(1):
         return plus(div(k.left, step), Int(1))
@@ -59,7 +59,7 @@ def fetches(kernel: Kernel, loop: Loop) -> tuple[Copy, ...]:
 
 
 def reads_ahead(kernel: Kernel, copy: Copy) -> bool:
-    """Is the fragment that ``copy`` fills read one step ahead?"""
+    """Whether the fragment that ``copy`` fills is read one step ahead."""
     return kernel.buffer(copy.dst).stages > 1
 
 
@@ -90,13 +90,13 @@ def unroll_of(kernel: Kernel, loop: Loop, usual: bool | int) -> bool | int:
 
 def steps_over_problem(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
     """The whole contraction in one loop, straight from global memory."""
-    terms = terms_of(program, kernel, loop.letter)
-    return (_serial(kernel, loop, terms.start, terms.stop),)
+    k_range = k_range_of(program, kernel, loop.letter)
+    return (_serial(kernel, loop, k_range.start, k_range.stop),)
 
 
 def steps_between(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, ...]:
     """The steps of one tile straight from global memory: the last tile may be short."""
-    k, size = names.tile_origin(loop.letter), terms_of(program, kernel, loop.letter).stop
+    k, size = names.tile_origin(loop.letter), k_range_of(program, kernel, loop.letter).stop
     end = plus(k, names.block(loop.letter))
     stop = f"end_{loop.letter}"
     return (

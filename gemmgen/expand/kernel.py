@@ -1,4 +1,4 @@
-"""Expansion of whole kernels: each statement by the mechanism that it needs."""
+"""Expansion of whole kernels: each statement by its mechanism."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gemmgen.ir.nodes import (
 )
 
 MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline}
-"""How tiles travel into shared memory, and the file that knows."""
+"""The expansion of each way of copying tiles into shared memory."""
 
 
 def expand(program: Program) -> ExpandedProgram:
-    """The program with every operation placed in time."""
+    """The program with its operations in time."""
     kernels = tuple(_kernel(program, kernel) for kernel in program.kernels)
     return ExpandedProgram(program.problem, program.target, kernels, program.facts)
 
@@ -39,7 +39,7 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
 
 
 def _mode(pipeline: Pipeline) -> CopyMode:
-    """How the pipeline's tiles travel: all alike."""
+    """How the pipeline's tiles are copied, which is the same for all."""
     modes: set[CopyMode] = {copy.mode for copy in pipeline.produce} or {"registers"}
     (mode,) = modes
     return mode
@@ -58,6 +58,6 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
         case Copy():
             return (Transfer(statement, Int(0)),)
         case Contract():
-            raise AssertionError("a contraction stands in a loop over its letter")
+            raise AssertionError("a contraction is in a loop over its letter")
         case _:
             return (statement,)

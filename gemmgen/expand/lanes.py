@@ -1,8 +1,8 @@
-"""Lanes of a warp that share their sums: each reads its own terms of a step, and multiplies them.
+"""Split-K within a warp: each lane reads its own k elements of a step, and multiplies them.
 
-Nothing passes through shared memory.  All of a step's terms are read before the first is
-multiplied, so that a thread has several reads under way.  Behind the last step the lanes' sums are
-added by shuffles, in one order, and every lane has the result.
+Nothing is staged in shared memory.  All of a step's elements are read before the first is
+multiplied, so that a thread has several reads outstanding.  After the last step the lanes' sums
+are added by shuffles, in a fixed order, and every lane has the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gemmgen.ir.nodes import Kernel, Pipeline, Program
 
 @record
 class LanePipeline:
-    """The expansion of one pipeline whose terms are dealt to lanes."""
+    """The expansion of one pipeline whose k elements are distributed to lanes."""
 
     program: Program
     kernel: Kernel

@@ -1,9 +1,9 @@
-"""Tiles that travel through registers: loaded, kept in registers, stored to shared memory.
+"""Tiles copied through registers: loaded, kept in registers, stored to shared memory.
 
 With one stage a tile is filled, a barrier passed, used, and a second barrier passed before it is
 filled again.  With N stages the tile N - 1 steps ahead is loaded before the arithmetic and stored
-after it, to the stage that the previous step used; one barrier a step then does.  Where both
-operands' fragments are read ahead as well, the last step of a tile publishes the next tile and
+after it, to the stage that the previous step used; one barrier a step then suffices.  If both
+operands' fragments are prefetched as well, the last step of a tile publishes the next tile and
 reads its first fragments, so that no tile begins with a wait.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.expand.fragments import steps_between, steps_in_tile
+from gemmgen.expand.k_range import edge_of_first, edge_of_others, first_tile, k_range_of
 from gemmgen.expand.ring import (
     Ring,
     ahead,
@@ -25,7 +26,6 @@ from gemmgen.expand.ring import (
     steps_origins,
     steps_reading_ahead,
 )
-from gemmgen.expand.terms import edge_of_first, edge_of_others, first_tile, terms_of
 from gemmgen.ir import names
 from gemmgen.ir.control import Barrier, Block, Define, For
 from gemmgen.ir.expanded import Load, Stage, Store, Timed, Transfer
@@ -79,7 +79,7 @@ class RegisterPipeline:
         """Fill all stages but one before the loop."""
         origins = cited(self.kernel, ring.copies, "cache_shared")
         if ring.stages == 2:
-            start = terms_of(self.program, self.kernel, self.pipeline.letter).start
+            start = k_range_of(self.program, self.kernel, self.pipeline.letter).start
             edge = edge_of_first(self.kernel)
             transfers = tuple(
                 Transfer(c, start, Int(0), edge, self._staged_at_first()) for c in ring.copies
@@ -104,8 +104,8 @@ class RegisterPipeline:
         return Block("load the first tiles", origins, (loop,))
 
     def _staged_at_first(self) -> bool:
-        """Whether the first tiles wait in registers, too: compilers then spill less (decision 26);
-        where there are registers enough, it takes more of them and gains nothing."""
+        """Whether the first tiles are staged in registers, too: compilers then spill less (decision
+        26); with enough registers, it takes more of them and gains nothing."""
         crosses = crosses_tiles(self.kernel, self.pipeline)
         return not crosses and registers_are_scarce(self.kernel)
 

@@ -1,4 +1,4 @@
-"""A ring of stages, and what every mechanism that fills one has in common."""
+"""A ring of stages, and the common parts of the mechanisms that fill one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gemmgen.expand.fragments import (
     step_of,
     unroll_of,
 )
-from gemmgen.expand.terms import Terms, terms_of
+from gemmgen.expand.k_range import KRange, k_range_of
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
@@ -38,7 +38,7 @@ class Ring:
     stages: int
     prefix: str
     unrolled: bool
-    """Does the loop over tiles take whole rounds at a time, so that stages are constants?"""
+    """Whether the loop over tiles is unrolled in whole rounds, so that stages are constants."""
 
     @property
     def stage(self) -> Var:
@@ -70,7 +70,7 @@ class Ring:
         return Int(2) if self.stages == 2 else self.count
 
     def before(self) -> Expr:
-        """The stage before the present one, round the ring."""
+        """The stage before the current one, modulo the number of stages."""
         if self.stages == 2:
             return Binary("-", Int(1), self.stage)
         last = Binary("-", self.count, Int(1))
@@ -78,24 +78,24 @@ class Ring:
         return Select(first, Binary("-", self.stage, Int(1)), last)
 
     def after(self) -> Expr:
-        """The stage after the present one, round the ring."""
+        """The stage after the current one, modulo the number of stages."""
         following = plus(self.stage, Int(1))
         return Select(below(following, self.count), following, Int(0))
 
     def neighbours(self, crosses: bool) -> tuple[Define, ...]:
-        """The stages around the present one, at the beginning of a step; with ``crosses`` the next
-        one is read in this step."""
+        """The stages before and after the current one, at the beginning of a step; with ``crosses``
+        the next one is read in this step."""
         written = Define(self.write_stage.name, self.before())
         if self.stages == 2 or (self.unrolled and not crosses):
             return (written,)
         return (written, Define(self.next_stage.name, self.after()))
 
     def begin(self) -> tuple[Timed, ...]:
-        """The first tile is in the first stage."""
+        """Initializes the stage: the first tile is in the first stage."""
         return () if self.unrolled else (Define(self.stage.name, Int(0), mutable=True),)
 
     def advance(self) -> tuple[Timed, ...]:
-        """On to the next stage, at the end of a step."""
+        """Advances to the next stage, at the end of a step."""
         return () if self.unrolled else (Assign(self.stage.name, self.next_stage),)
 
 
@@ -121,21 +121,20 @@ def over_tiles(
     """The serial loop over the tiles of the contraction."""
     letter = pipeline.letter
     tile, step = names.tile_origin(letter), names.block(letter)
-    terms = terms_of(program, kernel, letter)
+    k_range = k_range_of(program, kernel, letter)
     note = f"main loop over tiles along {program.problem.extent(letter)}"
     if pipeline.unroll == 1:
-        return Block(note, (), (For(tile.name, terms.start, terms.stop, step, body),))
+        return Block(note, (), (For(tile.name, k_range.start, k_range.stop, step, body),))
     origins = tuple(o for o in pipeline.origins if o.startswith("unroll"))
-    rounds = _over_rounds(rings(kernel, pipeline), pipeline, terms, body)
+    rounds = _over_rounds(rings(kernel, pipeline), pipeline, k_range, body)
     return Block(f"{note}, {pipeline.unroll} at a time", origins, (rounds,))
 
 
 def _over_rounds(
-    found: tuple[Ring, ...], pipeline: Pipeline, terms: Terms, body: tuple[Timed, ...]
+    found: tuple[Ring, ...], pipeline: Pipeline, k_range: KRange, body: tuple[Timed, ...]
 ) -> For[Timed]:
-    """Rounds of several tiles each, so that the number of a tile's stage is known to compilers:
-    addresses in shared memory are then constants apart from the thread's own part.  The last round
-    may end early."""
+    """Rounds of several tiles each, so that a tile's stage is a compile-time constant: addresses in
+    shared memory are then constant offsets from the thread's own.  The last round may end early."""
     letter = pipeline.letter
     tile, step = names.tile_origin(letter), names.block(letter)
     first, turn, turns = names.round_origin(letter), Var("turn"), Int(pipeline.unroll)
@@ -145,58 +144,60 @@ def _over_rounds(
     stages = (Define(r.stage.name, Binary("%", turn, r.number())) for r in found if r.stage != turn)
     one = (
         Define(tile.name, plus(first, Binary("*", turn, step))),
-        Break(Binary(">=", tile, terms.stop)),
+        Break(Binary(">=", tile, k_range.stop)),
         *stages,
         *body,
     )
     tiles = For(turn.name, Int(0), count, Int(1), one, unroll=True)
-    return For(first.name, terms.start, terms.stop, Binary("*", count, step), (tiles,))
+    return For(first.name, k_range.start, k_range.stop, Binary("*", count, step), (tiles,))
 
 
 def if_in_range(
     program: Program, pipeline: Pipeline, origin: Expr, body: tuple[Timed, ...]
 ) -> tuple[Timed, ...]:
-    """A tile past the end is read as zeros by its guards; where those are assumed away, not at
-    all."""
+    """A tile past the end is read as zeros by its guards; if ``assume`` removes these, it is not
+    read."""
     if divides(program, program.problem.extent(pipeline.letter), pipeline.step):
-        return (If(below(origin, terms_of(program, program.main, pipeline.letter).stop), body),)
+        return (If(below(origin, k_range_of(program, program.main, pipeline.letter).stop), body),)
     return body
 
 
 def fill_in_any_case(
     program: Program, pipeline: Pipeline, ring: Ring, number: Var, copies: CopyTo
 ) -> tuple[Timed, ...]:
-    """The first tiles, each of which is written where there is one at all: the last step reads
-    fragments of the tile behind the last one, which may be any tile, but one that was written."""
+    """The first tiles, each of which is written even if K has fewer: the last step reads fragments
+    of the tile after the last one, which may be any tile that was written."""
     letter = pipeline.letter
-    terms, origin = terms_of(program, program.main, letter), first_origin(program, pipeline, number)
+    k_range, origin = k_range_of(program, program.main, letter), first_origin(
+        program, pipeline, number
+    )
     if not divides(program, program.problem.extent(letter), pipeline.step):
         return copies(origin)
-    inside = Select(below(origin, terms.stop), origin, terms.start)
+    inside = Select(below(origin, k_range.stop), origin, k_range.start)
     here = ring.next(letter)
-    return if_in_range(program, pipeline, terms.start, (Define(here.name, inside), *copies(here)))
+    return if_in_range(program, pipeline, k_range.start, (Define(here.name, inside), *copies(here)))
 
 
 def first_origin(program: Program, pipeline: Pipeline, number: Expr) -> Expr:
     """First index of the ``number``-th tile."""
-    start = terms_of(program, program.main, pipeline.letter).start
+    start = k_range_of(program, program.main, pipeline.letter).start
     distance = Binary("*", number, names.block(pipeline.letter))
     return distance if start == Int(0) else plus(start, distance)
 
 
 def ahead(program: Program, pipeline: Pipeline, ring: Ring) -> Expr:
-    """First index of the tile to load now: past the last one there are zeros, or, where no guard
-    makes them, any tile will do."""
+    """First index of the tile to load now: past the last one its guards give zeros; without guards
+    any tile is correct."""
     letter = pipeline.letter
     tile = names.tile_origin(letter)
     origin = plus(tile, distance_ahead(pipeline, ring))
     if divides(program, program.problem.extent(letter), pipeline.step):
-        return Select(below(origin, terms_of(program, program.main, letter).stop), origin, tile)
+        return Select(below(origin, k_range_of(program, program.main, letter).stop), origin, tile)
     return origin
 
 
 def distance_ahead(pipeline: Pipeline, ring: Ring) -> Expr:
-    """How far the tile to load now is behind the one in use: as many tiles as wait."""
+    """How far the tile to load now is ahead of the one in use: the number of prefetched tiles."""
     distance = names.block(pipeline.letter)
     if ring.stages > 2:
         return Binary("*", Binary("-", ring.count, Int(1)), distance)
@@ -204,10 +205,10 @@ def distance_ahead(pipeline: Pipeline, ring: Ring) -> Expr:
 
 
 def crosses_tiles(kernel: Kernel, pipeline: Pipeline) -> bool:
-    """May the last step of a tile read the first fragments of the next one?
+    """Whether the last step of a tile may read the first fragments of the next one.
 
-    Only where every fragment of a tile has been read before that step's barrier: all fragments are
-    read ahead, from tiles of one ring, and the slots come out even.
+    Only if every fragment of a tile has been read before that step's barrier: all fragments are
+    prefetched, from tiles of one ring, and the number of steps is a multiple of the slots.
     """
     (loop,) = pipeline.consume
     copies = fetches(kernel, loop)
@@ -225,7 +226,7 @@ def first_fragments(program: Program, kernel: Kernel, pipeline: Pipeline) -> Tim
     (loop,) = pipeline.consume
     copies = fetches(kernel, loop)
     first = tuple(fetch(kernel, loop, c, Int(0), None, lambda _: Int(0)) for c in copies)
-    start = terms_of(program, program.main, pipeline.letter).start
+    start = k_range_of(program, program.main, pipeline.letter).start
     body = if_in_range(program, pipeline, start, first)
     return Block("load the first fragments", cited(kernel, copies, "double_buffer"), body)
 
@@ -255,14 +256,14 @@ def steps_reading_ahead(
 
 
 def steps_origins(kernel: Kernel, pipeline: Pipeline) -> Origins:
-    """The statements that made the steps within a tile what they are, and those that name the reads
-    of shared memory in them."""
+    """The statements that shaped the steps within a tile, and those about their reads of shared
+    memory."""
     (loop,) = pipeline.consume
     read = (o for c in fetches(kernel, loop) for o in c.origins if ".shared" in o)
     return tuple(dict.fromkeys((*contraction(kernel).origins, *read, *loop.origins)))
 
 
 def cited(kernel: Kernel, copies: tuple[Copy, ...], directive: str) -> Origins:
-    """The statements of one directive that made the tiles of these copies what they are."""
+    """The statements of one directive that shaped the tiles of these copies."""
     origins = (o for c in copies for o in kernel.buffer(c.dst).origins)
     return tuple(dict.fromkeys(o for o in origins if o.split()[0] == directive))

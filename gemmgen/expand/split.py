@@ -1,10 +1,9 @@
-"""Blocks that share a tile: each hands its part of the sums over, and the last one adds them.
+"""Split-K: each block writes its partial sums, and the last block to arrive adds them.
 
-No block waits for another.  A block writes its part to the workspace and counts itself in; the one
-that finds all others counted reads the parts back and goes on to the epilogue, the others leave.
-Whichever comes last, it adds the parts in the order of their numbers, its own among them, so that
-every run gives the same bits.  Groups do the same twice: among the parts of each group, then among
-the groups.
+No block waits for another.  A block writes its part to the workspace and increments a counter; the
+last one reads the parts and computes the epilogue, the others return.  It adds the parts in the
+order of their numbers, its own among them, so that every run gives the same bits.  With groups this
+happens twice: for the parts of each group, then for the groups.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ LEAVE = "the last block to arrive reduces"
 
 
 def reduction(kernel: Kernel) -> tuple[Timed, ...]:
-    """From each part's sums to the tile's, in the block that comes last; nothing for one part."""
+    """The reduction of the parts, in the last block to arrive; empty for one part."""
     work = kernel.work
     if work.parts == 1:
         return ()

@@ -33,7 +33,7 @@ the memory idle."""
 
 
 def chunk(letter: str) -> Var:
-    """Terms of a part, whole steps: ``chunk_k``."""
+    """KRange of a part, whole steps: ``chunk_k``."""
     return Var(f"chunk_{letter}")
 
 

@@ -86,13 +86,13 @@ def tile_of(program: Program) -> tuple[int, int, int, int]:
 
 
 def ragged_terms(program: Program, own: int) -> int:
-    """Terms of which the last part of a split sum has ``own`` whole steps and a ragged one."""
+    """KRange of which the last part of a split sum has ``own`` whole steps and a ragged one."""
     _, _, k, _ = tile_of(program)
     return ((own + 2) * (program.main.work.parts - 1) + own) * k + k // 2 + 1
 
 
 def ring_of(program: Program) -> int:
-    """Terms that bring every stage of every part into use."""
+    """KRange that bring every stage of every part into use."""
     _, _, k, stages = tile_of(program)
     parts = program.main.work.parts
     return min(k * (stages + 1) * parts, max(k * (stages + 1), _MOST_TERMS))

@@ -97,7 +97,7 @@ def guard_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def first_tile_taken_for_full(patch: pytest.MonkeyPatch) -> None:
-    """Terms before the first one are read."""
+    """KRange before the first one are read."""
     patch.setattr(asynchronous, "edge_of_first", lambda kernel: "stop")
     patch.setattr(registers, "edge_of_first", lambda kernel: "stop")
 

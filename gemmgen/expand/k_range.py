@@ -1,5 +1,4 @@
-"""Which terms of the contraction a block sums: all of them, or its part's; and where its tiles
-begin."""
+"""The range of k that a block sums: all of K, or its part of split-K; and its first tile."""
 
 from __future__ import annotations
 
@@ -13,33 +12,32 @@ from gemmgen.ir.nodes import Kernel, Program
 
 
 @record
-class Terms:
-    """From ``start`` below ``stop``; a part may be empty, and then starts behind its stop.
+class KRange:
+    """From ``start`` below ``stop``; a part may be empty, and then starts after its stop.
 
-    Where the first tile is the ragged one, ``start`` is before the first term.
+    If the partial tile is peeled to the front, ``start`` is before k = 0.
     """
 
     start: Expr
     stop: Expr
 
 
-def terms_of(program: Program, kernel: Kernel, letter: str) -> Terms:
+def k_range_of(program: Program, kernel: Kernel, letter: str) -> KRange:
     """The range of ``letter`` that a block of ``kernel`` sums over."""
     if kernel.work.parts > 1:
-        return Terms(names.start(letter), names.stop(letter))
+        return KRange(names.start(letter), names.stop(letter))
     start: Expr = names.start(letter) if begins_early(kernel) else Int(0)
-    return Terms(start, Var(program.problem.extent(letter)))
+    return KRange(start, Var(program.problem.extent(letter)))
 
 
 def begins_early(kernel: Kernel) -> bool:
-    """May the first tile begin before the first term?"""
+    """Whether the first tile may begin before k = 0."""
     pipeline = pipeline_of(kernel)
     return pipeline is not None and pipeline.residue == "first"
 
 
 def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ...]:
-    """Where the tiles begin that end with the last term; nothing where they begin with the
-    first."""
+    """The start of tiles of which the last one ends at K; empty if the first begins at k = 0."""
     pipeline = pipeline_of(kernel)
     if pipeline is None or not begins_early(kernel):
         return ()
@@ -52,10 +50,10 @@ def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ..
 
 
 def edge_of_first(kernel: Kernel) -> Edge:
-    """What the tiles before the loop may lack."""
+    """The bounds checks along k of the tiles before the loop."""
     return "both" if begins_early(kernel) else "stop"
 
 
 def edge_of_others(kernel: Kernel) -> Edge:
-    """What the tiles in the loop may lack."""
+    """The bounds checks along k of the tiles in the loop."""
     return "tile" if begins_early(kernel) else "stop"
