@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gemmgen.emit import device_functions
 
-_NAME = re.compile(r"\b(gg_\w+)\(")
+_NAME = re.compile(r"\b(gg_\w+|copy\d+)\(")
 EMITTED = tuple(function.text() for function in device_functions.FUNCTIONS)
 BY_HAND = tuple(
     path.read_text(encoding="utf-8").rstrip("\n")
@@ -29,7 +29,7 @@ def texts_of(name: str) -> tuple[str, ...]:
 
 def with_functions(text: str) -> str:
     """``text`` under all overloads of the ``gg_*`` functions that it calls."""
-    called = set(re.findall(r"\bgg_\w+", text))
+    called = set(re.findall(r"\b(?:gg_\w+|copy\d+)\b", text))
     texts = [each for each in FUNCTIONS if name_of(each) in called]
     missing = called - {name_of(each) for each in texts}
     assert not missing, missing

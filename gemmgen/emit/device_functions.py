@@ -15,11 +15,11 @@ from string import Template
 from typing import Any
 
 from gemmgen.base.record import record
-from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.ir.control import Commit, Wait
-from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType
+from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.expr import Call
-from gemmgen.ir.lowered import AtomicAdd, CopyAsync, CountArrival, Point
+from gemmgen.ir.lowered import AtomicAdd, CopyAsync, CountArrival, Move, Point
 from gemmgen.ir.parts import inside
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
 
@@ -49,6 +49,12 @@ def called(body: object) -> list[str]:
 def _copy_async(stored: str, size: int) -> DeviceFunction:
     cache = "cg" if size == ACCESS else "ca"
     return DeviceFunction("copy_async", (("type", stored), ("bytes", str(size)), ("cache", cache)))
+
+
+def _copy(dtype: DType, width: int) -> DeviceFunction:
+    vector = vector_type(dtype, width)
+    names = (("type", STORED[dtype]), ("width", str(width)), ("vector", vector))
+    return DeviceFunction("copy", names)
 
 
 def _base(stored: str) -> DeviceFunction:
@@ -82,6 +88,7 @@ def _wmma_store(line: Line) -> DeviceFunction:
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     Call: lambda node: DeviceFunction(node.function),
     CopyAsync: lambda node: _copy_async(STORED[node.dtype], node.width * BYTES[node.dtype]),
+    Move: lambda node: _copy(node.dtype, node.width),
     Point: lambda node: _base(STORED[node.dtype]),
     Commit: lambda node: DeviceFunction("commit_group"),
     Wait: lambda node: DeviceFunction("wait_group"),
@@ -96,6 +103,7 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
 _TYPES = tuple(dict.fromkeys(STORED.values()))
 
 FUNCTIONS: tuple[DeviceFunction, ...] = (
+    *dict.fromkeys(_copy(dtype, width) for dtype in STORED for width in widths(dtype)),
     *map(DeviceFunction, ("shuffle_xor", "shuffle_xor_f64")),
     *map(DeviceFunction, ("from_f16", "to_f16", "from_bf16", "to_bf16")),
     *(_copy_async(stored, size) for size in (4, 8, 16) for stored in _TYPES),

@@ -9,7 +9,7 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.layout import WIDTH, comment_lines, plain
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
-from gemmgen.emit.views import View, fields_view, statements
+from gemmgen.emit.views import View, fields_view, function_text, statements
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray
@@ -27,6 +27,7 @@ class KernelView(TypedDict):
     end: str
     constants: list[str]
     checks: list[View]
+    functions: list[str]
     comment: list[str]
     resident: list[int]
     name: str
@@ -42,6 +43,7 @@ def kernel_view(kernel: LoweredKernel) -> KernelView:
         "end": END,
         "constants": [*_constants(kernel.constants), *([_shared_bytes(kernel)] if shared else [])],
         "checks": [fields_view(check) for check in (*kernel.checks, *_limits(kernel))],
+        "functions": [function_text(function) for function in kernel.functions],
         "comment": _bounds_comment(kernel),
         "resident": [kernel.blocks] if kernel.blocks > 1 else [],
         "name": kernel.interface.name,

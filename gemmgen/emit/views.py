@@ -12,13 +12,22 @@ from functools import cache
 from typing import cast, get_args
 
 from gemmgen.emit.ctext import c_text, factor, increment
-from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type, vector_type
+from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type
 from gemmgen.emit.layout import comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Expr, Select, walk
-from gemmgen.ir.lowered import CopyAsync, Move, Node, Point, RegisterArray
+from gemmgen.ir.expr import Element, Expr, Int, Select, walk
+from gemmgen.ir.lowered import (
+    CopyAsync,
+    Function,
+    Invoke,
+    Move,
+    Node,
+    Parameter,
+    Point,
+    RegisterArray,
+)
 from gemmgen.ir.warp_matrices import FragmentArray
 
 View = dict[str, object]
@@ -117,7 +126,39 @@ def _fragment_array(node: FragmentArray) -> View:
 
 
 def _move(node: Move) -> View:
-    return {"vector": vector_type(node.dtype, node.width)}
+    return {"to": address(node.target), "from": address(node.source)}
+
+
+def _invoke(node: Invoke) -> View:
+    shown = (address(a) if isinstance(a, Element) else c_text(a) for a in node.arguments)
+    return {"name": node.function.name, "arguments": list(shown)}
+
+
+def address(element: Element) -> str:
+    """A pointer to ``element``: an array's name means its first."""
+    *outer, last = element.indices
+    if last == Int(0):
+        return c_text(Element(element.buffer, tuple(outer)))
+    return f"&{c_text(element)}"
+
+
+def function_text(function: Function) -> str:
+    """A function of the kernel, under its comment."""
+    view: View = {
+        "comment": comment_lines(function.note, function.origins),
+        "name": function.name,
+        "parameters": [_parameter(parameter) for parameter in function.parameters],
+        "body": statements(function.body),
+    }
+    return printed("function.j2", view)
+
+
+def _parameter(parameter: Parameter) -> str:
+    view: View = {"name": parameter.name}
+    if parameter.dtype is None:
+        return printed("parameters/extent.j2", view)
+    view |= {"type": STORED[parameter.dtype], "constant": range(not parameter.written)}
+    return printed("parameters/tensor.j2", {**view, "restrict": range(0)})
 
 
 def _point(node: Point) -> View:
@@ -175,6 +216,7 @@ _MORE: dict[type, Callable[..., View]] = {
     RegisterArray: _register_array,
     FragmentArray: _fragment_array,
     Move: _move,
+    Invoke: _invoke,
     Point: _point,
     CopyAsync: _copy_async,
     For: _for,

@@ -10,10 +10,11 @@ import numpy as np
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.expressions import NUMBERS, converted, from_first
 from gemmgen.interpreter.machine import Step
-from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Run, unknown
+from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Meaning, Run, unknown
 from gemmgen.interpreter.simt import Mask
 from gemmgen.ir.control import Assign, Define
-from gemmgen.ir.lowered import Advance, Move, Point, RegisterArray
+from gemmgen.ir.expr import Element, Expr, Var
+from gemmgen.ir.lowered import Advance, Invoke, Move, Point, RegisterArray
 from gemmgen.numerics.operators import Value
 
 
@@ -107,6 +108,43 @@ def _point(node: Point, code: Code) -> Step:
     return _settled(_pointer(node.name, array, code), run, code)
 
 
+def _invoke(node: Invoke, code: Code) -> Step | None:
+    """The body of a function, where its parameters mean the arguments."""
+    steps: list[Step] = []
+    meanings = [_argument(argument, code, steps) for argument in node.arguments]
+    code.scope.enter()
+    for parameter, meaning in zip(node.function.parameters, meanings, strict=True):
+        code.scope.bind(parameter.name, meaning)
+    body = code.sequence(node.function.body)
+    code.scope.leave()
+    if body is None:
+        return None
+
+    def step(mask: Mask) -> None:
+        for settle in steps:
+            settle(mask)
+        body(mask)
+
+    return step
+
+
+def _argument(argument: Expr, code: Code, steps: list[Step]) -> Meaning:
+    """What a parameter means; ``steps`` compute what is known only where the call is reached."""
+    if isinstance(argument, Element):
+        memory, index = code.element(argument)
+        slot = code.scope.slot_of("int")
+        steps.append(_settled(slot, index, code))
+        return Array(memory, None, slot)
+    if isinstance(argument, Var) and isinstance(array := code.scope.find(argument.name), Array):
+        return array
+    value = code.expression(argument)
+    if value.known is not None:
+        return value
+    slot = code.scope.slot_of(value.kind)
+    steps.append(_settled(slot, value.run, code))
+    return slot
+
+
 def _pointer(name: str, array: Array, code: Code) -> FrameSlot:
     slot = code.scope.slot_of("int")
     code.scope.bind(name, replace(array, first=slot))
@@ -120,4 +158,5 @@ NODES: Statements = {
     Move: _move,
     Advance: _advance,
     Point: _point,
+    Invoke: _invoke,
 }

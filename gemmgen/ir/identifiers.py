@@ -60,7 +60,7 @@ _PATTERNS = (
         "a macro of C's limits",
     ),
     (re.compile(r"gg_\w*"), "the beginning of gemmgen's own functions"),
-    (re.compile(r"value_\d+"), "used by the emitted text"),
+    (re.compile(r"value_\d+|copy\d+"), "used by the emitted text"),
     (re.compile(r"_[A-Z]\w*|\w*__\w*"), "kept by C++ for compilers"),
 )
 
@@ -69,7 +69,8 @@ EMITTED = _words("""
     group group_rows full_group tile_in_group VEC SHARED_BYTES unfused ahead turn GROUP STAGES
     THREADS shared_memory blocks error stream tiles own_tile own_part own_group group_tile
     other_part other_group is_last is_last_of_group part_tile part_sum part_at PARTS GROUPS
-    workspace arrived along acc_shared sums slot acc_PAD valid shared_memory_32
+    workspace arrived along acc_shared sums slot acc_PAD valid shared_memory_32 target source
+    first stop
     """)
 """Names that the emitted text uses whatever the schedule; a test reads them off emitted texts."""
 

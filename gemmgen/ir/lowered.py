@@ -176,8 +176,39 @@ class CopyAsync:
     dtype: DType = "f32"
 
 
+@record
+class Parameter:
+    """A function's parameter: an int or, with ``dtype``, a pointer to elements, which may be
+    ``written``."""
+
+    name: str
+    dtype: DType | None = None
+    written: bool = False
+
+
+@record
+class Function:
+    """A part of a thread's code that is called in several places, under a comment that cites the
+    directives that it comes from.  It knows constants and its parameters alone."""
+
+    name: str
+    note: str
+    origins: Origins
+    parameters: tuple[Parameter, ...]
+    body: tuple[Node, ...]
+
+
+@record
+class Invoke:
+    """``load_A(...);``: a pointer's argument is a tensor's name, or an element by its address."""
+
+    function: Function
+    arguments: tuple[Expr, ...]
+
+
 Node = (
-    RegisterArray
+    Invoke
+    | RegisterArray
     | Move
     | Leave
     | Advance
@@ -217,6 +248,22 @@ def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
     return False
 
 
+def functions_of(body: tuple[Node, ...]) -> tuple[Function, ...]:
+    """The functions that ``body`` calls, in the order of their first calls."""
+    found: list[Function] = []
+    for node in body:
+        match node:
+            case Invoke(function):
+                found.append(function)
+            case If():
+                found.extend(functions_of((*node.body, *node.otherwise)))
+            case For() | Block():
+                found.extend(functions_of(node.body))
+            case _:
+                pass
+    return tuple(dict.fromkeys(found))
+
+
 @record
 class Launch:
     """How the text names what the launcher needs: the extents of the tiles that ``interface.tiles``
@@ -247,6 +294,11 @@ class LoweredKernel:
     bounded: Origins = ()
     """The directives that say so; none where it was chosen."""
     launch: Launch = Launch()
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """What ``body`` calls, in the order in which a text has them."""
+        return functions_of(self.body)
 
 
 @record

@@ -16,6 +16,7 @@ __all__ = [
     "instruction",
     "lanes",
     "ld_name",
+    "load",
     "pad",
     "piece",
     "registers",
@@ -67,6 +68,11 @@ def fragments(letter: str) -> Var:
 def pad(tile: str) -> Var:
     """Elements at the end of each row of a shared tile: ``A_PAD`` of ``A_shared``."""
     return Var(f"{tile.removesuffix('_shared')}_PAD")
+
+
+def load(tensor: str) -> str:
+    """The function that loads vectors of a tensor: ``load_A``."""
+    return f"load{'' if tensor.startswith('_') else '_'}{tensor}"
 
 
 def tile_origin(letter: str) -> Var:

@@ -37,13 +37,22 @@ def repeated(kernel: LoweredKernel) -> Iterator[str]:
     """Names that are declared where they can be seen already."""
     seen: set[str] = set()
     interface = kernel.interface
-    outside = (interface.name, f"launch_{interface.name}", *(c.name for c in kernel.constants))
+    own = (interface.name, f"launch_{interface.name}")
+    functions = dict.fromkeys(function.name for function in kernel.functions)
+    outside = (*own, *(c.name for c in kernel.constants), *functions)
     inside = (*(p.name for p in interface.params), *(a.name for a in kernel.shared))
     for name in (*outside, *inside):
         if name in seen:
             yield name
         seen.add(name)
     yield from _repeated(kernel.body, seen)
+    for function in kernel.functions:
+        known = {*outside}
+        for parameter in function.parameters:
+            if parameter.name in known:
+                yield parameter.name
+            known.add(parameter.name)
+        yield from _repeated(function.body, known)
 
 
 def _repeated(body: tuple[Node, ...], seen: set[str]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Block, Define, For, If
@@ -14,7 +16,7 @@ from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context, next_name
-from gemmgen.lower.guarded import Run, Target, each, read
+from gemmgen.lower.guarded import Run, Target, call, each, is_function, read
 from gemmgen.lower.thread_map import PIECE, ThreadMap, thread_map_of
 
 
@@ -123,12 +125,14 @@ def _read_piece(
     """One piece from global memory; zeros for what is outside the matrix."""
     at, copy = thread_map.coordinates(), node.copy
     index: dict[str, Expr] = {}
-    defines: list[Define] = []
     for letter in (thread_map.row, thread_map.column):
         first = node.origin if letter == context.problem.k else names.tile_origin(letter)
-        defines.append(Define(letter, add(first, at[letter])))
-        index[letter] = Var(letter)
+        index[letter] = add(first, at[letter])
     run = Run(context, copy, index, node)
+    if guards and is_function(run):
+        return (call(run, target),)
+    defines = (Define(letter, value) for letter, value in index.items())
+    run = replace(run, index={letter: Var(letter) for letter in index})
     if not guards:
         return (*defines, Move(target(Int(0)), run.at(Int(0)), copy.width, run.matrix.dtype))
     return (*defines, *read(run, target))

@@ -9,7 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For, If
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
-from gemmgen.ir.lowered import Move, Node, RegisterArray
+from gemmgen.ir.lowered import Function, Invoke, Move, Node, Parameter, RegisterArray
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower import addresses, bounds
@@ -219,13 +219,32 @@ def _guarded_run(
     whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)
     if bounds.runs_are_whole(context, inner, width):
         return (whole,)
-    register, element = Element(array, (context.element,)), memory(context.element)
-    one = Assign(register, element) if into else Assign(element, register)
-    inside = less(add(at[inner], context.element), bounds.extent(context, inner))
-    vector = context.width(node.dst)
-    each = For(context.element.name, Int(0), vector, Int(1), (If(inside, (one,)),), unroll=True)
-    complete = less(addresses.last_of(at[inner], vector), bounds.extent(context, inner))
-    return (If(complete, (whole,), (each,)),)
+    target, source = (first, there) if into else (there, first)
+    first_index, end = at[inner], bounds.extent(context, inner)
+    return (Invoke(_bounded_copy(context, node), (target, source, first_index, end)),)
+
+
+def _bounded_copy(context: Context, node: Map) -> Function:
+    """Moves the elements of a run that exist: at once if all do."""
+    width, dtype = store_width(context.kernel, node), context.buffer(node.dst).dtype
+    vector, e = context.width(node.dst), context.element
+    first, stop = Var("first"), Var("stop")
+    one = Assign(Element("target", (e,)), Element("source", (e,)))
+    inside = If(less(add(first, e), stop), (one,))
+    each = For(e.name, Int(0), vector, Int(1), (inside,), unroll=True)
+    whole = Move(Element("target", (Int(0),)), Element("source", (Int(0),)), width, dtype)
+    return Function(
+        f"copy{width}",
+        "copies what is before `stop` of a vector whose first element has index `first`",
+        node.origins,
+        (
+            Parameter("target", dtype, written=True),
+            Parameter("source", dtype),
+            Parameter("first"),
+            Parameter("stop"),
+        ),
+        (If(less(addresses.last_of(first, vector), stop), (whole,), (each,)),),
+    )
 
 
 def _skips_old(context: Context, node: Map) -> bool:

@@ -4,19 +4,23 @@ one, with zeros for those outside the matrix."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from gemmgen.base.record import record
+from gemmgen.ir import names
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Assign, For, If
-from gemmgen.ir.expr import Binary, Element, Expr, Int
-from gemmgen.ir.lowered import Move, Node
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.lowered import Function, Invoke, Move, Node, Parameter
 from gemmgen.ir.nodes import Copy
+from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context
 from gemmgen.lower.types import zero
 
+TARGET = "target"
 Target = Callable[[Expr], Element]
 """The element that number ``e`` of a run goes to."""
 
@@ -69,11 +73,47 @@ def read(run: Run, target: Target) -> tuple[Node, ...]:
     if run.width == 1:
         guard = all_of(run.inside(run.row), run.inside(run.column))
         return (Assign(first, choose(guard, run.at(Int(0)), zero(dtype))),)
-    whole = Move(first, run.at(Int(0)), run.width, dtype)
     all_exist = _all_exist(run)
     if all_exist is None:
-        return (whole,)
+        return (Move(first, run.at(Int(0)), run.width, dtype),)
+    return _guarded(run, all_exist, target)
+
+
+def _guarded(run: Run, all_exist: Expr, target: Target) -> tuple[Node, ...]:
+    whole = Move(target(Int(0)), run.at(Int(0)), run.width, run.matrix.dtype)
     return (If(all_exist, (whole,), (each(run.context, run.vector, _one(run, target)),)),)
+
+
+def is_function(run: Run) -> bool:
+    """Whether ``call`` can read the run: it is guarded, by bounds that are the same everywhere."""
+    same = run.copied is None or run.copied.edge == "stop"
+    return run.width > 1 and same and _all_exist(run) is not None
+
+
+def call(run: Run, target: Target) -> Invoke:
+    """The run into ``target`` by the function that reads any guarded run of its matrix."""
+    letters = (run.row, run.column)
+    within = replace(run, index={letter: Var(letter) for letter in letters}, copied=None)
+    all_exist = _all_exist(within)
+    assert all_exist is not None
+    body = _guarded(within, all_exist, lambda e: Element(TARGET, (e,)))
+    matrix, context = run.matrix, run.context
+    used = {part.name for part in inside(body) if isinstance(part, Var)}
+    bounded = (addresses.pitch(context, matrix.name), *(bounds.stop(context, x) for x in letters))
+    sizes = [size for size in dict.fromkeys(bounded) if size.name in used]
+    function = Function(
+        names.load(matrix.name),
+        f"loads a vector of {matrix.name}; zeros outside the matrix",
+        run.copy.origins,
+        (
+            Parameter(TARGET, matrix.dtype, written=True),
+            Parameter(matrix.name, matrix.dtype),
+            *(Parameter(size.name) for size in (*sizes, *map(Var, letters))),
+        ),
+        body,
+    )
+    coordinates = (run.index[letter] for letter in letters)
+    return Invoke(function, (target(Int(0)), Var(matrix.name), *sizes, *coordinates))
 
 
 def _all_exist(run: Run) -> Expr | None:

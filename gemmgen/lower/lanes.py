@@ -21,7 +21,7 @@ from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, bounds, epilogue, threads, warps
 from gemmgen.lower.context import LANE, Context, Lowering
 from gemmgen.lower.contraction import ORDERS
-from gemmgen.lower.guarded import Run, read
+from gemmgen.lower.guarded import Run, call, is_function, read
 from gemmgen.lower.types import computable
 
 
@@ -59,7 +59,7 @@ def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) ->
 
     run = Run(context, copy, index)
     if guards:
-        piece = read(run, target)
+        piece = (call(run, target),) if is_function(run) else read(run, target)
     elif copy.width == 1:
         piece = (Assign(target(Int(0)), run.at(Int(0))),)
     else:

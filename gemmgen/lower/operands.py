@@ -13,7 +13,7 @@ from gemmgen.ir.simplify import add, all_of, choose
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import scoped
-from gemmgen.lower.guarded import Run, Target, each, read
+from gemmgen.lower.guarded import Run, Target, call, each, is_function, read
 from gemmgen.lower.types import computable
 
 
@@ -58,7 +58,9 @@ def _from_global(
     """The elements from global memory; k needs a guard only inside a tile."""
     if copy.width > 1:
         raw, into, convert = _converted(context, copy, target)
-        return (*raw, *read(Run(context, copy, index), into), *convert)
+        run = Run(context, copy, index)
+        elements = (call(run, into),) if is_function(run) else read(run, into)
+        return (*raw, *elements, *convert)
     guard = all_of(
         *(
             bounds.inside(context, letter, at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.identifiers import language_word
+from gemmgen.ir.names import load
 from gemmgen.ir.parameters import CONSTANTS, ld_name
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
@@ -94,7 +95,10 @@ def stride_names(access: Access, gemm: Gemm) -> dict[str, str]:
 
 def tensor_names(tensor: str) -> dict[str, str]:
     """The names that follow from a tensor's."""
-    own = {ld_name(tensor): f"the leading dimension of {tensor}"}
+    own = {
+        ld_name(tensor): f"the leading dimension of {tensor}",
+        load(tensor): f"the function that loads part of {tensor}",
+    }
     return own | {tensor + stem: f"the emitted text's name for part of {tensor}" for stem in STEMS}
 
 

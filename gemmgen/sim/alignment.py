@@ -6,30 +6,51 @@ A run cannot detect a missing ``alignas``: compilers align most arrays by themse
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.layout import ELEMENTS, TYPE
 
 _VECTORS = {"float2": 8, "float4": 16, "double2": 16, "unsigned": 4, "uint2": 8, "uint4": 16}
 _WIDE = re.compile(rf"reinterpret_cast<(?:const )?({'|'.join(_VECTORS)}) \*>\(&(\w+)\[")
+_COPIES = re.compile(r"\bcopy(\d+)\(\s*&?(\w+)[^,;]*,\s*&?(\w+)")
+_FUNCTION = re.compile(r"__forceinline__ void (\w+)\([^{]*\{.*?\n\}", re.DOTALL)
 _DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
-_LAID = re.compile(rf"\b(?:{TYPE})\(\*const (\w+)\)[^;=]*=\s*reinterpret_cast<[^>]*>\(\s*(\w+)")
+_LAID = re.compile(rf"\b({TYPE})\(\*const (\w+)\)[^;=]*=\s*reinterpret_cast<[^>]*>\(\s*(\w+)")
 
 
 def check_alignment(text: str, file: str) -> None:
     """Raises CompileFailure for an array with wide accesses whose declaration does not align it."""
-    declared = {
-        name: int(alignment or ELEMENTS[stored])
-        for alignment, stored, name in _DECLARED.findall(text)
-    }
-    for name, base in _LAID.findall(text):
+    found = _DECLARED.findall(text)
+    declared = {name: int(alignment or ELEMENTS[stored]) for alignment, stored, name in found}
+    sizes = {name: ELEMENTS[stored] for _, stored, name in found}
+    for stored, name, base in _LAID.findall(text):
+        sizes[name] = ELEMENTS[stored]
         if base in declared:
             declared[name] = declared[base]
-    for access in _WIDE.finditer(text):
-        needed, name = _VECTORS[access[1]], access[2]
+    for at, name, needed in _accesses(text, sizes):
         if declared.get(name, needed) < needed:
-            line = text.count("\n", 0, access.start()) + 1
+            line = text.count("\n", 0, at) + 1
             raise CompileFailure(
                 f"{file}:{line}: {name} is accessed by {needed} bytes, but its declaration lacks "
                 f"alignas({needed})"
             )
+
+
+def _accesses(text: str, sizes: Mapping[str, int]) -> Iterator[tuple[int, str, int]]:
+    """Where an array is accessed by how many bytes: in an expression, by a ``copy4``, or by a
+    function of the kernel that calls one for its first parameter."""
+    for access in _WIDE.finditer(text):
+        yield access.start(), access[2], _VECTORS[access[1]]
+    widths: dict[str, int] = {}
+    for function in _FUNCTION.finditer(text):
+        if inner := _COPIES.search(function[0], function[0].index("{")):
+            widths[function[1]] = int(inner[1])
+    for copied in _COPIES.finditer(text):
+        for name in copied.groups()[1:]:
+            if name in sizes:
+                yield copied.start(), name, int(copied[1]) * sizes[name]
+    for function, width in widths.items():
+        for call in re.finditer(rf"\b{function}\(\s*&?(\w+)", text):
+            if call[1] in sizes:
+                yield call.start(), call[1], width * sizes[call[1]]

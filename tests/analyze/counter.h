@@ -74,6 +74,17 @@ NOINLINE inline void gg_copy_async_16(void *target, const void *source, int vali
 inline void gg_commit_group() {}
 template <int> void gg_wait_group() {}
 
+// At -O0 each call of one is a statement of its own.
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+template <int WIDTH, typename T, typename S> __forceinline__ void wide(T *target, const S *source) {
+    using Vector = Wide<WIDTH * sizeof(T)>;
+    *reinterpret_cast<Vector *>(target) = *reinterpret_cast<const Vector *>(source);
+}
+template <typename T, typename S> __forceinline__ void copy2(T *t, const S *s) { wide<2>(t, s); }
+template <typename T, typename S> __forceinline__ void copy4(T *t, const S *s) { wide<4>(t, s); }
+template <typename T, typename S> __forceinline__ void copy8(T *t, const S *s) { wide<8>(t, s); }
+
 #define __global__
 #define __launch_bounds__(...)
 inline void __syncthreads() {}  // addresses do not depend on what is in memory

@@ -70,7 +70,9 @@ def _watched(text: str) -> str:
     kernel = text.split("// ---- kernel ----")[1].split("// ---- end of kernel ----")[0]
     kernel = re.sub(rf"\b({STORED}) \*__restrict__ ", r"Watched<\1> *__restrict__ ", kernel)
     kernel = re.sub(
-        r"reinterpret_cast<(const )?unsigned \*>", r"reinterpret_cast<\1Word *>", kernel
+        r"__device__ (__forceinline__ void \w+\([^)]*\))",
+        lambda found: _for_any_pointers(found[1]),
+        kernel,
     )
     kernel, shared = re.subn(
         rf"__shared__ alignas\(16\) ({STORED}) (\w+)(\[.*\]);",
@@ -83,6 +85,13 @@ def _watched(text: str) -> str:
     )
     assert loops == kernel.count("for (")
     return kernel
+
+
+def _for_any_pointers(head: str) -> str:
+    """The head of a function, a template of what its pointers point to."""
+    kinds = iter("ABCD")
+    head, pointers = re.subn(rf"\b(?:{STORED}) \*", lambda _: f"Type{next(kinds)} *", head)
+    return f"template <{', '.join(f'typename Type{kind}' for kind in 'ABCD'[:pointers])}> {head}"
 
 
 def _driver(emitted: Emitted) -> str:

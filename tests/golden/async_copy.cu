@@ -23,6 +23,12 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // Copies `valid` bytes of 16 to shared memory, zeros behind them; asynchronous.
 __device__ __forceinline__ void gg_copy_async_16(float *target,
     const float *source, int valid)
@@ -66,6 +72,19 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize A B C width=4)
+__device__ __forceinline__ void copy4(
+    float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy4(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -124,13 +143,11 @@ gemm(int M, int N, int K,
     // load the first fragments (double_buffer A.register B.register)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-        *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
-            *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
+        copy4(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
     }
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-        *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
-            *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
+        copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
     }
 
     // main loop over tiles along K
@@ -161,15 +178,13 @@ gemm(int M, int N, int K,
             if (k + 1 < BK) {
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[stage][k + 1][thread_m + reg_m * LM]);
+                    copy4(&A_frag[(k + 1) % 2][reg_m],
+                        &A_shared[stage][k + 1][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
                 // wait for the next tile, then read ahead into it
@@ -178,15 +193,13 @@ gemm(int M, int N, int K,
                 __syncthreads();
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[next_stage][0][thread_m + reg_m * LM]);
+                    copy4(&A_frag[(k + 1) % 2][reg_m],
+                        &A_shared[next_stage][0][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -214,30 +227,12 @@ gemm(int M, int N, int K,
                 const int n = tile_n + thread_n + reg_n * LN;
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
-                if (beta != 0.0f) {
-                    if (n + VEC - 1 < N) {
-                        *reinterpret_cast<float4 *>(&old[0]) =
-                            *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
-                        }
-                    }
-                }
+                if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
                 #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }
     }

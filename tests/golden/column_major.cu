@@ -19,6 +19,12 @@
 //     B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // ---- kernel ----
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
@@ -37,6 +43,34 @@ static_assert(THREADS % (BK / VEC) == 0 && B_PIECES * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize B C width=4)
+__device__ __forceinline__ void load_B(
+    float *target, const float *B, int ldb, int N, int K, int n, int k)
+{
+    if (n < N && k + VEC - 1 < K) {
+        copy4(target, &B[(long long)n * ldb + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
+        }
+    }
+}
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize B C width=4)
+__device__ __forceinline__ void copy4(
+    float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy4(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -78,16 +112,7 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
             alignas(16) float B_next[VEC];
-            const int n = tile_n + B_n + piece * B_STEP, k = tile_k + B_k;
-            if (n < N && k + VEC - 1 < K) {
-                *reinterpret_cast<float4 *>(&B_next[0]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)n * ldb + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    B_next[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
-                }
-            }
+            load_B(B_next, B, ldb, N, K, tile_n + B_n + piece * B_STEP, tile_k + B_k);
             #pragma unroll
             for (int e = 0; e < VEC; ++e) {
                 B_shared[B_k + e][B_n + piece * B_STEP] = B_next[e];
@@ -104,8 +129,7 @@ gemm(int M, int N, int K,
             }
             #pragma unroll
             for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
-                    *reinterpret_cast<const float4 *>(&B_shared[k][thread_n + reg_n * LN]);
+                copy4(&B_frag[reg_n], &B_shared[k][thread_n + reg_n * LN]);
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -128,30 +152,12 @@ gemm(int M, int N, int K,
                 const int m = tile_m + thread_m + reg_m;
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
-                if (beta != 0.0f) {
-                    if (m + VEC - 1 < M) {
-                        *reinterpret_cast<float4 *>(&old[0]) =
-                            *reinterpret_cast<const float4 *>(&C[(long long)n * ldc + m]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            if (m + e < M) old[e] = C[(long long)n * ldc + m + e];
-                        }
-                    }
-                }
+                if (beta != 0.0f) copy4(old, &C[(long long)n * ldc + m], m, M);
                 #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m + e][reg_n]);
                 }
-                if (m + VEC - 1 < M) {
-                    *reinterpret_cast<float4 *>(&C[(long long)n * ldc + m]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (m + e < M) C[(long long)n * ldc + m + e] = out[e];
-                    }
-                }
+                copy4(&C[(long long)n * ldc + m], out, m, M);
             }
         }
     }

@@ -20,6 +20,12 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // ---- kernel ----
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
@@ -38,6 +44,49 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_A(
+    float *target, const float *A, int lda, int M, int K, int m, int k)
+{
+    if (m < M && k + VEC - 1 < K) {
+        copy4(target, &A[(long long)m * lda + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+        }
+    }
+}
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_B(
+    float *target, const float *B, int ldb, int K, int N, int k, int n)
+{
+    if (k < K && n + VEC - 1 < N) {
+        copy4(target, &B[(long long)k * ldb + n]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        }
+    }
+}
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize A B C width=4)
+__device__ __forceinline__ void copy4(
+    float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy4(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -68,45 +117,23 @@ gemm(int M, int N, int K,
 
     // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
-        {
-            const int m = tile_m + A_m, k = ahead * BK + A_k;
-            if (m < M && k + VEC - 1 < K) {
-                *reinterpret_cast<float4 *>(&A_next[0]) =
-                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-                }
-            }
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
-        }
+        load_A(A_next, A, lda, M, K, tile_m + A_m, ahead * BK + A_k);
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = ahead * BK + B_k + piece * B_STEP, n = tile_n + B_n;
-            if (k < K && n + VEC - 1 < N) {
-                *reinterpret_cast<float4 *>(&B_shared[ahead][B_k + piece * B_STEP][B_n]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    B_shared[ahead][B_k + piece * B_STEP][B_n + e] =
-                        k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-                }
-            }
+            load_B(&B_shared[ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
+                ahead * BK + B_k + piece * B_STEP, tile_n + B_n);
         }
     }
     int stage = 0;
     __syncthreads();
 
     // load the first fragments (double_buffer A.register B.register)
-    *reinterpret_cast<float4 *>(&A_frag[0][0]) =
-        *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m]);
+    copy4(A_frag[0], &A_shared[0][0][thread_m]);
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-        *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
-            *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
+        copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
     }
 
     // main loop over tiles along K
@@ -116,39 +143,17 @@ gemm(int M, int N, int K,
         const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // load the next tile early (double_buffer A B stages=3)
-        {
-            const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + VEC - 1 < K) {
-                *reinterpret_cast<float4 *>(&A_next[0]) =
-                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-                }
-            }
-        }
+        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
                 const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                *reinterpret_cast<float4 *>(&B_next[piece][0]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+                copy4(B_next[piece], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                if (k < K && n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&B_next[piece][0]) =
-                        *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
-                            0.0f;
-                    }
-                }
+                load_B(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 
@@ -156,13 +161,11 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
-                *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][0]) =
-                    *reinterpret_cast<const float4 *>(&A_shared[stage][k + 1][thread_m]);
+                copy4(A_frag[(k + 1) % 2], &A_shared[stage][k + 1][thread_m]);
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
@@ -173,17 +176,14 @@ gemm(int M, int N, int K,
                 }
                 #pragma unroll
                 for (int piece = 0; piece < B_PIECES; ++piece) {
-                    *reinterpret_cast<float4 *>(&B_shared[write_stage][B_k + piece * B_STEP][B_n]) =
-                        *reinterpret_cast<const float4 *>(&B_next[piece][0]);
+                    copy4(&B_shared[write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
                 }
                 __syncthreads();
-                *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][0]) =
-                    *reinterpret_cast<const float4 *>(&A_shared[next_stage][0][thread_m]);
+                copy4(A_frag[(k + 1) % 2], &A_shared[next_stage][0][thread_m]);
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -208,30 +208,12 @@ gemm(int M, int N, int K,
                 const int n = tile_n + thread_n + reg_n * LN;
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
-                if (beta != 0.0f) {
-                    if (n + VEC - 1 < N) {
-                        *reinterpret_cast<float4 *>(&old[0]) =
-                            *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
-                        }
-                    }
-                }
+                if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
                 #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }
     }

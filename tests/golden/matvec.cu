@@ -17,6 +17,12 @@
 //     A, x aligned to 16 bytes
 //     y overlaps none of A, x
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // The value of the lane whose number differs by `lane_mask`;
 // all lanes of the warp call it together.
 __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
@@ -39,6 +45,36 @@ constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN * LK;
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+// loads a vector of A; zeros outside the matrix (split_k within=warp;
+// vectorize A.global x.global width=4)
+__device__ __forceinline__ void load_A(
+    float *target, const float *A, int lda, int M, int K, int m, int k)
+{
+    if (m < M && k + VEC - 1 < K) {
+        copy4(target, &A[(long long)m * lda + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+        }
+    }
+}
+
+// loads a vector of x; zeros outside the matrix (split_k within=warp;
+// vectorize A.global x.global width=4)
+__device__ __forceinline__ void load_x(
+    float *target, const float *x, int ldx, int K, int n, int k)
+{
+    if (k + VEC - 1 < K) {
+        copy4(target, &x[(long long)n * ldx + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = k + e < K ? x[(long long)n * ldx + k + e] : 0.0f;
+        }
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -69,8 +105,7 @@ gemm(int M, int N, int K,
                 #pragma unroll
                 for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
-                    *reinterpret_cast<float4 *>(&A_frag[reg_m][reg_k]) =
-                        *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+                    copy4(&A_frag[reg_m][reg_k], &A[(long long)m * lda + k]);
                 }
             }
             #pragma unroll
@@ -79,8 +114,7 @@ gemm(int M, int N, int K,
                 #pragma unroll
                 for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
-                    *reinterpret_cast<float4 *>(&x_frag[reg_n][reg_k]) =
-                        *reinterpret_cast<const float4 *>(&x[(long long)n * ldx + k]);
+                    copy4(&x_frag[reg_n][reg_k], &x[(long long)n * ldx + k]);
                 }
             }
         } else {
@@ -90,16 +124,7 @@ gemm(int M, int N, int K,
                 #pragma unroll
                 for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
-                    if (m < M && k + VEC - 1 < K) {
-                        *reinterpret_cast<float4 *>(&A_frag[reg_m][reg_k]) =
-                            *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            A_frag[reg_m][reg_k + e] =
-                                m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-                        }
-                    }
+                    load_A(&A_frag[reg_m][reg_k], A, lda, M, K, m, k);
                 }
             }
             #pragma unroll
@@ -108,16 +133,7 @@ gemm(int M, int N, int K,
                 #pragma unroll
                 for (int reg_k = 0; reg_k < TK; reg_k += VEC) {
                     const int k = tile_k + thread_k + reg_k * LK;
-                    if (k + VEC - 1 < K) {
-                        *reinterpret_cast<float4 *>(&x_frag[reg_n][reg_k]) =
-                            *reinterpret_cast<const float4 *>(&x[(long long)n * ldx + k]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            x_frag[reg_n][reg_k + e] = k + e < K ? x[(long long)n * ldx + k + e] :
-                                0.0f;
-                        }
-                    }
+                    load_x(&x_frag[reg_n][reg_k], x, ldx, K, n, k);
                 }
             }
         }

@@ -20,6 +20,12 @@
 //     A, B aligned to 16 bytes
 //     C overlaps none of A, B
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // ---- kernel ----
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
@@ -38,6 +44,36 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B width=4)
+__device__ __forceinline__ void load_A(
+    float *target, const float *A, int lda, int M, int K, int m, int k)
+{
+    if (m < M && k + VEC - 1 < K) {
+        copy4(target, &A[(long long)m * lda + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+        }
+    }
+}
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B width=4)
+__device__ __forceinline__ void load_B(
+    float *target, const float *B, int ldb, int K, int N, int k, int n)
+{
+    if (k < K && n + VEC - 1 < N) {
+        copy4(target, &B[(long long)k * ldb + n]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        }
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -68,36 +104,16 @@ gemm(int M, int N, int K,
     alignas(16) float A_next[VEC], B_next[B_PIECES][VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
-    {
-        const int m = tile_m + A_m, k = A_k;
-        if (m < M && k + VEC - 1 < K) {
-            *reinterpret_cast<float4 *>(&A_next[0]) =
-                *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-            }
-        }
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
-    }
+    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    #pragma unroll
+    for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
 
     // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int B_ahead = 0; B_ahead < B_STAGES - 1; ++B_ahead) {
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = B_ahead * BK + B_k + piece * B_STEP, n = tile_n + B_n;
-            if (k < K && n + VEC - 1 < N) {
-                *reinterpret_cast<float4 *>(&B_shared[B_ahead][B_k + piece * B_STEP][B_n]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    B_shared[B_ahead][B_k + piece * B_STEP][B_n + e] =
-                        k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-                }
-            }
+            load_B(&B_shared[B_ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
+                B_ahead * BK + B_k + piece * B_STEP, tile_n + B_n);
         }
     }
     int A_stage = 0;
@@ -109,18 +125,7 @@ gemm(int M, int N, int K,
         const int A_next_k = tile_k + BK, A_next_stage = 1 - A_stage;
 
         // load the next tile early (double_buffer A)
-        {
-            const int m = tile_m + A_m, k = A_next_k + A_k;
-            if (m < M && k + VEC - 1 < K) {
-                *reinterpret_cast<float4 *>(&A_next[0]) =
-                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-                }
-            }
-        }
+        load_A(A_next, A, lda, M, K, tile_m + A_m, A_next_k + A_k);
         const int B_next_k = tile_k + (B_STAGES - 1) * BK;
         const int B_write_stage = B_stage > 0 ? B_stage - 1 : B_STAGES - 1;
         const int B_next_stage = B_stage + 1 < B_STAGES ? B_stage + 1 : 0;
@@ -130,35 +135,22 @@ gemm(int M, int N, int K,
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
                 const int k = B_next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                *reinterpret_cast<float4 *>(&B_next[piece][0]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+                copy4(B_next[piece], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int k = B_next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                if (k < K && n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&B_next[piece][0]) =
-                        *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
-                            0.0f;
-                    }
-                }
+                load_B(B_next[piece], B, ldb, K, N, B_next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 
         // multiply the tile (register_block m=4 n=8)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
-            *reinterpret_cast<float4 *>(&A_frag[0]) =
-                *reinterpret_cast<const float4 *>(&A_shared[A_stage][k][thread_m]);
+            copy4(A_frag, &A_shared[A_stage][k][thread_m]);
             #pragma unroll
             for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
-                    *reinterpret_cast<const float4 *>(&B_shared[B_stage][k][thread_n + reg_n * LN]);
+                copy4(&B_frag[reg_n], &B_shared[B_stage][k][thread_n + reg_n * LN]);
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -178,8 +170,7 @@ gemm(int M, int N, int K,
         // store the prefetched tile to shared memory (double_buffer B stages=3)
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
-            *reinterpret_cast<float4 *>(&B_shared[B_write_stage][B_k + piece * B_STEP][B_n]) =
-                *reinterpret_cast<const float4 *>(&B_next[piece][0]);
+            copy4(&B_shared[B_write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
         }
         __syncthreads();
         A_stage = A_next_stage;

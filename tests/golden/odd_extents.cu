@@ -22,6 +22,12 @@
 //     M <= 2147483503, N <= 2147483567, K <= 2147483583
 //     C overlaps none of A, B
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // Copies `valid` bytes of 4 to shared memory, zeros behind them; asynchronous.
 __device__ __forceinline__ void gg_copy_async_4(float *target,
     const float *source, int valid)
@@ -148,13 +154,11 @@ gemm(int M, int N, int K,
     // load the first fragments (double_buffer A.register B.register)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-        *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
-            *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
+        copy4(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
     }
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-        *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
-            *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
+        copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
     }
 
     // main loop over tiles along K
@@ -199,15 +203,13 @@ gemm(int M, int N, int K,
             if (k + 1 < BK) {
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[stage][k + 1][thread_m + reg_m * LM]);
+                    copy4(&A_frag[(k + 1) % 2][reg_m],
+                        &A_shared[stage][k + 1][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
                 // wait for the next tile, then read ahead into it
@@ -216,15 +218,13 @@ gemm(int M, int N, int K,
                 __syncthreads();
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[next_stage][0][thread_m + reg_m * LM]);
+                    copy4(&A_frag[(k + 1) % 2][reg_m],
+                        &A_shared[next_stage][0][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll

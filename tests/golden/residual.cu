@@ -19,6 +19,12 @@
 //     C aligned to 16 bytes
 //     C overlaps none of A, B, residual
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // ---- kernel ----
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
@@ -115,8 +121,7 @@ gemm(int M, int N, int K,
                         out[e] =
                             acc[reg_m][reg_n + e] + residual[(long long)m * ldresidual + n + e];
                     }
-                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
+                    copy4(&C[(long long)m * ldc + n], out);
                 }
             }
         }

@@ -24,6 +24,12 @@
 //     arrived: ceil(M / 64) * ceil(N / 64) * 4 bytes, zeros; each launch leaves zeros
 //     workspace and arrived of its own for each of several launches at a time
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
 // last barrier is seen behind the next one by every block that counts later.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
@@ -48,6 +54,49 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_A(
+    float *target, const float *A, int lda, int M, int stop_k, int m, int k)
+{
+    if (m < M && k + VEC - 1 < stop_k) {
+        copy4(target, &A[(long long)m * lda + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
+        }
+    }
+}
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_B(
+    float *target, const float *B, int ldb, int stop_k, int N, int k, int n)
+{
+    if (k < stop_k && n + VEC - 1 < N) {
+        copy4(target, &B[(long long)k * ldb + n]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        }
+    }
+}
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize A B C width=4)
+__device__ __forceinline__ void copy4(
+    float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy4(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -84,33 +133,10 @@ gemm(int M, int N, int K,
     alignas(16) float A_next[VEC], B_next[VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
-    {
-        const int m = tile_m + A_m, k = start_k + A_k;
-        if (m < M && k + VEC - 1 < stop_k) {
-            *reinterpret_cast<float4 *>(&A_next[0]) =
-                *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                A_next[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
-            }
-        }
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
-    }
-    {
-        const int k = start_k + B_k, n = tile_n + B_n;
-        if (k < stop_k && n + VEC - 1 < N) {
-            *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
-                *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                B_shared[0][B_k][B_n + e] =
-                    k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-            }
-        }
-    }
+    load_A(A_next, A, lda, M, stop_k, tile_m + A_m, start_k + A_k);
+    #pragma unroll
+    for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
+    load_B(&B_shared[0][B_k][B_n], B, ldb, stop_k, N, start_k + B_k, tile_n + B_n);
     int stage = 0;
     __syncthreads();
 
@@ -119,38 +145,14 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
-        {
-            const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + VEC - 1 < stop_k) {
-                *reinterpret_cast<float4 *>(&A_next[0]) =
-                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    A_next[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
-                }
-            }
-        }
-        {
-            const int k = next_k + B_k, n = tile_n + B_n;
-            if (k < stop_k && n + VEC - 1 < N) {
-                *reinterpret_cast<float4 *>(&B_next[0]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    B_next[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-                }
-            }
-        }
+        load_A(A_next, A, lda, M, stop_k, tile_m + A_m, next_k + A_k);
+        load_B(B_next, B, ldb, stop_k, N, next_k + B_k, tile_n + B_n);
 
         // multiply the tile (register_block m=4 n=4)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
-            *reinterpret_cast<float4 *>(&A_frag[0]) =
-                *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m]);
-            *reinterpret_cast<float4 *>(&B_frag[0]) =
-                *reinterpret_cast<const float4 *>(&B_shared[stage][k][thread_n]);
+            copy4(A_frag, &A_shared[stage][k][thread_m]);
+            copy4(B_frag, &B_shared[stage][k][thread_n]);
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
@@ -163,8 +165,7 @@ gemm(int M, int N, int K,
         // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
         for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
-        *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k][B_n]) =
-            *reinterpret_cast<const float4 *>(&B_next[0]);
+        copy4(&B_shared[next_stage][B_k][B_n], B_next);
         __syncthreads();
         stage = next_stage;
     }
@@ -175,8 +176,7 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
             const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
-            *reinterpret_cast<float4 *>(&workspace[(long long)blockIdx.x * (BM * BN) + part_at]) =
-                *reinterpret_cast<const float4 *>(&acc[reg_m][reg_n]);
+            copy4(&workspace[(long long)blockIdx.x * (BM * BN) + part_at], &acc[reg_m][reg_n]);
         }
     }
 
@@ -192,9 +192,7 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
             const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
-            *reinterpret_cast<float4 *>(&acc[reg_m][reg_n]) =
-                *reinterpret_cast<const float4 *>(
-                    &workspace[(long long)own_tile * (BM * BN) + part_at]);
+            copy4(&acc[reg_m][reg_n], &workspace[(long long)own_tile * (BM * BN) + part_at]);
         }
     }
     #pragma unroll 3
@@ -206,9 +204,7 @@ gemm(int M, int N, int K,
             for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
                 alignas(16) float part_sum[VEC];
-                *reinterpret_cast<float4 *>(&part_sum[0]) =
-                    *reinterpret_cast<const float4 *>(
-                        &workspace[(long long)part_tile * (BM * BN) + part_at]);
+                copy4(part_sum, &workspace[(long long)part_tile * (BM * BN) + part_at]);
                 #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
@@ -227,30 +223,12 @@ gemm(int M, int N, int K,
                 const int n = tile_n + thread_n + reg_n;
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
-                if (beta != 0.0f) {
-                    if (n + VEC - 1 < N) {
-                        *reinterpret_cast<float4 *>(&old[0]) =
-                            *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
-                        }
-                    }
-                }
+                if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
                 #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }
     }

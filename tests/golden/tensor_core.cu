@@ -28,6 +28,18 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
+// Copies 8 neighbouring elements in one access.
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
+{
+    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
+}
+
 // The number that the bits of an f16 stand for.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
@@ -145,6 +157,19 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize A.global B.global C width=8)
+__device__ __forceinline__ void copy8(
+    unsigned short *target, const unsigned short *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy8(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -313,38 +338,16 @@ gemm(int M, int N, int K,
             if (m < M) {
                 const int n = tile_n + warp_n + thread_n;
                 alignas(16) float sums[VEC];
-                *reinterpret_cast<float4 *>(&sums[0]) =
-                    *reinterpret_cast<const float4 *>(
-                        &acc_shared[slice_m + thread_m][warp_n + thread_n]);
-                *reinterpret_cast<float4 *>(&sums[4]) =
-                    *reinterpret_cast<const float4 *>(
-                        &acc_shared[slice_m + thread_m][warp_n + thread_n + 4]);
+                copy4(sums, &acc_shared[slice_m + thread_m][warp_n + thread_n]);
+                copy4(&sums[4], &acc_shared[slice_m + thread_m][warp_n + thread_n + 4]);
                 alignas(16) unsigned short out[VEC];
                 alignas(16) unsigned short old[VEC] = {};
-                if (beta != 0.0f) {
-                    if (n + VEC - 1 < N) {
-                        *reinterpret_cast<uint4 *>(&old[0]) =
-                            *reinterpret_cast<const uint4 *>(&C[(long long)m * ldc + n]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
-                        }
-                    }
-                }
+                if (beta != 0.0f) copy8(old, &C[(long long)m * ldc + n], n, N);
                 #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]), alpha * sums[e]));
                 }
-                if (n + VEC - 1 < N) {
-                    *reinterpret_cast<uint4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const uint4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy8(&C[(long long)m * ldc + n], out, n, N);
             }
         }
         __syncwarp();

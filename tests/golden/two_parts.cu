@@ -20,6 +20,12 @@
 //     arrived: ceil(M / 32) * ceil(N / 64) * 4 bytes, zeros; each launch leaves zeros
 //     workspace and arrived of its own for each of several launches at a time
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
 // last barrier is seen behind the next one by every block that counts later.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
@@ -174,8 +180,7 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
             const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
-            *reinterpret_cast<float4 *>(&workspace[(long long)blockIdx.x * (BM * BN) + part_at]) =
-                *reinterpret_cast<const float4 *>(&acc[reg_m][reg_n]);
+            copy4(&workspace[(long long)blockIdx.x * (BM * BN) + part_at], &acc[reg_m][reg_n]);
         }
     }
 
@@ -193,9 +198,7 @@ gemm(int M, int N, int K,
         for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
             const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
             alignas(16) float part_sum[VEC];
-            *reinterpret_cast<float4 *>(&part_sum[0]) =
-                *reinterpret_cast<const float4 *>(
-                    &workspace[(long long)part_tile * (BM * BN) + part_at]);
+            copy4(part_sum, &workspace[(long long)part_tile * (BM * BN) + part_at]);
             #pragma unroll
             for (int e = 0; e < VEC; ++e) {
                 acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];

@@ -20,6 +20,12 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B, bias
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // ---- kernel ----
 
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
@@ -34,6 +40,49 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_A(
+    float *target, const float *A, int lda, int M, int K, int m, int k)
+{
+    if (m < M && k + VEC - 1 < K) {
+        copy4(target, &A[(long long)m * lda + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+        }
+    }
+}
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_B(
+    float *target, const float *B, int ldb, int K, int N, int k, int n)
+{
+    if (k < K && n + VEC - 1 < N) {
+        copy4(target, &B[(long long)k * ldb + n]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        }
+    }
+}
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize A B C width=4; fuse_epilogue relu(acc + bias[n]))
+__device__ __forceinline__ void copy4(
+    float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy4(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -64,34 +113,11 @@ gemm(int M, int N, int K,
     alignas(16) float A_next[VEC], B_next[VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
-    {
-        const int m = tile_m + A_m, k = A_k;
-        if (m < M && k + VEC - 1 < K) {
-            *reinterpret_cast<float4 *>(&A_next[0]) =
-                *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-            }
-        }
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
-    }
-    {
-        const int k = B_k, n = tile_n + B_n;
-        if (k < K && n + VEC - 1 < N) {
-            *reinterpret_cast<float4 *>(&B_next[0]) =
-                *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-            }
-        }
-        *reinterpret_cast<float4 *>(&B_shared[0][B_k][B_n]) =
-            *reinterpret_cast<const float4 *>(&B_next[0]);
-    }
+    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    #pragma unroll
+    for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
+    load_B(B_next, B, ldb, K, N, B_k, tile_n + B_n);
+    copy4(&B_shared[0][B_k][B_n], B_next);
     int stage = 0;
     __syncthreads();
 
@@ -100,43 +126,19 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
-        {
-            const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + VEC - 1 < K) {
-                *reinterpret_cast<float4 *>(&A_next[0]) =
-                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-                }
-            }
-        }
-        {
-            const int k = next_k + B_k, n = tile_n + B_n;
-            if (k < K && n + VEC - 1 < N) {
-                *reinterpret_cast<float4 *>(&B_next[0]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
-                    B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-                }
-            }
-        }
+        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
+        load_B(B_next, B, ldb, K, N, next_k + B_k, tile_n + B_n);
 
         // multiply the tile (register_block m=8 n=8)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
             for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                *reinterpret_cast<float4 *>(&B_frag[reg_n]) =
-                    *reinterpret_cast<const float4 *>(&B_shared[stage][k][thread_n + reg_n * LN]);
+                copy4(&B_frag[reg_n], &B_shared[stage][k][thread_n + reg_n * LN]);
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                *reinterpret_cast<float4 *>(&A_frag[reg_m]) =
-                    *reinterpret_cast<const float4 *>(&A_shared[stage][k][thread_m + reg_m * LM]);
+                copy4(&A_frag[reg_m], &A_shared[stage][k][thread_m + reg_m * LM]);
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -150,8 +152,7 @@ gemm(int M, int N, int K,
         // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
         for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
-        *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k][B_n]) =
-            *reinterpret_cast<const float4 *>(&B_next[0]);
+        copy4(&B_shared[next_stage][B_k][B_n], B_next);
         __syncthreads();
         stage = next_stage;
     }
@@ -176,15 +177,7 @@ gemm(int M, int N, int K,
                     const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
                     out[e] = value < 0.0f ? 0.0f : value;
                 }
-                if (n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }
     }

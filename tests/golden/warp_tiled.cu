@@ -23,6 +23,12 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // ---- kernel ----
 
 constexpr int BM = 128, BN = 256, BK = 16;  // threadblock tile of C, and its step along K
@@ -46,6 +52,49 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_A(
+    float *target, const float *A, int lda, int M, int K, int m, int k)
+{
+    if (m < M && k + VEC - 1 < K) {
+        copy4(target, &A[(long long)m * lda + k]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+        }
+    }
+}
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=4)
+__device__ __forceinline__ void load_B(
+    float *target, const float *B, int ldb, int K, int N, int k, int n)
+{
+    if (k < K && n + VEC - 1 < N) {
+        copy4(target, &B[(long long)k * ldb + n]);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) {
+            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        }
+    }
+}
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize A B C width=4)
+__device__ __forceinline__ void copy4(
+    float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy4(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -88,16 +137,7 @@ gemm(int M, int N, int K,
     // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
     for (int piece = 0; piece < A_PIECES; ++piece) {
-        const int m = tile_m + A_m + piece * A_STEP, k = A_k;
-        if (m < M && k + VEC - 1 < K) {
-            *reinterpret_cast<float4 *>(&A_next[piece][0]) =
-                *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-            }
-        }
+        load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
         #pragma unroll
         for (int e = 0; e < VEC; ++e) {
             A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
@@ -105,17 +145,8 @@ gemm(int M, int N, int K,
     }
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
-        if (k < K && n + VEC - 1 < N) {
-            *reinterpret_cast<float4 *>(&B_shared[0][B_k + piece * B_STEP][B_n]) =
-                *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
-                B_shared[0][B_k + piece * B_STEP][B_n + e] =
-                    k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-            }
-        }
+        load_B(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
+            tile_n + B_n);
     }
     int stage = 0;
     __syncthreads();
@@ -123,13 +154,11 @@ gemm(int M, int N, int K,
     // load the first fragments (double_buffer A A.register B B.register)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-        *reinterpret_cast<float4 *>(&A_frag[0][reg_m]) =
-            *reinterpret_cast<const float4 *>(&A_shared[0][0][thread_m + reg_m * LM]);
+        copy4(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
     }
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-        *reinterpret_cast<float4 *>(&B_frag[0][reg_n]) =
-            *reinterpret_cast<const float4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
+        copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
     }
 
     // main loop over tiles along K
@@ -141,46 +170,24 @@ gemm(int M, int N, int K,
             #pragma unroll
             for (int piece = 0; piece < A_PIECES; ++piece) {
                 const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-                *reinterpret_cast<float4 *>(&A_next[piece][0]) =
-                    *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
+                copy4(A_next[piece], &A[(long long)m * lda + k]);
             }
         } else {
             #pragma unroll
             for (int piece = 0; piece < A_PIECES; ++piece) {
-                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-                if (m < M && k + VEC - 1 < K) {
-                    *reinterpret_cast<float4 *>(&A_next[piece][0]) =
-                        *reinterpret_cast<const float4 *>(&A[(long long)m * lda + k]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        A_next[piece][e] = m < M && k + e < K ? A[(long long)m * lda + k + e] :
-                            0.0f;
-                    }
-                }
+                load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
             }
         }
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
                 const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                *reinterpret_cast<float4 *>(&B_next[piece][0]) =
-                    *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
+                copy4(B_next[piece], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                if (k < K && n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&B_next[piece][0]) =
-                        *reinterpret_cast<const float4 *>(&B[(long long)k * ldb + n]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] :
-                            0.0f;
-                    }
-                }
+                load_B(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 
@@ -190,15 +197,13 @@ gemm(int M, int N, int K,
             if (k + 1 < BK) {
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[stage][k + 1][thread_m + reg_m * LM]);
+                    copy4(&A_frag[(k + 1) % 2][reg_m],
+                        &A_shared[stage][k + 1][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[stage][k + 1][thread_n + reg_n * LN]);
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
@@ -212,21 +217,18 @@ gemm(int M, int N, int K,
                 }
                 #pragma unroll
                 for (int piece = 0; piece < B_PIECES; ++piece) {
-                    *reinterpret_cast<float4 *>(&B_shared[next_stage][B_k + piece * B_STEP][B_n]) =
-                        *reinterpret_cast<const float4 *>(&B_next[piece][0]);
+                    copy4(&B_shared[next_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
                 }
                 __syncthreads();
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                    *reinterpret_cast<float4 *>(&A_frag[(k + 1) % 2][reg_m]) =
-                        *reinterpret_cast<const float4 *>(
-                            &A_shared[next_stage][0][thread_m + reg_m * LM]);
+                    copy4(&A_frag[(k + 1) % 2][reg_m],
+                        &A_shared[next_stage][0][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    *reinterpret_cast<float4 *>(&B_frag[(k + 1) % 2][reg_n]) =
-                        *reinterpret_cast<const float4 *>(
-                            &B_shared[next_stage][0][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n],
+                        &B_shared[next_stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -251,30 +253,12 @@ gemm(int M, int N, int K,
                 const int n = tile_n + thread_n + reg_n * LN;
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
-                if (beta != 0.0f) {
-                    if (n + VEC - 1 < N) {
-                        *reinterpret_cast<float4 *>(&old[0]) =
-                            *reinterpret_cast<const float4 *>(&C[(long long)m * ldc + n]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < VEC; ++e) {
-                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
-                        }
-                    }
-                }
+                if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
                 #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
                 }
-                if (n + VEC - 1 < N) {
-                    *reinterpret_cast<float4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }
     }

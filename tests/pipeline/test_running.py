@@ -18,7 +18,7 @@ MUTANTS = {
     "a stage off by one": ("double_buffered", "next_stage = 1 - stage", "next_stage = stage"),
     "a tail of k lost": ("register_blocked", "tile_k < K;", "tile_k + BK <= K;"),
     "a run past its row": ("vectorized", "k + VEC - 1 < K", "k < K"),
-    "a store past its row": ("vectorized", "n + VEC - 1 < N", "n < N"),
+    "a store past its row": ("vectorized", "first + VEC - 1 < stop", "first < stop"),
     "a stage too few": ("three stages", "STAGES - 1", "STAGES - 2"),
     "a fragment late": ("warp_tiled", "% 2][reg_m]", "% 2 ^ 1][reg_m]"),
     "a band too high": ("bands", "% group_rows", "% (group_rows + 1)"),

@@ -32,10 +32,10 @@ vectorize       A B C width=4
 double_buffer   A B
 """
 PARTS = f"{WIDE}split_k parts=3\n"
-A_FILL = "A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;"
-A_STALE = "if (m < M && k + e < K) A_next[e] = A[(long long)m * lda + k + e];"
-B_FILL = "B_next[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;"
-B_STALE = "if (k < K && n + e < N) B_next[e] = B[(long long)k * ldb + n + e];"
+A_FILL = "target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;"
+A_STALE = "if (m < M && k + e < K) target[e] = A[(long long)m * lda + k + e];"
+B_FILL = "target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;"
+B_STALE = "if (k < K && n + e < N) target[e] = B[(long long)k * ldb + n + e];"
 
 PLANTED = {
     "an int in every offset": (WIDE, "(long long)", ""),
@@ -44,7 +44,6 @@ PLANTED = {
     "an int in B's": (WIDE, "&B[(long long)k", "&B[k"),
     "an int in B's behind a guard": (WIDE, "? B[(long long)k", "? B[k"),
     "an int in C's": (WIDE, "&C[(long long)m", "&C[m"),
-    "an int in C's behind a guard": (WIDE, "N) C[(long long)m", "N) C[m"),
     "an int in the epilogue's": (FUSED, "residual[(long long)m", "residual[m"),
     "an int in a batch's": (BATCHED, "A += stride_A_b * b", "A += (int)(stride_A_b * b)"),
     "a last band as high as the others": (
@@ -56,7 +55,7 @@ PLANTED = {
     "no terms from the 100th on": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
     "no blocks from the 30th on": (SMALL, "if (m < M", "if (blockIdx.x < 30 && m < M"),
     "a tile too many in a band": (RASTER, "(N - 1) / BN + 1", "N / BN + 1"),
-    "C's rows taken for its columns": (WIDE, "if (n + VEC - 1 < N)", "if (n + VEC - 1 < M)"),
+    "C's rows taken for its columns": (WIDE, ", n, N);", ", n, M);"),
     "a stale element of A in a part": (
         PARTS,
         A_FILL.replace("K", "stop_k"),
@@ -143,8 +142,8 @@ def test_without_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("before", "after"),
     (
-        ("A[(long long)m * lda + k + e]", "A[m * lda + k + e]"),
-        ("if (n + VEC - 1 < N)", "if (n + VEC - 1 < M)"),
+        ("load_A(A_next, A, lda, M,", "load_A(A_next, A, lda, N,"),
+        (", n, N);", ", n, M);"),
     ),
 )
 def test_the_first_of_two_places_is_seen(before: str, after: str) -> None:

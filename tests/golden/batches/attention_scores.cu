@@ -22,6 +22,12 @@
 //     S overlaps none of Q, K, mask, slope
 //     no two elements of S are one
 
+// Copies 4 neighbouring elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
 // ---- kernel ----
 
 constexpr int BI = 32, BJ = 64, BD = 8;  // threadblock tile of C, and its step along D
@@ -38,6 +44,20 @@ static_assert(THREADS % BD == 0 && Q_PIECES * Q_STEP == BI, "the threads copy wh
 static_assert(THREADS % BD == 0 && K_PIECES * K_STEP == BJ, "the threads copy whole tiles of K");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// copies what is before `stop` of a vector whose first element has index `first`
+// (vectorize Q.shared K.shared S width=4;
+// fuse_epilogue where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)))
+__device__ __forceinline__ void copy4(
+    float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) {
+        copy4(target, source);
+    } else {
+        #pragma unroll
+        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int I, int J, int D, int size_b, int size_h,
@@ -98,12 +118,10 @@ gemm(int I, int J, int D, int size_b, int size_h,
         // multiply the tile (register_block i=4 j=8; vectorize Q.shared K.shared S width=4)
         #pragma unroll
         for (int d = 0; d < BD; ++d) {
-            *reinterpret_cast<float4 *>(&Q_frag[0]) =
-                *reinterpret_cast<const float4 *>(&Q_shared[d][thread_i]);
+            copy4(Q_frag, &Q_shared[d][thread_i]);
             #pragma unroll
             for (int reg_j = 0; reg_j < TJ; reg_j += VEC) {
-                *reinterpret_cast<float4 *>(&K_frag[reg_j]) =
-                    *reinterpret_cast<const float4 *>(&K_shared[d][thread_j + reg_j * LJ]);
+                copy4(&K_frag[reg_j], &K_shared[d][thread_j + reg_j * LJ]);
             }
             #pragma unroll
             for (int reg_i = 0; reg_i < TI; ++reg_i) {
@@ -139,15 +157,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
                             fmaf(-slope[0], static_cast<float>(i) - static_cast<float>(j + e),
                                 fmaf(acc[reg_i][reg_j + e], scale, mask_frag[reg_j + e]));
                 }
-                if (j + VEC - 1 < J) {
-                    *reinterpret_cast<float4 *>(&S[(long long)i * lds + j]) =
-                        *reinterpret_cast<const float4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
-                        if (j + e < J) S[(long long)i * lds + j + e] = out[e];
-                    }
-                }
+                copy4(&S[(long long)i * lds + j], out, j, J);
             }
         }
     }
