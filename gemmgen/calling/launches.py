@@ -30,6 +30,7 @@ Data = Literal[
 the last two all elements of one operand are infinite, and all of the other positive."""
 Order = Literal["ascending", "descending", "shuffled"]
 """The order of blocks, and of a block's threads between two barriers, on a CPU."""
+ORDERS: tuple[Order, ...] = ("ascending", "descending", "shuffled")
 Landing = Literal["late", "early"]
 """When asynchronous copies complete: when they are waited for, or when they are issued."""
 LANDINGS: tuple[Landing, ...] = ("late", "early")

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from gemmgen.base.record import record
 from gemmgen.mutate import planted
 from gemmgen.mutate.planted import Change
-from gemmgen.sim.toolchain import BEGIN, END
+from gemmgen.sim.unit import BEGIN, END
 
 _OPPOSITE = {
     "<": ("<=",),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import cycle, islice, product
 from math import ceil, prod
 
-from gemmgen.calling.launches import LAYOUTS, Case, Data, Landing, Order, Shape
+from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Shape
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import landings_of
 from gemmgen.proof.shapes import (
@@ -28,7 +28,6 @@ from gemmgen.proof.shapes import (
 FACTORS = (0.0, 1.0, -1.0, 0.7)
 """Values of alpha and of beta."""
 
-_ORDERS: tuple[Order, ...] = ("ascending", "descending", "shuffled")
 _DATA: tuple[Data, ...] = ("integers", "normal", "permutation")
 _PADS = (0, 1, 5)
 _SMALL = 64
@@ -82,7 +81,7 @@ def cases(shapes: tuple[Shape, ...], landings: tuple[Landing, ...] = ("late",)) 
 
 def _cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
     pairs = cycle(product(FACTORS, FACTORS))
-    orders, data, pads = cycle(_ORDERS), cycle(_DATA), cycle(_PADS)
+    orders, data, pads = cycle(ORDERS), cycle(_DATA), cycle(_PADS)
     for at, shape in enumerate(shapes):
         m, n, _, *batches = shape
         size = m * n * prod(batches)

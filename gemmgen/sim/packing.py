@@ -12,10 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.base.errors import CallError
+from gemmgen.calling.launches import Order
 from gemmgen.calling.strides import bounds, is_folded, may_meet
 from gemmgen.ir.interface import INT_MAX, Interface, Param
 from gemmgen.numerics.formats import NAMES, STORAGE, Stored
-from gemmgen.sim import process
+from gemmgen.sim.launch_request import (
+    CheckedTensor,
+    LaunchRequest,
+    Pointer,
+    Real,
+    TransferredBuffer,
+)
 
 Array = npt.NDArray[np.generic]
 Argument = Stored | npt.NDArray[np.uint32] | int | float
@@ -29,10 +36,10 @@ SENT_WHOLE = 2**28
 def pack_launch(
     interface: Interface,
     arguments: Mapping[str, Argument],
-    order: str,
+    order: Order,
     seed: int,
     unreadable: frozenset[str],
-) -> process.LaunchRequest:
+) -> LaunchRequest:
     names = [param.name for param in interface.params]
     for name in (*names, *arguments):
         if (name in names) != (name in arguments):
@@ -55,9 +62,7 @@ def pack_launch(
     if grid > INT_MAX:
         raise CallError(f"{interface.name} would need {grid} blocks, more than {INT_MAX}")
     tensors = packing.tensors(unreadable)
-    return process.LaunchRequest(
-        grid, interface.block, packing.buffers(), packed, order, seed, tensors
-    )
+    return LaunchRequest(grid, interface.block, packing.buffers(), packed, order, seed, tensors)
 
 
 def _checked_int(param: Param, value: int | float) -> int:
@@ -72,9 +77,9 @@ def _checked_stride(param: Param, value: int | float) -> int:
     return int(value)
 
 
-def _checked_scalar(param: Param, value: int | float) -> float | process.Real:
+def _checked_scalar(param: Param, value: int | float) -> float | Real:
     if param.dtype == "f64":
-        return process.Real(float(value))
+        return Real(float(value))
     if math.isfinite(value) and abs(value) > FLOAT_MAX:
         raise CallError(f"{param.name} = {value!r} is more than a float32 holds")
     return float(value)
@@ -96,9 +101,9 @@ class _Packing:
         self._roots: list[Array] = []
         self._names: list[str] = []
         self._written: set[int] = set()
-        self._tensors: list[tuple[Param, Array, process.Pointer]] = []
+        self._tensors: list[tuple[Param, Array, Pointer]] = []
 
-    def pack(self, param: Param, value: Argument) -> int | float | process.Real | process.Pointer:
+    def pack(self, param: Param, value: Argument) -> int | float | Real | Pointer:
         if param.kind != "tensor" and not param.is_scratch:
             if isinstance(value, np.ndarray):
                 raise CallError(f"{param.name} must be a number, not an array")
@@ -114,7 +119,7 @@ class _Packing:
             self._names.append(param.name)
         if _is_written(param):
             self._written.add(index)
-        pointer = process.Pointer(index, _address(value) - _address(root))
+        pointer = Pointer(index, _address(value) - _address(root))
         self._check_overlap(param, value)
         self._tensors.append((param, value, pointer))
         return pointer
@@ -126,17 +131,17 @@ class _Packing:
                 written, read = (param, other) if _is_written(param) else (other, param)
                 raise CallError(f"{written.name} overlaps {read.name} in memory")
 
-    def buffers(self) -> tuple[process.TransferredBuffer, ...]:
+    def buffers(self) -> tuple[TransferredBuffer, ...]:
         return tuple(
-            process.TransferredBuffer(
+            TransferredBuffer(
                 name, _bytes(root), _address(root), i in self._written, self._pieces(i)
             )
             for i, (name, root) in enumerate(zip(self._names, self._roots, strict=True))
         )
 
-    def tensors(self, unreadable: frozenset[str]) -> tuple[process.CheckedTensor, ...]:
+    def tensors(self, unreadable: frozenset[str]) -> tuple[CheckedTensor, ...]:
         return tuple(
-            process.CheckedTensor(
+            CheckedTensor(
                 param.name,
                 replace(pointer, offset=pointer.offset + _first_byte(array)),
                 array.shape,

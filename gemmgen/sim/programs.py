@@ -16,6 +16,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.interface import Interface
 from gemmgen.sim import toolchain
 from gemmgen.sim.alignment import check_alignment
+from gemmgen.sim.unit import unit_text
 
 _RUNNER = (
     *("runner", "launcher", "fibers", "warp", "tensor", "blocks", "copies"),
@@ -56,7 +57,7 @@ def program(
     toolchain.require_gxx()
     if checked:
         check_alignment(text, f"{interface.name}.cu")
-    unit = toolchain.unit_text(text, interface)
+    unit = unit_text(text, interface)
     flags = toolchain.kernel_flags(checked=checked, warn=warn)
     name = f"host-{caches.key(identity(ucontext), repr(flags), unit)}"
     found = _kept(name, caches.read(name), caches.folder())

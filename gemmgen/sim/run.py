@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gemmgen.base.errors import CallError
+from gemmgen.calling.launches import LANDINGS, ORDERS
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
 from gemmgen.sim.diagnosis import CheckedRun, TensorShape, read_findings
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
+from gemmgen.sim.launch_request import LaunchRequest
 from gemmgen.sim.launcher_calls import CALLED, Called, LauncherCall, packed_calls, read_called
 from gemmgen.sim.layout import shared_arrays
 from gemmgen.sim.packing import Argument, pack_launch
@@ -79,10 +81,10 @@ class CompiledKernel:
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
         unchanged), KernelTimeout after ``seconds``.
         """
-        if order not in process.ORDERS:
-            raise CallError(f"order is one of {', '.join(process.ORDERS)}, not {order!r}")
-        if landing not in process.LANDINGS:
-            raise CallError(f"landing is one of {', '.join(process.LANDINGS)}, not {landing!r}")
+        if order not in ORDERS:
+            raise CallError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+        if landing not in LANDINGS:
+            raise CallError(f"landing is one of {', '.join(LANDINGS)}, not {landing!r}")
         given = {**self._scratch(arguments), **arguments}
         launch = pack_launch(self.interface, given, order, seed, frozenset(unreadable))
         if not launch.grid:
@@ -140,7 +142,7 @@ class CompiledKernel:
                 f"the text declares {used} bytes of shared memory, its interface {declared}"
             )
 
-    def _context(self, launch: process.LaunchRequest) -> CheckedRun:
+    def _context(self, launch: LaunchRequest) -> CheckedRun:
         return self._context_of(TensorShape(t.name, t.shape, t.strides) for t in launch.tensors)
 
     def _context_of(self, shapes: Iterable[TensorShape]) -> CheckedRun:

@@ -14,9 +14,7 @@ from gemmgen.base import temporary
 from gemmgen.base.errors import CannotCheck
 from gemmgen.ir.interface import Interface
 from gemmgen.sim.failures import CompileFailure
-from gemmgen.sim.unit import BEGIN, END, SYMBOL, unit_text
-
-__all__ = ["BEGIN", "END", "SYMBOL", "gxx", "object_code", "unit_text"]
+from gemmgen.sim.unit import unit_text
 
 COMPILE_SECONDS = 60
 COMPILE_KILOBYTES = 4 * 1024 * 1024

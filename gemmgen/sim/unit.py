@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 
 from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import is_collective, translated
 
-BEGIN = "// ---- kernel ----"
-END = "// ---- end of kernel ----"
 SYMBOL = "gg_emitted_kernel"
 
 _INTEGERS = {

@@ -15,6 +15,7 @@ from gemmgen.base import temporary
 from gemmgen.ir.interface import Interface
 from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure
+from gemmgen.sim.unit import BEGIN, END
 
 _WIDE = """\
 #include "host.h"
@@ -37,8 +38,8 @@ def check_widths(text: str, interface: Interface) -> None:
     names = [param.name for param in interface.params if param.kind == "workspace"]
     if not names:
         return
-    functions, begin, rest = text.partition(toolchain.BEGIN)
-    kernel = begin + rest.partition(toolchain.END)[0]
+    functions, begin, rest = text.partition(BEGIN)
+    kernel = begin + rest.partition(END)[0]
     for name in names:
         kernel, count = re.subn(rf"\b(\w+) \*{name}\b(?=[,)])", rf"GgWide<\1> {name}", kernel)
         if count != 1:

@@ -16,7 +16,7 @@ from gemmgen.lower.context import Context
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import cpu, meaning
 from gemmgen.proof.outcome import Subject
-from gemmgen.sim.toolchain import BEGIN
+from gemmgen.sim.unit import BEGIN
 
 from .schedules import SCHEDULES
 

@@ -13,8 +13,8 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics import formats
 from gemmgen.numerics.operators import FROM_BITS, TO_BITS
-from gemmgen.sim import toolchain
 from gemmgen.sim.run import CompiledKernel, compile_kernel
+from gemmgen.sim.unit import BEGIN, END
 
 HALVES: tuple[DType, ...] = ("f16", "bf16")
 EVERY = np.arange(1 << 16).astype(np.uint16)
@@ -29,14 +29,14 @@ def converter(call: str, source: DType, target: DType) -> CompiledKernel:
     block, tiles = (32, 1), (("N", 32),)
     interface = Interface("apply", (Param("N", "extent"), a, c), block, tiles, (), 0, 0, ())
     types = {"f32": "float", "f16": "unsigned short", "bf16": "unsigned short"}
-    text = f"""{toolchain.BEGIN}
+    text = f"""{BEGIN}
 extern "C" __global__ void __launch_bounds__(32)
 apply(int N, const {types[source]} *__restrict__ A, {types[target]} *__restrict__ C)
 {{
     const int n = blockIdx.x * 32 + threadIdx.x;
     if (n < N) C[n] = {call}(A[n]);
 }}
-{toolchain.END}
+{END}
 """
     return compile_kernel(with_functions(text), interface)
 

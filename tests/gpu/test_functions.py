@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from gemmgen.calling.launches import LANDINGS
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import STORAGE, Stored, bits
-from gemmgen.sim.process import LANDINGS
 from gemmgen.sim.run import compile_kernel
 
 from .probes import Probe, additions, bases, copies, counts, groups

@@ -11,7 +11,7 @@ from functions import with_functions
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import F32, Stored, held, stored
 from gemmgen.sim.run import compile_kernel
-from gemmgen.sim.toolchain import BEGIN, END
+from gemmgen.sim.unit import BEGIN, END
 
 from .wmma import Variant, interface
 

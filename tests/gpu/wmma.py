@@ -9,7 +9,7 @@ from functions import with_functions
 from gemmgen.emit.ctypes import REGISTERS
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.sim.toolchain import BEGIN, END
+from gemmgen.sim.unit import BEGIN, END
 
 
 def interface(dtype: DType) -> Interface:

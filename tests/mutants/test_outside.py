@@ -8,7 +8,7 @@ import pytest
 
 from gemmgen.proof import cpu
 from gemmgen.proof.outcome import Subject
-from gemmgen.sim.toolchain import BEGIN, END
+from gemmgen.sim.unit import BEGIN, END
 
 from .subjects import SCHEDULES, emitted
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from passes.schedules import CASES
 
+from gemmgen.calling.launches import ORDERS
 from gemmgen.sim.failures import KernelFault
-from gemmgen.sim.process import ORDERS
 from pipeline.running import call, complaint, emitted
 
 MUTANTS = {

@@ -8,12 +8,11 @@ import pytest
 from emitted_kernels import planted
 
 from gemmgen.base.source import Source
-from gemmgen.calling.launches import Case
+from gemmgen.calling.launches import ORDERS, Case
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
 from gemmgen.sim.failures import KernelFault
-from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import CompiledKernel
 
 SCHEDULE = """

@@ -9,8 +9,7 @@ from emitted_kernels import NAMES, checked, complaint
 from handwritten_kernels import NAMES as HANDWRITTEN
 from handwritten_kernels import interface, run, text
 
-from gemmgen.calling.launches import Case
-from gemmgen.sim.process import LANDINGS, ORDERS
+from gemmgen.calling.launches import LANDINGS, ORDERS, Case
 from gemmgen.sim.run import compile_kernel
 
 CASES = (

@@ -7,9 +7,8 @@ import itertools
 import pytest
 from handwritten_kernels import NAMES, check, text
 
-from gemmgen.calling.launches import Case
+from gemmgen.calling.launches import ORDERS, Case
 from gemmgen.sim.failures import KernelFault
-from gemmgen.sim.process import ORDERS
 
 SHAPES = (
     (1, 1, 1),

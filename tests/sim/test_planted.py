@@ -10,11 +10,10 @@ import pytest
 from emitted_kernels import checked, complaint, emitted, planted
 from plants import PLANTS, RAGGED, WRONG_VALUES
 
-from gemmgen.calling.launches import Case
+from gemmgen.calling.launches import LANDINGS, ORDERS, Case
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.memory import sparse
 from gemmgen.sim.packing import Argument
-from gemmgen.sim.process import LANDINGS, ORDERS
 
 
 @pytest.mark.parametrize("name", PLANTS)

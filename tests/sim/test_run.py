@@ -15,11 +15,11 @@ from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.calling.launches import Case
 from gemmgen.ir.interface import Aligned, Interface, MultipleOf, Param
 from gemmgen.numerics.reference import compare
-from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.memory import EmbeddedView
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import compile_kernel
+from gemmgen.sim.unit import BEGIN, END
 
 SOURCE = Param("A", "tensor", ("n",))
 TARGET = Param("C", "tensor", ("n",), written=True, read=False)
@@ -32,7 +32,7 @@ def small(body: str, *, before: str = "") -> str:
     """A kernel over A and C of N elements, a thread each."""
     return "\n".join(
         (
-            toolchain.BEGIN,
+            BEGIN,
             before,
             'extern "C" __global__ void __launch_bounds__(32)',
             "    small(int N, const float *__restrict__ A, float *__restrict__ C) {",
@@ -40,7 +40,7 @@ def small(body: str, *, before: str = "") -> str:
             "  if (N < 0) C[n] = A[n];  // so that each body may leave parameters unused",
             body,
             "}",
-            toolchain.END,
+            END,
             "// no launcher",
         )
     )

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from functions import with_functions
 
+from gemmgen.calling.launches import ORDERS
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import F32
 from gemmgen.sim.failures import KernelFault
-from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import compile_kernel
-from gemmgen.sim.toolchain import BEGIN, END
+from gemmgen.sim.unit import BEGIN, END
 
 A = Param("A", "tensor", ("n",))
 C = Param("C", "tensor", ("n",), written=True, read=False)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from gpu.wmma import Variant, interface
 
+from gemmgen.calling.launches import ORDERS
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import F32, held, stored
 from gemmgen.numerics.reference import compare, sequential
 from gemmgen.sim.failures import KernelFault
-from gemmgen.sim.process import ORDERS
 from gemmgen.sim.run import compile_kernel
 
 VARIANTS = tuple(

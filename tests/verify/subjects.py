@@ -9,7 +9,7 @@ from gemmgen.calling.launches import Shape
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.outcome import Subject
-from gemmgen.sim.toolchain import BEGIN
+from gemmgen.sim.unit import BEGIN
 
 NAIVE = "gemm C[m, n] = A[m, k] * B[k, n]\n"
 TILED = "tile m=16 n=16 k=8\ncache_shared A[k, m] B\npad A by=1\n"

@@ -15,7 +15,7 @@ from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import default_shapes, fit, tile_of
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
-from gemmgen.sim.toolchain import BEGIN
+from gemmgen.sim.unit import BEGIN
 from gemmgen.sim.widths import check_widths
 
 from .subjects import NAIVE, subject
