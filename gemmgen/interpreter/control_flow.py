@@ -67,7 +67,7 @@ def _if(node: If[Node], code: Code) -> Step | None:
     condition = code.expression(node.condition)
     body, otherwise = code.braces(node.body), code.braces(node.otherwise)
     if body is None and otherwise is None:
-        return condition.accesses if condition.known is UNKNOWN else None
+        return condition.accesses
 
     def step(mask: Mask) -> None:
         some = others = True

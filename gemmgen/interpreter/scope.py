@@ -38,8 +38,7 @@ class Closure:
 
     @property
     def accesses(self) -> Run | None:
-        """What is left of it if the value is not used; only of one that is ``UNKNOWN``."""
-        assert self.known is UNKNOWN
+        """What is left to do if the value is not used; None: nothing."""
         return self.run if self.reads else None
 
 

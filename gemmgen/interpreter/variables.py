@@ -29,7 +29,7 @@ def _define(node: Define, code: Code) -> Step | None:
     changes = node.mutable and node.kind in NUMBERS
     if value.known is UNKNOWN or (changes and not code.machine.computes):
         code.scope.bind(node.name, unknown(node.kind))
-        return value.accesses if value.known is UNKNOWN else None
+        return value.accesses
     return _settled(code.scope.variable(node.name, node.kind), value.run, code)
 
 
@@ -57,7 +57,7 @@ def _assign(node: Assign, code: Code) -> Step | None:
     memory, index = code.element(node.target)
     run = converted(value, memory.kind).run
     if not memory.recorded:
-        return value.accesses if value.known is UNKNOWN else None
+        return value.accesses
 
     def step(mask: Mask) -> None:
         memory.store(index(mask), run(mask), mask)
@@ -68,7 +68,7 @@ def _assign(node: Assign, code: Code) -> Step | None:
 def _assign_variable(name: str, value: Closure, code: Code) -> Step | None:
     slot = code.scope.find(name)
     if isinstance(slot, Closure) and slot.known is UNKNOWN:
-        return value.accesses if value.known is UNKNOWN else None
+        return value.accesses
     assert isinstance(slot, FrameSlot), f"{name} is no variable"
     run = converted(value, slot.kind).run
     frame, number = code.scope.frame, slot.number
