@@ -1,8 +1,8 @@
 """Expressions: the one small language of the epilogue and of lowered code.
 
 The epilogue of a schedule (``relu(acc + bias[n])``), the index arithmetic of a lowered kernel and
-its guards are all built from these frozen nodes.  ``emit.ctext`` prints them as C, ``ir.interpret``
-evaluates them, ``ir.text`` prints and parses them.  Index arithmetic is over non-negative integers.
+its guards are all built from these frozen nodes.  ``emit`` prints them as C, ``interpreter``
+evaluates them, ``exprtext`` prints and ``exprreader`` reads them.  Index arithmetic is over non-negative integers.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ from dataclasses import MISSING
 from typing import TypeVar, cast
 
 from gemmgen.ir.textcursor import NAME, Cursor, IRTextError
-from gemmgen.ir.textforms import Child, Form
-from gemmgen.ir.texttypes import form_of
+from gemmgen.ir.textnotation import Child, Notation
+from gemmgen.ir.texttypes import notation_of
 
 T = TypeVar("T")
 _INDENT = "  "
@@ -41,13 +41,13 @@ def print_ir(node: object) -> str:
 
 
 def _lines(node: object) -> Iterator[str]:
-    form = form_of(type(node))
-    origins = form.comment(node)
+    notation = notation_of(type(node))
+    origins = notation.comment(node)
     assert not any("; " in origin or "\n" in origin for origin in origins), origins
     comment = f"   # {'; '.join(origins)}" if origins else ""
-    keyword = "" if form.words else form.keywords[0]
-    yield f"{keyword} {form.write(node, comment=True)}".strip() + comment
-    for child in form.children:
+    keyword = "" if notation.words else notation.keywords[0]
+    yield f"{keyword} {notation.write(node, comment=True)}".strip() + comment
+    for child in notation.children:
         value = getattr(node, child.name)
         if value == child.default:
             continue
@@ -87,25 +87,25 @@ class _Reader:
         cursor = self.lines[self.at]
         self.at += 1
         depth = cursor.at
-        known = {keyword: kind for kind in kinds for keyword in form_of(kind).keywords}
+        known = {keyword: kind for kind in kinds for keyword in notation_of(kind).keywords}
         word = cursor.match(NAME)
         if word not in known:
             cursor.fail(f"expected one of {', '.join(known)}", at=depth)
-        form = form_of(known[word])
-        if form.words:
+        notation = notation_of(known[word])
+        if notation.words:
             cursor.at = depth
-        values = form.read(cursor)
-        origins = tuple(cursor.rest().split("; ")) if form.cited and cursor.has("#") else ()
+        values = notation.read(cursor)
+        origins = tuple(cursor.rest().split("; ")) if notation.cited and cursor.has("#") else ()
         if not cursor.is_done:
-            options = ", ".join(slot.name for slot in form.options)
+            options = ", ".join(slot.name for slot in notation.options)
             cursor.fail(
-                f"expected an option of {form.kind.__name__} ({options}) or the end of the line"
+                f"expected an option of {notation.kind.__name__} ({options}) or the end of the line"
             )
-        node = form.kind(**values, **self._children(form, cursor, depth, kinds))
-        return form.commented(node, origins) if origins else node
+        node = notation.kind(**values, **self._children(notation, cursor, depth, kinds))
+        return notation.commented(node, origins) if origins else node
 
     def _children(
-        self, form: Form, above: Cursor, depth: int, body: tuple[type, ...]
+        self, notation: Notation, above: Cursor, depth: int, body: tuple[type, ...]
     ) -> dict[str, object]:
         """The fields that the lines below the line ``above`` give."""
         found: dict[str, list[object]] = {}
@@ -113,7 +113,7 @@ class _Reader:
         inner: int | None = None
         while (line := self.next()) is not None and line.at >= depth:
             if line.at == depth:
-                label = form.labelled(line.text[depth:])
+                label = notation.labelled(line.text[depth:])
                 if label is None or label.name in found:
                     break
                 found[label.name], inner = [], None
@@ -123,30 +123,31 @@ class _Reader:
             if line.at != inner:
                 line.fail(f"expected {inner} spaces of indentation")
             word = NAME.match(line.text, line.at)
-            child = label or _child(form, word[0] if word else "", body)
+            child = label or _child(notation, word[0] if word else "", body)
             if child is None:
-                line.fail(f"expected what belongs below {form.kind.__name__}")
+                line.fail(f"expected what belongs below {notation.kind.__name__}")
             found.setdefault(child.name, []).append(self.node(child.kinds or body))
         return {
-            child.name: _given(form, child, found.get(child.name), above) for child in form.children
+            child.name: _given(notation, child, found.get(child.name), above)
+            for child in notation.children
         }
 
 
-def _child(form: Form, keyword: str, body: tuple[type, ...]) -> Child | None:
+def _child(notation: Notation, keyword: str, body: tuple[type, ...]) -> Child | None:
     """The field that a line of ``keyword`` below belongs to, if no label says which."""
-    for child in form.children:
+    for child in notation.children:
         kinds = body if child.kinds is None else child.kinds
-        if not child.label and any(keyword in form_of(kind).keywords for kind in kinds):
+        if not child.label and any(keyword in notation_of(kind).keywords for kind in kinds):
             return child
     return None
 
 
-def _given(form: Form, child: Child, found: list[object] | None, above: Cursor) -> object:
+def _given(notation: Notation, child: Child, found: list[object] | None, above: Cursor) -> object:
     """The value of the field ``child``, of which these nodes were read."""
     if found is None and child.default is not MISSING:
         return child.default
     if child.is_tuple:
         return tuple(found or ())
     if found is None or len(found) != 1:
-        above.fail(f"expected one line for {child.name} below {form.kind.__name__}", at=0)
+        above.fail(f"expected one line for {child.name} below {notation.kind.__name__}", at=0)
     return found[0]

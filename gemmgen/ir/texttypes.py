@@ -1,4 +1,4 @@
-"""The form of a class, worked out once from its fields, their types and its ``SYNTAX``."""
+"""The notation of a class, worked out once from its fields, their types and its ``SYNTAX``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.textforms import ORIGINS, Child, Form, Inline, Slot
+from gemmgen.ir.textnotation import ORIGINS, Child, Inline, Notation, Slot
 from gemmgen.ir.textvalues import (
     Boolean,
-    Choice,
     Codec,
     Either,
     Expression,
     Fixed,
     Integer,
+    OneOf,
     Pair,
     Sequence,
     Text,
@@ -29,7 +29,7 @@ _SIMPLE: dict[object, Codec] = {int: Integer(), bool: Boolean(), str: Text()}
 
 
 @cache
-def form_of(kind: type) -> Form:
+def notation_of(kind: type) -> Notation:
     """How records of class ``kind`` are written."""
     hints = get_type_hints(kind)
     defaults = {field.name: cast(object, field.default) for field in fields(kind)}
@@ -51,16 +51,16 @@ def form_of(kind: type) -> Form:
         if n not in (*named, *below)
     )
     inner = {
-        slot.name: slot.codec.form
+        slot.name: slot.codec.notation
         for slot in (*operands, *options)
         if isinstance(slot, Slot) and isinstance(slot.codec, Inline)
     }
-    for form in inner.values():
+    for notation in inner.values():
         # An option belongs to the innermost record that has it.
-        assert not {slot.name for slot in options} & {slot.name for slot in form.options}, kind
+        assert not {slot.name for slot in options} & {slot.name for slot in notation.options}, kind
     cited = [ORIGINS] if ORIGINS in defaults else []
     cited += [name for name in named if name in inner and inner[name].cited]
-    return Form(
+    return Notation(
         kind,
         tuple(part for part in operands if part),
         options,
@@ -73,7 +73,7 @@ def form_of(kind: type) -> Form:
 def _words(kind: type, operands: list[str | Slot]) -> tuple[str, ...]:
     """``global``, ``shared``, ``register`` for a buffer."""
     first = operands[1] if len(operands) > 1 and not operands[0] else None
-    if hasattr(kind, "SYNTAX") and isinstance(first, Slot) and isinstance(first.codec, Choice):
+    if hasattr(kind, "SYNTAX") and isinstance(first, Slot) and isinstance(first.codec, OneOf):
         return tuple(word for word, _ in first.codec.values)
     return ()
 
@@ -136,16 +136,16 @@ def _plain(hint: object) -> Codec:
         return _SIMPLE[hint]
     arguments = get_args(hint)
     if get_origin(hint) is Literal:
-        return Choice(tuple((word, word) for word in arguments))
+        return OneOf(tuple((word, word) for word in arguments))
     if get_origin(hint) is tuple:
         if ... in arguments:
             return Sequence(_item(arguments[0]))
         return Fixed(tuple(map(codec_of, arguments)))
     kind = cast("type[Any]", hint)
     if issubclass(kind, Enum):
-        return Choice(tuple((str(member.value), member) for member in kind))
+        return OneOf(tuple((str(member.value), member) for member in kind))
     assert is_dataclass(kind), hint
-    return Inline(partial(form_of, kind))
+    return Inline(partial(notation_of, kind))
 
 
 def _item(hint: object) -> Codec:

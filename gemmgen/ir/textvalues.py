@@ -60,7 +60,7 @@ class Text:
 
 
 @record
-class Choice:
+class OneOf:
     """One of some words; ``values`` are what they stand for."""
 
     values: tuple[tuple[str, object], ...]

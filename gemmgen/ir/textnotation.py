@@ -1,4 +1,4 @@
-"""How records of a class are written and read: their form.
+"""How records of a class are written and read: their notation.
 
 A record is its operands, then its options.  ``SYNTAX`` of the class arranges operands, as in
 ``"{target} = {source}"``; without it they are the fields without a default, with commas between.
@@ -51,7 +51,7 @@ class Child:
 
 
 @record
-class Form:
+class Notation:
     """How records of class ``kind`` are written.
 
     ``cited`` is the field whose origins, or whose record's origins, are the comment of the line.
@@ -79,7 +79,7 @@ class Form:
                 text += part
             elif isinstance(part.codec, Inline):
                 cited = comment and part.name == self.cited
-                text += part.codec.form.write(getattr(node, part.name), comment=cited)
+                text += part.codec.notation.write(getattr(node, part.name), comment=cited)
             else:
                 text += part.codec.write(getattr(node, part.name))
         for slot in self.options:
@@ -131,10 +131,10 @@ class Form:
         value = origins if self.cited == ORIGINS else self._inner().commented(own, origins)
         return replace(node, **{self.cited: value})
 
-    def _inner(self) -> Form:
-        """The form of the operand that has the origins."""
+    def _inner(self) -> Notation:
+        """The notation of the operand that has the origins."""
         codecs = (p.codec for p in self.operands if isinstance(p, Slot) and p.name == self.cited)
-        return next(codec.form for codec in codecs if isinstance(codec, Inline))
+        return next(codec.notation for codec in codecs if isinstance(codec, Inline))
 
     def labelled(self, name: str) -> Child | None:
         """The field whose records come below a line with its name."""
@@ -143,18 +143,18 @@ class Form:
 
 @record
 class Inline:
-    """A record in the line of another; its form is found when it is first needed, as records may
+    """A record in the line of another.  Its notation is found when it is needed, as records may
     hold others of their own class."""
 
-    find: Callable[[], Form]
+    find: Callable[[], Notation]
 
     @property
-    def form(self) -> Form:
+    def notation(self) -> Notation:
         return self.find()
 
     def write(self, value: object) -> str:
-        return self.form.write(value, comment=False)
+        return self.notation.write(value, comment=False)
 
     def read(self, cursor: Cursor) -> object:
-        form = self.form
-        return form.kind(**form.read(cursor))
+        notation = self.notation
+        return notation.kind(**notation.read(cursor))
