@@ -2,7 +2,8 @@
 
 The epilogue of a schedule (``relu(acc + bias[n])``), the index arithmetic of a lowered kernel and
 its guards are all built from these frozen nodes.  ``emit`` prints them as C, ``interpreter``
-evaluates them, ``exprtext`` prints and ``exprreader`` reads them.  Index arithmetic is over non-negative integers.
+evaluates them, ``exprtext`` prints and ``exprreader`` reads them.  Index arithmetic is over
+non-negative integers.
 """
 
 from __future__ import annotations
