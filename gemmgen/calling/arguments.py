@@ -11,18 +11,15 @@ from math import lcm
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.calling.strides import bounds, is_folded, may_meet
+from gemmgen.calling.requirements import explain
+from gemmgen.calling.strides import bounds, is_folded
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
     Interface,
     MultipleOf,
     Param,
-    Requirement,
 )
 from gemmgen.numerics.formats import NAMES, STORAGE
 
@@ -136,67 +133,6 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     )
 
 
-def check_memory(found: Geometry, address: Mapping[str, int]) -> None:
-    """Refuses a tensor with elements but without an address."""
-    for lie in (*found.inputs, *found.outputs):
-        if not address[lie.name] and 0 not in lie.shape:
-            raise CallError(f"{lie.name} has no memory: its storage was freed, or never allocated")
-
-
-def check_addresses(found: Geometry, interface: Interface, address: Mapping[str, int]) -> None:
-    """Refuses unaligned tensors, and an output that overlaps another tensor."""
-    for requirement in interface.requirements:
-        if isinstance(requirement, Aligned) and address[requirement.name] % requirement.bytes:
-            raise CallError(explain(requirement, interface, address))
-    for param in tensors(interface):
-        size = BYTES[param.dtype]
-        if address[param.name] % size:
-            raise CallError(
-                f"{param.name} begins {address[param.name] % size} bytes past a multiple of "
-                f"{size}, where no {NAMES[param.dtype]} begins: pass an aligned copy"
-            )
-    for output in found.outputs:
-        for other in (*found.inputs, *found.outputs):
-            if other is not output and _overlap(output, other, address):
-                raise CallError(
-                    f"{output.name} overlaps {other.name} in memory; the kernel reads its inputs "
-                    f"while it writes {output.name}, so pass memory of its own"
-                )
-
-
-def explain(requirement: Requirement, interface: Interface, values: Mapping[str, int]) -> str:
-    """A sentence on a requirement that ``values`` break, with a remedy."""
-    name = requirement.name
-    owner = next((tensor for tensor, pitch in interface.pitch if pitch == name), None)
-    parted = next((tensor for tensor, _, stride in interface.strides if stride == name), None)
-    match requirement:
-        case Aligned(bytes=size):
-            return (
-                f"{name} begins {values[name] % size} bytes past a multiple of {size}, and the "
-                f"kernel's wide accesses need {size}-byte alignment: pass an aligned copy, or use "
-                "the kernel without vectorize"
-            )
-        case MultipleOf(divisor=divisor):
-            way = f"pad the rows of {owner}, or " if owner else ""
-            way = f"pad the matrices of {parted}, or " if parted else way
-            return (
-                f"{name} = {values[name]}, and the kernel needs {requirement.text()}: {way}use the "
-                f"kernel without that width ({values[name]} % {divisor} = {values[name] % divisor})"
-            )
-        case AtLeast(bound=bound):
-            return (
-                f"{name} = {values[name]} is less than {bound} = {values[bound]}: the rows of "
-                f"{owner or 'the tensor'} overlap"
-            )
-        case AtMost(bound=bound):
-            return f"{name} = {values[name]} is more than the {bound} that this kernel can index"
-        case Equal(other=other):
-            return (
-                f"{name} = {values[name]} and {other} = {values[other]}, but the schedule assumes "
-                f"{requirement.text()}"
-            )
-
-
 def _check_kind(param: Param, view: View) -> None:
     # Libraries without bfloat16 pass its bits as uint16.
     if view.dtype not in (NAMES[param.dtype], STORAGE[param.dtype].name):
@@ -285,15 +221,6 @@ def _take_pitch(
             f"{param.name} has a leading dimension of {step}, but the schedule assumes "
             f"{name} = {values[name]}"
         )
-
-
-def _overlap(one: Footprint, other: Footprint, address: Mapping[str, int]) -> bool:
-    """Whether two tensors share a byte; disjoint columns of one matrix don't."""
-    a, b = address[one.name], address[other.name]
-    (first, end), (start, last) = one.bounds(a), other.bounds(b)
-    if end <= start or last <= first:
-        return False
-    return may_meet((one.shape, one.strides), (other.shape, other.strides), b - a)
 
 
 def _spelled(param: Param) -> str:

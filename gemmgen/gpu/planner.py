@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gemmgen.base.errors import CallError
-from gemmgen.calling.arguments import (
-    View,
-    check_addresses,
-    check_memory,
-    geometry,
-    may_be_absent,
-    output_layout,
-)
+from gemmgen.calling.arguments import View, geometry, may_be_absent, output_layout
 from gemmgen.calling.binding import Binding
+from gemmgen.calling.overlaps import check_addresses, check_memory
 from gemmgen.gpu import arrays
 from gemmgen.gpu.device import cupy
 from gemmgen.gpu.driver import Loaded

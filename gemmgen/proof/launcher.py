@@ -7,25 +7,12 @@ numbers runs the kernel rightly is shown by each run of the text, which goes thr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from math import lcm
+from collections.abc import Mapping
 
-from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.calling.sizes import solve
-from gemmgen.ir.interface import (
-    INT_MAX,
-    Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
-    Interface,
-    MultipleOf,
-    Requirement,
-)
+from gemmgen.ir.interface import INT_MAX, Aligned, Interface
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.roles import extents
+from gemmgen.proof.launcher_arguments import calls
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Called, LauncherCall, bits_of
 from gemmgen.sim.run import CompiledKernel
@@ -37,13 +24,7 @@ NAMES = {
     INVALID_CONFIGURATION: "cudaErrorInvalidConfiguration",
     MISALIGNED: "cudaErrorMisalignedAddress",
 }
-LAUNCH_FAILED, NO_FUNCTION = 719, 98
-"""What the runtime is made to answer: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction."""
-_STREAM = 0x5EA0
-_FIRST, _APART = 0x7F0000001000, 0x10000
-"""Addresses of tensors: nothing is read there."""
 _ALWAYS_THERE = 48 * 1024
-Values = dict[str, int | float]
 
 
 @record
@@ -70,31 +51,6 @@ def complaint(emitted: Emitted, text: str, kernel: CompiledKernel) -> str | None
         if wrong is not None:
             return f"{name}, {told}: {wrong}"
     return None
-
-
-def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
-    """Calls with what they are for: launches beside each multiple of a tile, each requirement at
-    its bound and broken alone, no C, too many blocks, errors of the runtime."""
-    interface = emitted.interface
-    plain = _values(emitted, {})
-    launch = LauncherCall(plain, _STREAM)
-    yield "called rightly", launch
-    yield "on the default stream", replace(launch, stream=0)
-    yield "where the launch fails", replace(launch, launch_error=LAUNCH_FAILED)
-    for param in interface.params:
-        if param.kind == "scalar":
-            for value in (0.0, -0.0, 5e-324 if param.dtype == "f64" else 1e-45):
-                yield f"{param.name} = {value}", replace(launch, values=plain | {param.name: value})
-    if interface.dynamic_shared:
-        refused = replace(launch, attribute_error=NO_FUNCTION)
-        yield "where shared memory is refused", refused
-    for told, values in (
-        *_shapes(emitted),
-        *_signs(interface, plain),
-        *_broken(emitted, plain),
-        *_many(emitted),
-    ):
-        yield told, LauncherCall(values, _STREAM)
 
 
 def expected(interface: Interface, values: Mapping[str, int | float]) -> ExpectedReturn:
@@ -166,149 +122,3 @@ def _spelled(sizes: tuple[int, ...]) -> str:
 
 def _name(error: int) -> str:
     return NAMES.get(error, f"error {error}")
-
-
-# What it is called with.
-
-
-def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
-    """A call that keeps every requirement near ``sizes``; where they leave an extent out, a little
-    more than a tile.  No two values are equal where nothing forbids it."""
-    interface = emitted.interface
-    tiles = dict(interface.tiles)
-    names = tuple(extents(emitted.schedule.gemm).values())
-    asked = {name: tiles.get(name, 2) + 3 + 2 * i for i, name in enumerate(names)} | dict(sizes)
-    values: Values = dict(solve(interface, asked, 3 if not sizes else 0))
-    for i, param in enumerate(interface.params):
-        if param.kind == "tensor" or param.is_scratch:
-            values[param.name] = _FIRST + (i + 1) * _APART
-        elif param.kind == "scalar":
-            values[param.name] = 0.25 + i
-        elif param.kind == "stride":
-            step = _step(interface, param.name)
-            values[param.name] = ((1 << 40) + 1000 * i) // step * step
-    return {param.name: values[param.name] for param in interface.params}
-
-
-def _shapes(emitted: Emitted) -> Iterator[tuple[str, Values]]:
-    """Beside one, two and three tiles along each letter, and none."""
-    interface = emitted.interface
-    for name, tile in (*interface.tiles, *((name, 1) for _, name in interface.batches)):
-        for size in sorted({0, 1, *(max(k * tile + d, 1) for k in (1, 2, 3) for d in (-1, 0, 1))}):
-            yield f"{name} = {size}", _values(emitted, {name: size})
-    contracted = set(interface.extent_names()) - set(interface.shaping())
-    for name in sorted(contracted):
-        yield f"{name} = 0", _values(emitted, {name: 0})
-
-
-def _signs(interface: Interface, plain: Values) -> Iterator[tuple[str, Values]]:
-    for name in interface.extent_names():
-        yield f"{name} negative", plain | {name: -_step(interface, name)}
-    for _, _, name in interface.strides:
-        yield f"{name} negative", plain | {name: -int(plain[name])}
-
-
-def _broken(emitted: Emitted, plain: Values) -> Iterator[tuple[str, Values]]:
-    """Each requirement at its bound, and broken by the least that breaks it and no other."""
-    for rule in emitted.interface.requirements:
-        for values in _bounds(emitted, plain, rule):
-            yield f"{rule.text()}, with {rule.name} = {values[rule.name]}", values
-    for param in emitted.interface.scratch:
-        for off in (param.align, param.align // 2):
-            values = plain | {param.name: int(plain[param.name]) + off}
-            yield f"{param.name} {off} bytes off", values
-
-
-def _bounds(emitted: Emitted, plain: Values, rule: Requirement) -> Iterator[Values]:
-    value, step = int(plain[rule.name]), _step(emitted.interface, rule.name)
-    match rule:
-        case AtLeast(name, bound):
-            yield _values(emitted, {bound: 3 * step})
-            yield plain | {name: (int(plain[bound]) - 1) // step * step}
-        case AtMost(name, bound):
-            yield from _greatest(emitted, name, bound // step * step)
-        case MultipleOf(name, divisor):
-            steps = (*(k for k in range(1, divisor) if divisor % k == 0), divisor)
-            for off in (*steps, *(-k for k in steps)):
-                yield plain | {name: value + off}
-        case Equal(name, other):
-            for off in (-step, step):
-                yield plain | {name: int(plain[other]) + off}
-        case Aligned(name, size):
-            for off in (1 << i for i in range(size.bit_length())):
-                yield plain | {name: value + off}
-
-
-def _greatest(emitted: Emitted, name: str, bound: int) -> Iterator[Values]:
-    """An extent as large as it may be, and just larger, with rows that are as long."""
-    interface = emitted.interface
-    small = dict.fromkeys(interface.shaping(), 1)
-    try:
-        values = _values(emitted, small | {name: bound})
-    except UsageError:
-        return
-    yield values
-    larger: Values = values | {name: bound + _step(interface, name)}
-    for rule in interface.requirements:
-        if isinstance(rule, AtLeast) and rule.bound == name:
-            step = _step(interface, rule.name)
-            larger[rule.name] = -(-int(larger[name]) // step) * step
-    if _fits(interface, larger):
-        yield larger
-
-
-def _step(interface: Interface, name: str) -> int:
-    """The least number whose multiples keep what is required of a parameter's divisors."""
-    rules = (r for r in interface.requirements if isinstance(r, MultipleOf) and r.name == name)
-    return lcm(*(rule.divisor for rule in rules))
-
-
-def _fits(interface: Interface, values: Values) -> bool:
-    """Can the ints be passed at all?"""
-    ints = (p.name for p in interface.params if p.kind in ("extent", "ld"))
-    return all(int(values[name]) <= INT_MAX for name in ints)
-
-
-def _many(emitted: Emitted) -> Iterator[tuple[str, Values]]:
-    """Numbers of blocks about 2^31 and as large as they come."""
-    interface = emitted.interface
-    sizes = {**dict(interface.tiles), **{name: 1 for _, name in interface.batches}}
-    first, *others = interface.shaping()
-    for other in others or [first]:
-        for a, b in _factors(INT_MAX // interface.parts):
-            wanted = {name: 1 for name in interface.shaping()}
-            wanted |= {first: min(a * sizes[first], INT_MAX), other: min(b * sizes[other], INT_MAX)}
-            yield from _large(emitted, f"{a} x {b} tiles", wanted)
-    for name in interface.shaping():
-        most = dict.fromkeys(interface.shaping(), 1) | {name: INT_MAX}
-        yield from _large(emitted, f"{name} = {INT_MAX}", most)
-    yield from _large(emitted, "the largest C", dict.fromkeys(interface.shaping(), INT_MAX))
-
-
-def _factors(count: int) -> Iterator[tuple[int, int]]:
-    """Pairs whose products are just below, at and just above ``count``."""
-    root = int(count**0.5)
-    yield root, count // root
-    yield root, count // root + 1
-    yield root + 1, root + 1
-    yield 65537, 65537  # of which 32 bits are a grid again
-    yield 1, count
-    yield 1, count + 1
-    yield 7, count // 7
-    yield 7, count // 7 + 1
-
-
-def _large(emitted: Emitted, told: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, Values]]:
-    """A call of large extents, cut where the requirements bound them."""
-    interface = emitted.interface
-    bounds = {r.name: r.bound for r in interface.requirements if isinstance(r, AtMost)}
-    cut: dict[str, int] = {}
-    for name, size in sizes.items():
-        step = _step(interface, name)
-        cut[name] = max(min(size, bounds.get(name, INT_MAX)) // step, 1) * step
-    try:
-        values = _values(emitted, cut)
-    except UsageError:
-        return
-    if _fits(interface, values):
-        yield told, values

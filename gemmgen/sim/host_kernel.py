@@ -16,9 +16,10 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.errors import CallError
-from gemmgen.calling.arguments import View, check_addresses, geometry, may_be_absent, output_layout
+from gemmgen.calling.arguments import View, geometry, may_be_absent, output_layout
 from gemmgen.calling.binding import Binding
 from gemmgen.calling.dynamo import leave_untraced, opaque
+from gemmgen.calling.overlaps import check_addresses
 from gemmgen.calling.scalars import number
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param

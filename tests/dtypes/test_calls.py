@@ -9,7 +9,8 @@ import pytest
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.source import Source
-from gemmgen.calling.arguments import View, check_addresses, geometry
+from gemmgen.calling.arguments import View, geometry
+from gemmgen.calling.overlaps import check_addresses
 from gemmgen.ir.interface import Aligned
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.sim.packing import Argument

@@ -16,7 +16,7 @@ from mutants.subjects import SCHEDULES, emitted
 from gemmgen.calling.sizes import solve
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import Stored, bits, stored
-from gemmgen.proof import launcher
+from gemmgen.proof import launcher, launcher_arguments
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.scratch import scratch_of
 
@@ -74,7 +74,7 @@ def _type(param: Param) -> type[ctypes._SimpleCData]:  # type: ignore
 def test_it_refuses_what_is_expected(name: str, entries: dict[str, int]) -> None:
     subject = emitted(name)
     refused = 0
-    for told, made in launcher.calls(subject):
+    for told, made in launcher_arguments.calls(subject):
         want = launcher.expected(subject.interface, made.values)
         if want.launches or made.launch_error or made.attribute_error:
             continue

@@ -15,7 +15,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.source import Source
-from gemmgen.calling.arguments import View, check_addresses, contiguous_strides, geometry
+from gemmgen.calling.arguments import View, contiguous_strides, geometry
+from gemmgen.calling.overlaps import check_addresses
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.sim.run import Argument, compile_kernel

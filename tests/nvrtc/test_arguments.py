@@ -6,13 +6,8 @@ import pytest
 from gpu import kernels
 
 from gemmgen.base.errors import CallError
-from gemmgen.calling.arguments import (
-    View,
-    check_addresses,
-    contiguous_strides,
-    geometry,
-    output_layout,
-)
+from gemmgen.calling.arguments import View, contiguous_strides, geometry, output_layout
+from gemmgen.calling.overlaps import check_addresses
 from gemmgen.ir.interface import AtMost, Equal, Interface, MultipleOf, Param
 
 PLAIN = kernels.interface((32, 8), 8, 32)

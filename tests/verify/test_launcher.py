@@ -12,7 +12,7 @@ from gemmgen.base.source import Source
 from gemmgen.calling.launches import Case
 from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.proof import compiled, cpu, launcher
+from gemmgen.proof import compiled, cpu, launcher, launcher_arguments
 from gemmgen.proof.calls import Caller
 from gemmgen.proof.outcome import Outcome, Subject
 from gemmgen.schedule import examples
@@ -129,7 +129,7 @@ def test_each_requirement_is_met_at_its_bound_and_broken_alone() -> None:
     otherwise."""
     emitted = compile_source(Source(BATCHED))
     interface = emitted.interface
-    made = tuple(launcher.calls(emitted))
+    made = tuple(launcher_arguments.calls(emitted))
     for left_out in interface.requirements:
         rest = tuple(r for r in interface.requirements if r != left_out)
         looser = replace(interface, requirements=rest)

@@ -1,0 +1,40 @@
+"""A requirement that a call breaks, explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
+
+
+def explain(requirement: Requirement, interface: Interface, values: Mapping[str, int]) -> str:
+    """A sentence on a requirement that ``values`` break, with a remedy."""
+    name = requirement.name
+    owner = next((tensor for tensor, pitch in interface.pitch if pitch == name), None)
+    parted = next((tensor for tensor, _, stride in interface.strides if stride == name), None)
+    match requirement:
+        case Aligned(bytes=size):
+            return (
+                f"{name} begins {values[name] % size} bytes past a multiple of {size}, and the "
+                f"kernel's wide accesses need {size}-byte alignment: pass an aligned copy, or use "
+                "the kernel without vectorize"
+            )
+        case MultipleOf(divisor=divisor):
+            way = f"pad the rows of {owner}, or " if owner else ""
+            way = f"pad the matrices of {parted}, or " if parted else way
+            return (
+                f"{name} = {values[name]}, and the kernel needs {requirement.text()}: {way}use the "
+                f"kernel without that width ({values[name]} % {divisor} = {values[name] % divisor})"
+            )
+        case AtLeast(bound=bound):
+            return (
+                f"{name} = {values[name]} is less than {bound} = {values[bound]}: the rows of "
+                f"{owner or 'the tensor'} overlap"
+            )
+        case AtMost(bound=bound):
+            return f"{name} = {values[name]} is more than the {bound} that this kernel can index"
+        case Equal(other=other):
+            return (
+                f"{name} = {values[name]} and {other} = {values[other]}, but the schedule assumes "
+                f"{requirement.text()}"
+            )
