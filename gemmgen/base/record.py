@@ -1,17 +1,18 @@
 """Frozen dataclasses that are cheap to define.
 
 Python up to 3.12 compiles each method of each dataclass when its module is imported.  gemmgen has
-about 300 of them, and ``emit`` loads 160: compiling ``==``, ``hash`` and ``repr`` of these took a
-seventh of its time.  Here each of the three is one function for all classes.
+about 300 of them, and ``emit`` loads 150: that took two fifths of its time.  Here comparison, hash,
+representation and the refusal to be changed are one function for all classes, and a constructor is
+compiled when it is first called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Never, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ def record(cls: type[T]) -> type[T]:
     itself is kept.
     """
     own = set(vars(cls))
-    made: Any = dataclass(frozen=True, eq=False, repr=False)(cls)
+    made: Any = dataclass(init=False, eq=False, repr=False)(cls)
     compared = _values([field for field in fields(made) if field.compare])
 
     def equal(self: object, other: object) -> bool:
@@ -41,7 +42,45 @@ def record(cls: type[T]) -> type[T]:
         made.__hash__ = hashed
     if "__repr__" not in own:
         made.__repr__ = _represented
+    made.__setattr__ = made.__delattr__ = _refused
+    if "__init__" not in own:
+        made.__init__ = _compiled_when_called(made)
     return made
+
+
+def _refused(self: object, name: str, *_: object) -> Never:
+    raise FrozenInstanceError(f"cannot change field {name!r}")
+
+
+def _compiled_when_called(made: Any) -> Callable[..., None]:
+    def first(self: object, *given: object, **named: object) -> None:
+        made.__init__ = _constructor(made)
+        made.__init__(self, *given, **named)
+
+    return first
+
+
+def _constructor(made: Any) -> Callable[..., None]:
+    """``__init__(self, x, y=__y__)``, which sets the fields."""
+    scope: dict[str, Any] = {"__put__": object.__setattr__, "__missing__": MISSING}
+    parameters, body = ["self"], ["pass"]
+    for field in fields(made):
+        name = value = field.name
+        if field.default is not MISSING:
+            scope[f"__{name}__"] = field.default
+            parameters.append(f"{name}=__{name}__")
+        elif field.default_factory is not MISSING:
+            scope[f"__{name}__"] = field.default_factory
+            parameters.append(f"{name}=__missing__")
+            value = f"__{name}__() if {name} is __missing__ else {name}"
+        else:
+            parameters.append(name)
+        body.append(f"__put__(self, {name!r}, {value})")
+    if hasattr(made, "__post_init__"):
+        body.append("self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n {'; '.join(body)}", scope)
+    scope["__init__"].__qualname__ = f"{made.__qualname__}.__init__"
+    return scope["__init__"]
 
 
 def _values(chosen: list[Field[Any]]) -> Callable[[object], object]:

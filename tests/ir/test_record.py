@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from dataclasses import dataclass, field
 
 import pytest
@@ -77,7 +79,34 @@ def test_what_a_class_defines_is_kept() -> None:
 def test_is_frozen_and_has_fields() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Two(1).x = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del Two(1).x  # type: ignore[misc]
     assert dataclasses.replace(Two(1), x=2) == Two(2)
     match Two(1, (2,)):
         case Two(x, y):
             assert (x, y) == (1, (2,))
+
+
+def test_a_constructor_takes_what_a_dataclass_takes() -> None:
+    assert Two(1, where=5).where == 5 and Two(x=1, y=(2,)) == Two(1, (2,))
+    assert One(x=3).x == 3
+    for wrong in ((), (1, 2, 3, 4)):
+        with pytest.raises(TypeError, match=r"Two\.__init__\(\)"):
+            Two(*wrong)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Two(1, z=2)  # type: ignore[call-arg]
+
+
+def test_a_default_is_made_for_each() -> None:
+    @record
+    class Kept:
+        items: list[int] = field(default_factory=list)
+        more: tuple[int, ...] = ()
+
+    assert Kept().items == [] and Kept().items is not Kept().items
+    assert Kept([1]).items == [1] and Kept([1]).more == ()
+
+
+def test_survives_copies_and_pickles() -> None:
+    for copied in (copy.deepcopy(Two(One(1))), pickle.loads(pickle.dumps(Two(One(1))))):
+        assert copied == Two(One(1))
