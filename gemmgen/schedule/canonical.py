@@ -1,4 +1,4 @@
-"""Checked statements to the one sequence of directives that states the same facts."""
+"""The canonical sequence of directives for checked statements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROLES: tuple[Role, ...] = ("a", "b", "c")
 
 @record
 class _Fact:
-    """What one statement says of one hop of one operand."""
+    """A statement's arguments for one hop of one operand."""
 
     operand: Operand
     arguments: tuple[Argument, ...]
@@ -33,7 +33,7 @@ def canonical(
     for again in statements[1:]:
         mistakes.append(
             Mistake(
-                f"{spec.name} stands twice",
+                f"{spec.name} is given twice",
                 again.span,
                 f"keep one {spec.name} line",
                 first_given(source, statements[0].span),
@@ -47,7 +47,7 @@ def canonical(
 
 
 def _is_identity(statement: Checked) -> bool:
-    """Does every argument, given or by default, stand at the value that equals its absence?"""
+    """Whether every argument, given or by default, has the value that equals its absence."""
     given = {a.name: a.value for a in statement.arguments}
     values = [
         (given.get(statement.written(spec.name), spec.default), spec.identity)
@@ -58,7 +58,7 @@ def _is_identity(statement: Checked) -> bool:
 
 
 def _stated(statement: Checked) -> tuple[Argument, ...]:
-    """The arguments without those that say what their absence says."""
+    """The arguments without those that equal their absence."""
     absent = {
         statement.written(spec.name): spec.identity if spec.default is None else spec.default
         for spec in statement.spec.arguments
@@ -70,7 +70,7 @@ def _stated(statement: Checked) -> tuple[Argument, ...]:
 def _facts(
     statements: list[Checked], spec: DirectiveSpec, source: Source, mistakes: Mistakes
 ) -> dict[tuple[Role, str], _Fact]:
-    """One fact per operand and hop ("" where there are no hops); records what is told twice."""
+    """One fact per operand and hop ("" without hops); records operands that are given twice."""
     found: dict[tuple[Role, str], _Fact] = {}
     for statement in statements:
         for role, operand in statement.operands:
@@ -80,17 +80,17 @@ def _facts(
                 first = found[role, again[0]]
                 both = {operand.hop, first.operand.hop} == {None}
                 name = operand.tensor if both else f"{operand.tensor}.{again[0]}"
-                hint = f"keep one of them: {spec.name} stands at most once per operand"
+                hint = f"keep one of them: {spec.name} is given at most once per operand"
                 notes = first_given(source, first.operand.span, first.statement.span)
                 message = f"{spec.name} names {name} twice"
                 mistakes.append(Mistake(message, operand.span, hint, notes))
                 continue
             found |= {(role, hop): fact for hop in _hops(spec, role, operand)}
-    return {place: fact for place, fact in found.items() if not _is_identity(fact.statement)}
+    return {key: fact for key, fact in found.items() if not _is_identity(fact.statement)}
 
 
 def _hops(spec: DirectiveSpec, role: Role, operand: Operand) -> tuple[str, ...]:
-    """The hops that an operand speaks of."""
+    """The hops that an operand names."""
     every = dict(spec.hops).get(role, ())
     if operand.hop is not None:
         return (operand.hop,)
@@ -120,7 +120,7 @@ def _grouped(facts: dict[tuple[Role, str], _Fact], spec: DirectiveSpec) -> tuple
 def _merged(
     facts: dict[tuple[Role, str], _Fact], spec: DirectiveSpec, role: Role
 ) -> list[tuple[str | None, _Fact]]:
-    """The facts of one operand by hop; None where a bare operand says the same."""
+    """The facts of one operand by hop; None if an operand without a hop is equivalent."""
     every = dict(spec.hops).get(role, ()) or ("",)
     there = [(hop, facts[role, hop]) for hop in every if (role, hop) in facts]
     said = {(fact.arguments, fact.operand.indices) for _, fact in there}

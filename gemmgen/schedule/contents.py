@@ -1,4 +1,4 @@
-"""What stands in a file: its statements sorted by form, each one parsed by itself."""
+"""The contents of a file: its statements by form, each parsed separately."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_contents(source: Source, vocabulary: Vocabulary, mistakes: Mistakes) ->
 
 
 def check_word(statement: Statement, vocabulary: Vocabulary) -> None:
-    """Refuse a statement whose first word is none of the language's."""
+    """Refuses a statement whose first word is not in the language."""
     word = statement.word
     if word in vocabulary.statements:
         return
@@ -73,7 +73,7 @@ def check_word(statement: Statement, vocabulary: Vocabulary) -> None:
     meant = vocabulary.meant(word)
     rest = statement.rest.lstrip()
     if rest[:1] == "=":
-        meant = "an argument stands in its directive's line; an open bracket continues a line"
+        meant = "an argument is written in its directive's line; an open bracket continues a line"
     elif rest[:1] == "[" and "=" in rest:
         meant = f"did you mean `gemm {shown(statement.text)}`?"
     name = re.match(r"\w+", statement.text)

@@ -17,7 +17,7 @@ from gemmgen.schedule.words import argument_meant, close
 
 @record
 class Checked:
-    """A statement that means something: its operands by role, its arguments in the spec's order."""
+    """A checked statement: its operands by role, its arguments in the spec's order."""
 
     spec: DirectiveSpec
     operands: tuple[tuple[Role, Operand], ...]
@@ -26,21 +26,21 @@ class Checked:
     span: Span
 
     def written(self, name: str) -> str:
-        """An argument's name in this schedule, where the spec names a role."""
+        """An argument's name in this schedule, if the spec names a role."""
         return spelt(name, dict(self.letters))
 
 
 def check_directive(
     raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values, mistakes: Mistakes
 ) -> Checked:
-    """``raw`` by ``spec``; every mistake is recorded, and what is right is returned."""
+    """Checks ``raw`` by ``spec``; records every mistake, and returns the correct parts."""
     checker = _DirectiveChecker(raw, spec, scope, values)
     arguments = checker.arguments(mistakes)
-    place = arguments[0].span if arguments else None
+    first = arguments[0].span if arguments else None
     operands: list[tuple[Role, Operand]] = []
     for operand in raw.operands if scope.sure or not spec.operands else ():
         with mistakes.caught():
-            operands.append(checker.operand(operand, place or operand.span))
+            operands.append(checker.operand(operand, first or operand.span))
     with mistakes.caught():
         checker.check_named()
     return Checked(spec, tuple(operands), arguments, tuple(checker.letters.items()), raw.span)
@@ -97,7 +97,7 @@ class _DirectiveChecker:
         else:
             hint = f"write it like `{self.spec.example}`"
         return Refusal(
-            f"{self.word} takes no operand, and here stands {shown(raw.text)}",
+            f"{self.word} takes no operand, but has {shown(raw.text)}",
             at=raw.span,
             hint=hint,
         )
@@ -123,12 +123,12 @@ class _DirectiveChecker:
         name, near = raw.tensor.text, close(raw.hop.text, hops)
         options = [f"{name}.{hop}" for hop in hops]
         if not hops:
-            told = f"write `{name}` alone"
+            hint = f"write `{name}` alone"
         elif near:
-            told = f"did you mean {name}.{near}?"
+            hint = f"did you mean {name}.{near}?"
         else:
-            told = f"it takes {name}, or {' or '.join(options)}"
-        raise Refusal(f"{self.word} does not take {shown(raw.text)}", at=raw.span, hint=told)
+            hint = f"it takes {name}, or {' or '.join(options)}"
+        raise Refusal(f"{self.word} does not take {shown(raw.text)}", at=raw.span, hint=hint)
 
     def _layout(self, raw: RawOperand, role: Role) -> tuple[str, ...]:
         access = {"a": self.gemm.a, "b": self.gemm.b, "c": self.gemm.c}[role]
@@ -152,7 +152,7 @@ class _DirectiveChecker:
 
     def _batch_note(self, letter: str) -> str:
         output = self.gemm.c.tensor
-        return f"{letter} numbers the matrices of {output}: a block computes a tile of one of them"
+        return f"{letter} indexes the matrices of {output}: a block computes a tile of one of them"
 
     def arguments(self, mistakes: Mistakes) -> tuple[Argument, ...]:
         found: dict[str, Argument] = {}
@@ -204,7 +204,7 @@ class _DirectiveChecker:
             if spec.required and spec.name not in found and self.written[spec.name] not in seen
         ]
         unknown = seen - set(self.written.values())
-        # An argument misspelt is told once, not a second time as one that is missing.
+        # A misspelt argument is reported once, not a second time as a missing one.
         if not missing or unknown:
             return
         if not self.sure and any("<" in spec.name for spec in self.spec.arguments):
@@ -227,7 +227,8 @@ class _DirectiveChecker:
 
     def _argument(self, raw: RawArgument, spec: ArgumentSpec) -> Argument:
         name = raw.name.text
-        # Every value of a set is checked, whichever is chosen; an empty one is told elsewhere.
+        # Every value of a set is checked, not only the chosen one; an empty set is reported
+        # elsewhere.
         for item in self.values.candidates(raw.value):
             self._value(raw, item, spec)
         value = raw.value
@@ -239,9 +240,9 @@ class _DirectiveChecker:
     def _value(self, raw: RawArgument, item: Word, spec: ArgumentSpec) -> None:
         name, notes = raw.name.text, self.values.origin(raw.value)
         inside = isinstance(raw.value, RawSet)
-        place = Word(item.text, item.span if inside else raw.value.span)
+        value = Word(item.text, item.span if inside else raw.value.span)
         if spec.kind == "int":
-            integer(place, f"{self.word} {name}", spec.minimum, spec.maximum, notes)
+            integer(value, f"{self.word} {name}", spec.minimum, spec.maximum, notes)
             return
         choices = [self.letters.get(choice, choice) for choice in spec.choices]
         if item.text not in choices and (self.sure or spec.choices[0][:1] != "<"):
@@ -250,7 +251,7 @@ class _DirectiveChecker:
                 notes = (*notes, self._batch_note(item.text))
             raise Refusal(
                 f"{self.word} {name} can't be `{shown(item.text)}`",
-                at=place.span,
+                at=value.span,
                 notes=notes,
                 hint=(f"did you mean {near}? " if near else "") + f"one of {', '.join(choices)}",
             )

@@ -1,4 +1,4 @@
-"""``dtype``: what tensors are stored as, and what sums are kept in."""
+"""``dtype``: the element types of tensors and of the accumulator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmgen.schedule.roles import tensors
 from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, DTYPES_LATER
 
 ACCUMULATORS: tuple[DType, ...] = ("f32", "f64")
-"""What sums can be kept in."""
+"""The types of accumulators."""
 ACC = "acc"
 
 
@@ -42,22 +42,22 @@ def check_dtypes(
 
 
 class _DtypeChecker:
-    """Collects what the ``dtype`` statements say, name by name."""
+    """Collects the types of the ``dtype`` statements by name."""
 
     def __init__(self, scope: Scope, uses: tuple[Use, ...] | None, source: Source):
         self.scope, self.source = scope, source
         self.names = (*tensors(scope.gemm).values(), ACC)
         own = () if uses is None else (use for use in uses if use.name not in self.names)
         self.own = {use.name: use.indices is not None for use in own}
-        """The epilogue's own names: is each a tensor?"""
+        """The epilogue's own names, and whether each is a tensor."""
         self.sure = scope.sure and uses is not None
         self.stated: dict[str, tuple[DType, Span]] = {}
         self.seen: dict[str, Span] = {}
         self.common: tuple[DType, Span] | None = None
-        """``dtype f16``: the type of a, b and c where none of their own is stated."""
+        """``dtype f16``: the type of a, b and c unless they have their own."""
 
     def add_common(self, raw: RawDirective) -> None:
-        """What a ``dtype`` line says without a name: ``dtype f16`` is the type of a, b and c."""
+        """A type without a name: ``dtype f16`` is the type of a, b and c."""
         if not raw.operands and not raw.arguments:
             raise Refusal(
                 "dtype names no tensor", at=raw.span, hint="dtype A=f16 B=f16 C=f32 acc=f32"
@@ -66,7 +66,7 @@ class _DtypeChecker:
             name, span = operand.text, operand.span
             if name in self.names or self.own.get(name):
                 raise Refusal(
-                    f"dtype: {shown(name)} has no type beside it",
+                    f"dtype: {shown(name)} has no type",
                     at=span,
                     hint=f"a type is given by name: dtype {shown(name)}=f32",
                 )
@@ -112,7 +112,7 @@ class _DtypeChecker:
             raise Refusal(
                 f"{name} is a number of the epilogue, and has the type of acc",
                 at=word.span,
-                hint="leave it out: numbers are float, or double where acc=f64",
+                hint="leave it out: numbers are float, or double if acc=f64",
             )
         tensors_ = [own for own, is_tensor in self.own.items() if is_tensor]
         raise Refusal(
@@ -122,7 +122,7 @@ class _DtypeChecker:
         )
 
     def dtype(self, name: str) -> DType:
-        """The stated type of a name, or the one it has without a statement."""
+        """The type of a name, stated or by default."""
         if name in self.stated:
             return self.stated[name][0]
         if self.common is not None and name in self.names:
@@ -130,7 +130,7 @@ class _DtypeChecker:
         return "f32" if name in self.names else self.dtype(self.scope.gemm.c.tensor)
 
     def check_double(self) -> None:
-        """f64 is all or nothing."""
+        """If one type is f64, all must be."""
         if not self.scope.sure or set(self.seen) - set(self.stated):
             return
         names = [*self.names, *(name for name in self.stated if name not in self.names)]
@@ -138,10 +138,10 @@ class _DtypeChecker:
         others = [name for name in names if self.dtype(name) != "f64"]
         if not double or not others:
             return
-        places = [self.stated[n][1] for n in double if n in self.stated]
+        spans = [self.stated[n][1] for n in double if n in self.stated]
         if self.common is not None:
-            places.append(self.common[1])
-        first = min(places, key=lambda s: s.start)
+            spans.append(self.common[1])
+        first = min(spans, key=lambda s: s.start)
         said = " and ".join(f"{name}={self.dtype(name)}" for name in others)
         raise Refusal(
             f"f64 is all or nothing, and {', '.join(double)} would meet {said}",
@@ -165,9 +165,9 @@ def _unknown(text: str, span: Span) -> Refusal:
     meant = small if small in DTYPES else DTYPES_ELSEWHERE.get(small)
     listed = f"the types are {', '.join(DTYPES)}"
     later = next((why for names, why in DTYPES_LATER if small in names.split()), None)
-    told = (
+    message = (
         f"the type {shown(text)} is not in this version"
         if later
         else f"there is no type {shown(text)}"
     )
-    return Refusal(told, at=span, hint=f"did you mean {meant}?" if meant else later or listed)
+    return Refusal(message, at=span, hint=f"did you mean {meant}?" if meant else later or listed)

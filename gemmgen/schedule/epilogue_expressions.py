@@ -31,7 +31,7 @@ MOST_NODES = 1000
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 _WRONG = Var("?")
-"""Stands where a part was refused, so that the rest is read."""
+"""Replaces a part that was refused, so that the rest is read."""
 
 _FUNCTIONS_ELSEWHERE = {
     "if": "where",
@@ -58,7 +58,7 @@ _FUNCTIONS_ELSEWHERE = {
 
 @record
 class Use:
-    """A name in an expression; ``indices`` is None for a bare one."""
+    """A name in an expression; ``indices`` is None without brackets."""
 
     name: str
     indices: tuple[Word, ...] | None
@@ -87,7 +87,7 @@ def read_expression(reader: Reader, tree: Tree[Token], mistakes: Mistakes) -> Pa
 
 
 def _check_size(reader: Reader, tree: Tree[Token]) -> None:
-    """Bounds the recursion of everything that reads expressions, without recursion itself."""
+    """Bounds the size and depth of expressions, for functions that recurse; does not recurse."""
     level, count, depth = [tree], 0, 0
     while level:
         count, depth = count + len(level), depth + 1
@@ -109,7 +109,7 @@ def _check_size(reader: Reader, tree: Tree[Token]) -> None:
 
 
 class _Expressions:
-    """Reads a tree; a part that means nothing is recorded, and stands as ``_WRONG``."""
+    """Reads a tree; a part that is wrong is recorded, and replaced by ``_WRONG``."""
 
     def __init__(self, reader: Reader, mistakes: Mistakes):
         self.reader, self.mistakes = reader, mistakes
@@ -121,7 +121,7 @@ class _Expressions:
         expr = self.read(tree)
         if expr is not _WRONG and _is_condition(expr):
             self.refuse(
-                "a condition stands where a number is needed",
+                "a condition is given, but a number is needed",
                 at=self.reader.tree_span(tree),
                 hint="where(condition, 1, 0) makes a number of it",
             )
@@ -131,7 +131,7 @@ class _Expressions:
         expr = self.read(tree)
         if expr is not _WRONG and not _is_condition(expr):
             self.refuse(
-                "a number stands where a condition is needed",
+                "a number is given, but a condition is needed",
                 at=self.reader.tree_span(tree),
                 hint="compare it: x > 0, or x != 0",
             )

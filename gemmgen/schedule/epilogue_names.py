@@ -1,4 +1,4 @@
-"""The names of an epilogue: which are there already, and which become parameters."""
+"""The names of an epilogue: existing ones, and new parameters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_epilogue(
     source: Source,
     mistakes: Mistakes,
 ) -> Epilogue:
-    """The epilogue, computed in ``acc``'s type, as a value, with all its mistakes recorded."""
+    """The epilogue, computed in ``acc``'s type; records all of its mistakes."""
     for number in parsed.numbers:
         with mistakes.caught():
             _check_range(number, acc)
@@ -49,7 +49,7 @@ def check_epilogue(
 
 
 def _check_range(number: Word, acc: DType) -> None:
-    """Refuses a number that is infinite, or zero, where the epilogue computes."""
+    """Refuses a number that is infinite, or zero, in the type of the epilogue."""
     value, (smallest, largest) = float(number.text), _RANGES[acc]
     if value > largest:
         raise Refusal(
@@ -123,7 +123,7 @@ class _Names:
             raise Refusal(
                 f"{use.name}[] has no index", at=use.span, hint=f"its letters are {known}"
             )
-        for place, letter in enumerate(letters):
+        for at, letter in enumerate(letters):
             if letter.text not in self.letters:
                 output = format_access(self.gemm.c)
                 near = close(letter.text, self.letters)
@@ -134,11 +134,11 @@ class _Names:
                         f"did you mean `{near}`?" if near else f"an epilogue's letters are {known}"
                     ),
                 )
-            if letter.text in {other.text for other in letters[:place]}:
+            if letter.text in {other.text for other in letters[:at]}:
                 raise Refusal(
-                    f"{letter.text} stands twice in {use.name}",
+                    f"{letter.text} occurs twice in {use.name}",
                     at=letter.span,
-                    hint="each letter stands at most once in a tensor",
+                    hint="each letter occurs at most once in a tensor",
                 )
         start = use.span.start
         name = Word(use.name, Span(start, start + len(use.name)))
@@ -175,7 +175,7 @@ class _Names:
         self.taken |= own | {use.name: f"a {kind}"}
 
     def _follow(self, use: Use) -> dict[str, str]:
-        """The names that follow from that of a tensor of the epilogue."""
+        """The names that are derived from a tensor of the epilogue."""
         if use.indices is None:
             return {}
         if len(use.indices) < 2:

@@ -1,4 +1,4 @@
-"""The example schedules: beside the package in a checkout, within it when installed."""
+"""The example schedules: next to the package in a checkout, within it when installed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LADDER = ("uncoalesced", *PERCENTAGES, "warp_tiled")
 
 
 def folder() -> Path:
-    """Where the examples are."""
+    """The folder of the examples."""
     here = Path(__file__).parents[1]
-    for place in (here / "_examples", here.parent / "examples"):
-        if place.is_dir():
-            return place
+    for found in (here / "_examples", here.parent / "examples"):
+        if found.is_dir():
+            return found
     raise UsageError("this installation of gemmgen has no examples")
 
 
@@ -57,7 +57,7 @@ def pages() -> tuple[str, ...]:
 
 
 def path_of(name: str) -> Path:
-    """The file of example ``name``; raises ``UsageError`` with the nearest where there is none."""
+    """The file of example ``name``; raises ``UsageError`` with the most similar name."""
     known, wanted = (*names(), *pages()), name.removesuffix(SUFFIX)
     if wanted not in known:
         near = close(wanted, known)
@@ -67,7 +67,7 @@ def path_of(name: str) -> Path:
 
 
 def about(name: str) -> str:
-    """What an example says of itself: the first sentence of its first comment (docstring)."""
+    """An example's summary: the first sentence of its first comment (docstring)."""
     words: list[str] = []
     text = path_of(name).read_text(encoding="utf-8")
     if name.endswith(PAGE):

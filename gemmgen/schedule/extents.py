@@ -10,11 +10,11 @@ from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
 
 AnyShape = int | Sequence[int] | Mapping[str, int]
-"""One number (a cube), rows, columns, terms and batches in order, or extents by letter."""
+"""One number (a cube), M, N, K and batches in order, or extents by letter."""
 
 
 def shape_of(gemm: Gemm, shape: AnyShape) -> tuple[int, ...]:
-    """Rows, columns, terms and batches of ``shape``; batches that are left out have one matrix."""
+    """M, N, K and batches of ``shape``; batches that are left out have one matrix."""
     letters = (*roles(gemm), *batches(gemm))
     if isinstance(shape, Mapping):
         unknown = [letter for letter in shape if letter not in letters]

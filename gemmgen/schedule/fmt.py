@@ -21,17 +21,17 @@ from gemmgen.schedule.vocabulary import Vocabulary
 _COMMENT = re.compile(r"#[^\n]*")
 _BLANKS = re.compile(r"\s+")
 _INSIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},])")
-"""Blanks that a line end left behind an opening bracket, or before a closing one."""
+"""Blanks from a line end after an opening bracket, or before a closing one."""
 
 
 def fmt(source: Source, vocabulary: Vocabulary) -> str:
     """The text in ladder order, one statement a line, aligned, without empty lines.
 
     Operands are written before arguments, and these in the order of the directive's specification.
-    The user's words stay as they are otherwise.  Comments travel with the statement that they stand
-    above or beside; those at the file's head, parted from the first statement by an empty line,
-    stay there, and those below the last statement stay below.  Formatting the result changes
-    nothing.  Raises ``ScheduleError`` where a statement can't be read.
+    The user's words are otherwise unchanged.  Comments move with the statement below or before
+    them; those at the file's head, separated from the first statement by an empty line, stay there,
+    and those below the last statement stay below.  Formatting is idempotent.  Raises
+    ``ScheduleError`` if a statement can't be read.
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
@@ -44,7 +44,7 @@ def fmt(source: Source, vocabulary: Vocabulary) -> str:
         raise ScheduleError(source, tuple(mistakes))
     statements, lines = list(found.statements), list[str]()
     names = _names(found.statements, vocabulary.specs)
-    order = {word: place for place, word in enumerate(vocabulary.statements)}
+    order = {word: at for at, word in enumerate(vocabulary.statements)}
     if statements:
         head, own = _head(statements[0].above)
         lines += head
@@ -55,16 +55,16 @@ def fmt(source: Source, vocabulary: Vocabulary) -> str:
 
 
 def _head(above: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The comments over the first statement: the file's, and behind an empty line its own."""
-    parted = max((place + 1 for place, line in enumerate(above) if not line), default=0)
+    """The comments over the first statement: the file's, and after an empty line its own."""
+    parted = max((at + 1 for at, line in enumerate(above) if not line), default=0)
     return above[:parted], above[parted:]
 
 
 def _names(
     statements: tuple[Statement, ...], specs: tuple[DirectiveSpec, ...]
 ) -> dict[str, tuple[str, ...]]:
-    """The arguments of each directive in their order, in the letters of the ``gemm`` line; none
-    where that line is wrong."""
+    """The arguments of each directive in their order, in the letters of the ``gemm`` line; empty if
+    that line is wrong."""
     gemm = DEFAULT_GEMM
     for statement in statements:
         if statement.word == "gemm":
@@ -85,8 +85,8 @@ def _ordered(word: str, words: str, names: tuple[str, ...]) -> str:
     then those that it does not take."""
     statement = Statement(word, f"{word} {words}", 0)
     raw = Reader(statement).directive(parse(statement))
-    place = {name: at for at, name in enumerate(names)}
-    arguments = sorted(raw.arguments, key=lambda a: place.get(a.name.text, len(names)))
+    order = {name: at for at, name in enumerate(names)}
+    arguments = sorted(raw.arguments, key=lambda a: order.get(a.name.text, len(names)))
     spans = [item.span for item in (*raw.operands, *arguments)]
     if spans == sorted(spans, key=lambda span: span.start):
         return words
@@ -94,12 +94,12 @@ def _ordered(word: str, words: str, names: tuple[str, ...]) -> str:
 
 
 def _lines(statement: Statement, names: tuple[str, ...]) -> list[str]:
-    """A statement in one line; of the comments within a longer one, all but the last go above.
+    """A statement in one line; all comments within a longer one but the last are moved above it.
     ``names`` are the arguments that a directive takes, in their order."""
     broken = "\n" in statement.rest
     words = _BLANKS.sub(" ", _COMMENT.sub("", statement.rest)).strip()
     words = _INSIDE.sub("", words) if broken else words
     line = aligned(statement.word, _ordered(statement.word, words, names) if names else words)
-    if not statement.beside:
+    if not statement.trailing:
         return [line]
-    return [*statement.beside[:-1], f"{line}  {statement.beside[-1]}"]
+    return [*statement.trailing[:-1], f"{line}  {statement.trailing[-1]}"]

@@ -15,7 +15,7 @@ from gemmgen.schedule.model import (
 from gemmgen.schedule.roles import tensors
 
 COLUMN = 16
-"""Where operands and arguments begin, behind the directive's name."""
+"""The column at which operands and arguments begin."""
 
 
 def format_schedule(schedule: Schedule) -> str:

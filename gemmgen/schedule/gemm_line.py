@@ -1,4 +1,4 @@
-"""The ``gemm`` line: its names, and what each letter stands for."""
+"""The ``gemm`` line: its names, and the role of each letter."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _EXAMPLE = "C[m, n] = A[m, k] * B[k, n]"
 class Scope:
     """The names that the other statements are checked against.
 
-    Where the ``gemm`` line is wrong, ``sure`` is False and ``gemm`` stands in for it: then mistakes
-    that depend on its names are not told, since they may be none.
+    If the ``gemm`` line is wrong, ``sure`` is False and ``gemm`` is a default: mistakes that depend
+    on its names are then not reported.
     """
 
     gemm: Gemm
@@ -35,7 +35,7 @@ class Scope:
 def check_gemm(
     accesses: tuple[RawOperand, ...], span: Span, specs: Iterable[DirectiveSpec], mistakes: Mistakes
 ) -> Scope:
-    """The ``gemm`` line as a value, with all its mistakes recorded."""
+    """The ``gemm`` line as a value; records all of its mistakes."""
     before = len(mistakes)
     letters: dict[str, Word] = {}
     for access in accesses:
@@ -101,7 +101,7 @@ def _check_letter(letter: Word, specs: Iterable[DirectiveSpec]) -> None:
 
 
 def _kept(letter: str, specs: Iterable[DirectiveSpec]) -> str | None:
-    """What else a letter's name means."""
+    """The other meaning of a letter's name, if it has one."""
     for spec in specs:
         words = [a.name for a in spec.arguments]
         if letter in words and any(word.startswith("<") for word in words):
@@ -129,21 +129,21 @@ def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:
         for letter in access.indices or ():
             if letter.text in seen:
                 raise Refusal(
-                    f"{letter.text} stands twice in {access.tensor.text}",
+                    f"{letter.text} occurs twice in {access.tensor.text}",
                     at=letter.span,
-                    hint="each letter stands at most once in a tensor; a diagonal can't be read",
+                    hint="each letter occurs at most once in a tensor; a diagonal can't be read",
                 )
             seen.add(letter.text)
 
 
 def _roles(accesses: tuple[RawOperand, ...]) -> dict[str, str]:
-    """What each letter stands for, in order of appearance."""
-    places: dict[str, list[str]] = {}
-    for place, access in zip("cab", accesses, strict=True):
+    """The role of each letter, in order of appearance."""
+    tensors: dict[str, list[str]] = {}
+    for role, access in zip("cab", accesses, strict=True):
         for letter in access.indices or ():
-            places.setdefault(letter.text, []).append(place)
+            tensors.setdefault(letter.text, []).append(role)
     kinds = {"ca": "row", "cb": "column", "ab": "contracted", "cab": "batch"}
-    return {letter: kinds.get("".join(at), "") for letter, at in places.items()}
+    return {letter: kinds.get("".join(at), "") for letter, at in tensors.items()}
 
 
 def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
@@ -165,7 +165,7 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
                     f"{letter.text} is in {access.tensor.text} alone, so it has no role",
                     at=letter.span,
                     notes=notes,
-                    hint=f"a letter stands in two of the tensors: `{_EXAMPLE}`",
+                    hint=f"a letter occurs in two of the tensors: `{_EXAMPLE}`",
                 )
     kinds = list(found.values())
     missing = [f"no {kind} letter" for kind in ("row", "column", "contracted") if kind not in kinds]
@@ -185,7 +185,7 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
             f"the gemm line sums over {listed(summed)}, and a kernel sums over one letter",
             at=second.span,
             notes=notes,
-            hint=f"make one letter of {listed(summed)} where they are neighbours in {a} and in {b}",
+            hint=f"make one letter of {listed(summed)} if they are adjacent in {a} and in {b}",
         )
 
 
@@ -197,10 +197,10 @@ def _vector(
     sides = {"no row letter": ("m", "i", (0, 1), 0), "no column letter": ("n", "j", (0, 2), 1)}
     counts: list[str] = []
     for side in missing:
-        usual, other, places, at = sides[side]
+        usual, other, tensors, at = sides[side]
         letter = next(x for x in (usual, other, f"{usual}1") if x not in found)
-        for place in places:
-            texts[place].insert(0 if at == 0 else len(texts[place]), letter)
+        for tensor in tensors:
+            texts[tensor].insert(0 if at == 0 else len(texts[tensor]), letter)
         counts.append(f"{letter.upper()} = 1")
     c, a, b = (
         f"{access.tensor.text}[{', '.join(text)}]"
@@ -225,7 +225,7 @@ def check_storage(access: RawOperand, gemm: Gemm) -> None:
         raise Refusal(
             f"{name} has {len(letters)} letters, and at most {MOST_LETTERS} are taken",
             at=letters[MOST_LETTERS].span,
-            hint="make one letter of two that are neighbours in every tensor",
+            hint="make one letter of two that are adjacent in every tensor",
         )
     there = tuple(letter.text for letter in letters)
     tiled = matrix(Access(name, there), gemm)
@@ -233,11 +233,11 @@ def check_storage(access: RawOperand, gemm: Gemm) -> None:
         return
     last, moved = there[-1], (*(x for x in there if x not in tiled), *tiled)
     raise Refusal(
-        f"{name} is contiguous along {last}, which numbers its matrices",
+        f"{name} is contiguous along {last}, which indexes its matrices",
         at=letters[-1].span,
         notes=(
             f"a block computes one {last}, tiles run along {listed(tiled)}: "
-            f"neighbours in {name} would belong to different blocks",
+            f"contiguous elements of {name} would belong to different blocks",
         ),
         hint=f"store it as {name}[{', '.join(moved)}]",
     )
@@ -249,7 +249,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
-    """Each name that follows from the line stands for one thing."""
+    """Checks that each name that is derived from the line has one meaning."""
     _check_strides(accesses, gemm)
     found = clash(gemm)
     if found is None:

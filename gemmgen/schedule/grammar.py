@@ -1,4 +1,4 @@
-"""Statements to parse trees by ``grammar.lark``, and syntax errors in a user's words."""
+"""Parse trees of statements by ``grammar.lark``, and messages for syntax errors."""
 
 # lark's annotations leave the kind of its input open, so that some of its attributes are unknown.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -37,7 +37,7 @@ FORMS = {
 """First words with a form of their own; every other word is a directive's."""
 
 _HINTS = {
-    ("directive", ","): "operands and arguments stand apart by spaces: `vectorize A B width=4`",
+    ("directive", ","): "operands and arguments are separated by spaces: `vectorize A B width=4`",
     ("directive", ":"): "an argument is written `name=value`",
     ("directive", "-"): "a name has letters, digits and `_` alone",
     ("directive", "/"): "numbers are written out: 64, not 128/2",
@@ -48,7 +48,7 @@ _HINTS = {
     ("require", "="): "write `==`, as in `require spills == 0`",
     ("gemm", "+"): "an epilogue adds: `fuse_epilogue acc + bias[n]`",
     ("gemm", "+="): "an epilogue adds: `fuse_epilogue acc + C[m, n]`",
-    ("gemm", "("): "indices stand in square brackets: `A[m, k]`",
+    ("gemm", "("): "indices are written in square brackets: `A[m, k]`",
     ("epilogue", "?"): "write `where(condition, yes, no)`",
     ("epilogue", "if"): "write `where(condition, yes, no)`",
     ("epilogue", "="): "fuse_epilogue takes the value alone: `fuse_epilogue relu(acc)`",
@@ -60,12 +60,12 @@ _HINTS = {
 }
 _EVERYWHERE = {
     "\\": "an open bracket continues a line, a backslash does not",
-    '"': "names and numbers stand without quotes",
-    "'": "names and numbers stand without quotes",
+    '"': "names and numbers are written without quotes",
+    "'": "names and numbers are written without quotes",
     ";": "a statement ends with its line",
 }
 _EMPTY = re.compile(r"([A-Za-z_]\w*)[ \t]*=\s*[A-Za-z_]\w*\s*$")
-"""An argument without a value, as it stands before the next one's ``=``."""
+"""An argument without a value, before the next one's ``=``."""
 _LOOKALIKES = {
     "\u00d7": "*",
     "\u00b7": "*",
@@ -80,7 +80,7 @@ _LOOKALIKES = {
     "\u2013": "-",
     "\u2014": "-",
 }
-"""What a word processor or a formula leaves, and what is meant."""
+"""Characters of word processors and formulas, and those that are meant."""
 _TERMINALS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -105,7 +105,7 @@ _TABLES = "tables.json"
 
 @dataclass(eq=False)
 class _Syntax(Exception):
-    """What lark found wrong: the text there, its offset, and the terminals that could stand there.
+    """An error of lark: the text there, its offset, and the terminals that are accepted there.
 
     ``text`` is "" at the end of the statement.
     """
@@ -118,7 +118,7 @@ class _Syntax(Exception):
 def parse(statement: Statement, example: str | None = None) -> Tree[Token]:
     """The tree of what follows a statement's first word; its positions count from that word's end.
 
-    ``example`` is what such a statement looks like, for hints.
+    ``example`` is such a statement, for hints.
     """
     try:
         return _tree(FORMS.get(statement.word, "directive"), statement.rest)
@@ -128,7 +128,7 @@ def parse(statement: Statement, example: str | None = None) -> Tree[Token]:
 
 @lru_cache(maxsize=1)
 def _lark() -> Lark:
-    """The parser, from its tables where they are kept: plain data, as JSON."""
+    """The parser, from its tables in the cache if they are there, as JSON."""
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     name = f"grammar-{caches.key(__version__, grammar)}"
     kept = caches.read(name)
@@ -147,7 +147,7 @@ def _lark() -> Lark:
 
 
 def _numbered(table: dict[str, object]) -> dict[str | int, object]:
-    """JSON has no numbers for keys; lark's tables have no names of digits."""
+    """The table with numbers as keys, which are strings in JSON; other keys are no digits."""
     return {int(key) if key.isdigit() else key: value for key, value in table.items()}
 
 
@@ -171,8 +171,8 @@ def _refusal(statement: Statement, wrong: _Syntax, example: str | None) -> Refus
     notes = _expected(wrong.accepts)
     if not wrong.text:
         end = statement.span.end
-        place = Span(end - 1, end)
-        return Refusal("the statement ends too early", at=place, hint=hint, notes=notes)
+        span = Span(end - 1, end)
+        return Refusal("the statement ends too early", at=span, hint=hint, notes=notes)
     start = statement.start + len(statement.word) + wrong.offset
     hint = _HINTS.get((form, wrong.text)) or _EVERYWHERE.get(wrong.text, hint)
     if form == "name" and statement.word == "kernel" and hint == f"write it like `{example}`":
@@ -181,16 +181,16 @@ def _refusal(statement: Statement, wrong: _Syntax, example: str | None) -> Refus
     if form == "directive" and wrong.text == "=" and empty:
         name = empty.group(1)
         start = statement.start + len(statement.word) + empty.start(1)
-        place = Span(start, start + len(name))
-        return Refusal(f"{shown(name)} has no value", at=place, hint=f"write it as `{name}=...`")
+        span = Span(start, start + len(name))
+        return Refusal(f"{shown(name)} has no value", at=span, hint=f"write it as `{name}=...`")
     if form == "epilogue" and wrong.text in {"<", "<=", ">", ">=", "==", "!="}:
         hint = "comparisons don't chain: write a < b && b < c"
     if wrong.text in {")", "]", "}"} and "$END" in wrong.accepts:
         hint = "no bracket is open here"
     elif not wrong.text.isascii():
         hint = _plain(statement.text[start - statement.start :]) or hint
-    place = Span(start, start + len(wrong.text))
-    return Refusal(_unexpected(wrong.text), at=place, hint=hint, notes=notes)
+    span = Span(start, start + len(wrong.text))
+    return Refusal(_unexpected(wrong.text), at=span, hint=hint, notes=notes)
 
 
 def _unexpected(text: str) -> str:
@@ -201,7 +201,7 @@ def _unexpected(text: str) -> str:
 
 
 def _plain(text: str) -> str | None:
-    """The hint for characters at the beginning of ``text`` that look like the language's."""
+    """The hint for characters at the beginning of ``text`` that resemble the language's."""
     first = text[0]
     plain = normalize("NFKC", first)
     if first.isspace() or plain.isspace():
@@ -219,7 +219,7 @@ def _plain(text: str) -> str | None:
 
 
 def _ascii(character: str) -> str:
-    """The character of the language that this one looks like, or ""."""
+    """The character of the language that this one resembles, or ""."""
     if character in _LOOKALIKES:
         return _LOOKALIKES[character]
     plain = normalize("NFKC", character)

@@ -19,7 +19,7 @@ from gemmgen.schedule.words import QUANTITIES, UNITS, close
 
 
 def first_given(source: Source, span: Span, statement: Span | None = None) -> tuple[str, ...]:
-    """The note of a second statement of one thing: where the first stands, and its statement."""
+    """The note of a repeated statement: the position of the first, and its text."""
     line, column = source.position(span.start)
     whole = statement or span
     text = shown(" ".join(source.text[whole.start : min(whole.end, whole.start + 200)].split()))
@@ -43,7 +43,7 @@ def check_kernel(word: Word, scope: Scope) -> str:
 
 
 def check_default_kernel(name: str, scope: Scope) -> None:
-    """Refuse a tensor that has the name of a kernel that isn't named."""
+    """Refuses a tensor that has the default name of the kernel."""
     for access in (scope.gemm.c, scope.gemm.a, scope.gemm.b):
         if scope.sure and access.tensor in kernel_names(name):
             raise Refusal(
@@ -87,7 +87,7 @@ def check_assume(raw: RawAssume, scope: Scope) -> Assume:
     _check_assumed(raw.other, names, scope)
     first, second = (raw.name.text, raw.other.text)
     if scope.sure:
-        # Leading dimensions before extents, which makes one text of `lda == K` and `K == lda`.
+        # Leading dimensions before extents, so that `lda == K` and `K == lda` are one text.
         order = [*(n for n in names if n not in _extents(scope.gemm)), *_extents(scope.gemm)]
         first, second = sorted((first, second), key=order.index)
         if second not in _extents(scope.gemm):
@@ -107,12 +107,12 @@ def _extents(gemm: Gemm) -> tuple[str, ...]:
 
 
 def _assumable(gemm: Gemm) -> tuple[str, ...]:
-    """What an ``assume`` may name, in the order of a canonical text."""
+    """The names that an ``assume`` may use, in the order of a canonical text."""
     return (*_extents(gemm), *(ld_name(tensor) for tensor in tensors(gemm).values()))
 
 
 def assume_key(assume: Assume, gemm: Gemm) -> tuple[int, bool, str]:
-    """Where an ``assume`` stands in a canonical text."""
+    """The position of an ``assume`` in a canonical text."""
     return _assumable(gemm).index(assume.name), assume.divisor is None, assume.equals or ""
 
 

@@ -1,7 +1,7 @@
-"""A schedule as a value: what a ``.sched`` file says, statement by statement.
+"""A schedule as a value: the facts of a ``.sched`` file, statement by statement.
 
-Spans serve errors alone and take no part in equality, so that the same facts are equal values
-wherever and in whatever order they were written.
+Spans are for errors only and are not compared, so that the same facts are equal values, in
+whatever order they were written.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ DEFAULT_DTYPES: Dtypes = (("A", "f32"), ("B", "f32"), ("C", "f32"), ("acc", "f32
 class Operand:
     """``A``, ``A.shared`` or ``A[k, m]`` in a directive.
 
-    ``hop`` is None where a bare operand says the same: every hop the directive knows, or the one
-    that its specification names.  ``indices`` are always given by a directive that states a layout,
-    and by no other.
+    ``hop`` is None for an operand without a hop: every hop that the directive has, or the one that
+    its specification names.  Only directives that state a layout have ``indices``, and always.
     """
 
     tensor: str
@@ -55,12 +54,13 @@ class Operand:
     indices: tuple[str, ...] | None = None
     span: Span = field(default=NOWHERE, compare=False)
     value_span: Span = field(default=NOWHERE, compare=False)
-    """The first argument written beside this operand; else the operand."""
+    """The first argument written with this operand; else the operand."""
 
 
 @record
 class Choice:
-    """``{64, 128}``: the values of a set that a search settles; a canonical schedule has none."""
+    """``{64, 128}``: the values of a set, of which a search chooses one; a canonical schedule has
+    none."""
 
     values: tuple[int | str, ...]
 
@@ -123,8 +123,8 @@ class Require:
 class Schedule:
     """A whole, canonical schedule: directives in ladder order, one value per set of facts.
 
-    ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to their types, and those of the
-    epilogue's tensors that are stored otherwise than c.  Spans are places in ``source``.
+    ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to their types, and the
+    epilogue's tensors whose type is not c's.  Spans are positions in ``source``.
     """
 
     gemm: Gemm = DEFAULT_GEMM

@@ -1,4 +1,4 @@
-"""Whole numbers as a schedule writes them: decimal, and of a size that can be meant."""
+"""Whole numbers of schedules: decimal, and within bounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def integer(word: Word, what: str, minimum: int, maximum: int, notes: tuple[str,
 
 
 def _plain(text: str, minimum: int, maximum: int) -> str:
-    """The decimal number that an odd spelling seems to mean, or the range."""
+    """The hint: the decimal number that an odd spelling seems to mean, or the range."""
     value: int | None = None
     if len(text) <= _LONGEST:
         if re.fullmatch(r"0[xX][0-9a-fA-F]+", text):

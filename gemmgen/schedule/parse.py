@@ -1,4 +1,4 @@
-"""A schedule's text to its canonical value, or all of its mistakes at once."""
+"""Parses a schedule's text to its canonical value, or reports all of its mistakes at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DEFAULT_KERNEL = "gemm"
 
 
 def parse(source: Source, vocabulary: Vocabulary, settings: Settings = ()) -> Schedule:
-    """The canonical schedule of ``source``, its sets settled by ``settings`` (``tile.m``, 128).
+    """The canonical schedule of ``source``, its sets fixed by ``settings`` (``tile.m``, 128).
 
     Raises ``ScheduleError`` with every mistake of the text.
     """
@@ -59,9 +59,9 @@ def parse(source: Source, vocabulary: Vocabulary, settings: Settings = ()) -> Sc
 
 
 def choices(source: Source, vocabulary: Vocabulary) -> dict[str, Choice]:
-    """The sets of a schedule by key (``tile.m``), in the text's order; empty for a settled one.
+    """The sets of a schedule by key (``tile.m``), in the text's order; empty for one without sets.
 
-    Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
+    Raises ``ScheduleError`` if the text has mistakes other than open sets.
     """
     source = source.cleaned()
     mistakes = Mistakes(source)
@@ -74,9 +74,9 @@ def choices(source: Source, vocabulary: Vocabulary) -> dict[str, Choice]:
 
 
 class Unsettled:
-    """A schedule's text read once, to be settled many times: what a search does.
+    """A schedule's text parsed once, whose sets a search fixes many times.
 
-    Raises ``ScheduleError`` where the text has mistakes other than being unsettled.
+    Raises ``ScheduleError`` if the text has mistakes other than open sets.
     """
 
     def __init__(self, source: Source, vocabulary: Vocabulary):
@@ -86,7 +86,7 @@ class Unsettled:
         self.gemm = self._checker(Mistakes(self.source)).scope.gemm
 
     def settled(self, settings: Settings) -> Schedule:
-        """As ``parse``; raises ``ScheduleError`` alike."""
+        """As ``parse``, with the same ``ScheduleError``."""
         mistakes = Mistakes(self.source)
         schedule = self._checker(mistakes).schedule(settings)
         if mistakes:
@@ -108,7 +108,7 @@ class _Checker:
         self.scope = self._scope()
 
     def schedule(self, settings: Settings, settled: bool = True) -> Schedule:
-        """The canonical value; worth something where no mistake was recorded."""
+        """The canonical value; valid only if no mistake was recorded."""
         kernel = self._kernel()
         directives = self._directives(settings, settled)
         dtypes = self._dtypes()
@@ -126,9 +126,9 @@ class _Checker:
         )
 
     def _once(self, name: str, found: list[tuple[T, Span]]) -> tuple[T, Span] | None:
-        """The first of statements that stand at most once."""
+        """The first of statements that may be given once."""
         for _, span in found[1:]:
-            self._twice(f"{name} stands twice", span, found[0][1], f"keep one {name} line")
+            self._twice(f"{name} is given twice", span, found[0][1], f"keep one {name} line")
         return found[0] if found else None
 
     def _twice(self, message: str, span: Span, first: Span, hint: str) -> None:
@@ -201,7 +201,7 @@ class _Checker:
         )
 
     def _kept(self) -> dict[str, str]:
-        """Words that an argument's value may be, so that no ``let`` can be called so."""
+        """Words that are values of arguments, which a ``let`` must not redefine."""
         specs = self.specs
         words = {c: "a value of " + s.name for s in specs for a in s.arguments for c in a.choices}
         if not self.scope.sure:

@@ -1,4 +1,4 @@
-"""Statements as written: words and their places, nothing checked."""
+"""Statements as written: words and their spans, unchecked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RawArgument:
 
 @record
 class RawDirective:
-    """Operands and ``name=value`` behind a first word."""
+    """Operands and ``name=value`` after a first word."""
 
     word: Word
     operands: tuple[RawOperand, ...]
@@ -83,7 +83,7 @@ class RawRequire:
 
 
 class Reader:
-    """Reads a statement's tree; its places become places of the whole text."""
+    """Reads a statement's tree; spans are those of the whole text."""
 
     def __init__(self, statement: Statement):
         self.span = statement.span
@@ -91,7 +91,7 @@ class Reader:
         self.base = statement.start + len(statement.word)
 
     def at(self, start: int | None, end: int | None) -> Span:
-        """The place in the whole text of characters behind the first word."""
+        """The span in the whole text of characters after the first word."""
         assert start is not None and end is not None
         return Span(self.base + start, self.base + end)
 
@@ -135,7 +135,7 @@ class Reader:
         return RawOperand(tensor, others[0] if others else None, None, span)
 
     def value(self, tree: Tree[Token]) -> Word | RawSet:
-        """What stands behind the ``=`` of an argument or a ``let``."""
+        """The value after the ``=`` of an argument or a ``let``."""
         value = next(_trees(tree))
         if value.data == "set":
             items = tuple(self.words(item)[0] for item in _trees(value))

@@ -1,4 +1,4 @@
-"""A schedule's text from a file or from standard input."""
+"""Reads a schedule's text from a file or from standard input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmgen.schedule.statements import MOST_BYTES
 def read_source(path: str) -> Source:
     """The schedule at ``path``, or standard input for ``-``.
 
-    Raises ``UsageError`` where nothing can be read, ``ScheduleError`` where it is no text.
+    Raises ``UsageError`` if nothing can be read, ``ScheduleError`` if it is no text.
     """
     name = "<stdin>" if path == "-" else printable(path)
     try:
@@ -23,8 +23,8 @@ def read_source(path: str) -> Source:
     except IsADirectoryError:
         raise UsageError(f"{name} is a folder, not a schedule; name a file in it") from None
     except (OSError, ValueError) as wrong:
-        told = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
-        raise UsageError(f"{name} can't be read: {told}") from None
+        reason = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
+        raise UsageError(f"{name} can't be read: {reason}") from None
     if len(data) > MOST_BYTES:
         raise UsageError(
             f"{name} has more than {MOST_BYTES // 1024} KiB; a schedule is some ten lines"
@@ -33,12 +33,12 @@ def read_source(path: str) -> Source:
 
 
 def printable(path: str) -> str:
-    """A path as it can be shown: nothing in it steers a terminal."""
+    """A path as it can be printed, without control characters."""
     return "".join(c if c.isprintable() else "?" for c in path)
 
 
 def _bytes(path: str) -> bytes:
-    """What stands there, cut where it is too much in any case."""
+    """The file's bytes, truncated if there are too many."""
     if path == "-":
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     with Path(path).open("rb") as file:

@@ -1,4 +1,4 @@
-"""The names that follow from a schedule's own: each stands for one thing in the emitted text."""
+"""The names that are derived from a schedule's own: each has one meaning in the emitted text."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ STEMS = (
     *("_stage", "_next_stage", "_write_stage", "_STAGES", "_PAD", "_VEC", "_FRAG_VEC"),
     *("_STEP", "_PIECES", "_ALONG", "_TURNS"),
 )
-"""The emitted text names a tensor's copies by these: ``A_shared``."""
+"""Suffixes of the emitted text's buffers of a tensor: ``A_shared``."""
 
 VARIABLES = (
     *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round"),
     *("steps", "chunk", "start", "stop"),
     *("warp", "slice", "frag"),
 )
-"""First words of the emitted text's variables along a letter: ``tile_k``."""
+"""Prefixes of the emitted text's variables along a letter: ``tile_k``."""
 
 BATCHED = ("tile", "matrix_tiles")
-"""Names that the emitted text of a kernel with batches uses besides."""
+"""Additional names of the emitted text of a kernel with batches."""
 
 Named = tuple[str, str, str]
-"""A name, what it stands for, and the letter or tensor that it follows from."""
+"""A name, its meaning, and the letter or tensor that it is derived from."""
 
 
 def taken(gemm: Gemm) -> dict[str, str]:
-    """The names that a checked ``gemm`` line takes, each with what it stands for."""
+    """The names that a checked ``gemm`` line takes, each with its meaning."""
     return {name: what for name, what, _ in _names(gemm)}
 
 
 def clash(gemm: Gemm) -> tuple[str, str, str] | None:
-    """A word of the ``gemm`` line that can't stay, the name that follows from it, and what else has
-    that name; None where every name stands for one thing."""
+    """A word of the ``gemm`` line that must be renamed, the name that is derived from it, and the
+    other meaning of that name; None if every name has one meaning."""
     first: dict[str, Named] = {}
     for found in _names(gemm):
         name, what, word = found
         reason = language_word(name)
         if name in first:
-            # The longer word is the one that was chosen so that it meets the other.
+            # The longer word is more likely the arbitrary one.
             _, other, rival = first[name]
             word, reason = (rival, what) if len(rival) > len(word) else (word, other)
         if reason is not None:
@@ -54,7 +54,7 @@ def clash(gemm: Gemm) -> tuple[str, str, str] | None:
 
 
 def _names(gemm: Gemm) -> Iterator[Named]:
-    """Every name that lowering may give to something of this ``gemm`` line."""
+    """Every name that lowering may derive from this ``gemm`` line."""
     accesses = (gemm.c, gemm.a, gemm.b)
     every = ", ".join(access.tensor for access in accesses)
     for access in accesses:
@@ -73,14 +73,14 @@ def _names(gemm: Gemm) -> Iterator[Named]:
 
 
 def _letter_names(letter: str, tensors: tuple[str, ...]) -> Iterator[Named]:
-    """The names that follow from a letter of a matrix."""
+    """The names that are derived from a letter of a matrix."""
     for first in VARIABLES:
         yield f"{first}_{letter}", f"a variable along {letter}", letter
     for first, what in CONSTANTS.items():
         name = first + letter.upper()
         yield name, f"the emitted text's name for the {what} along {letter}", letter
     for tensor in tensors:
-        what = f"the emitted text's name for a place in a tile of {tensor}"
+        what = f"the emitted text's name for a coordinate in a tile of {tensor}"
         yield f"{tensor}_{letter}", what, letter
         yield f"{tensor}_next_{letter}", what, letter
 
@@ -94,7 +94,7 @@ def stride_names(access: Access, gemm: Gemm) -> dict[str, str]:
 
 
 def tensor_names(tensor: str) -> dict[str, str]:
-    """The names that follow from a tensor's."""
+    """The names that are derived from a tensor's."""
     own = {
         ld_name(tensor): f"the leading dimension of {tensor}",
         load(tensor): f"the function that loads part of {tensor}",
@@ -103,7 +103,7 @@ def tensor_names(tensor: str) -> dict[str, str]:
 
 
 def vector_names(tensor: str) -> dict[str, str]:
-    """The names that follow from that of a vector, or of a number, of the epilogue."""
+    """The names that are derived from that of a vector, or a scalar, of the epilogue."""
     return {f"{tensor}_frag": f"the emitted text's name for part of {tensor}"}
 
 

@@ -1,4 +1,4 @@
-"""What the letters of the ``gemm`` line stand for."""
+"""The roles of the letters of the ``gemm`` line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def roles(gemm: Gemm) -> tuple[str, str, str]:
 
 
 def batches(gemm: Gemm) -> tuple[str, ...]:
-    """The letters that number the matrices of a checked ``gemm`` line, in the output's order."""
+    """The batch letters of a checked ``gemm`` line, in the output's order."""
     tiled = roles(gemm)
     return tuple(letter for letter in gemm.c.indices if letter not in tiled)
 
@@ -58,7 +58,7 @@ def extents(gemm: Gemm) -> dict[str, str]:
 
 
 def strides(access: Access, gemm: Gemm) -> dict[str, str]:
-    """Per batch letter of a tensor the parameter that is its stride; of the last one, none: its
-    neighbours are neighbours in memory."""
+    """The stride parameter of each batch letter of a tensor; none for its last letter, which is
+    contiguous."""
     known = batches(gemm)
     return {x: stride_name(access.tensor, x) for x in access.indices[:-1] if x in known}

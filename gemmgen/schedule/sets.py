@@ -27,7 +27,7 @@ class Let:
 
 @record
 class Knob:
-    """A set that a search, or ``--set key=value``, settles.  ``label`` is how messages call it."""
+    """A set that a search, or ``--set key=value``, fixes.  ``label`` is its name in messages."""
 
     key: str
     label: str
@@ -43,7 +43,7 @@ class Knob:
 
     @property
     def choice(self) -> Choice:
-        """The values, integers where they are."""
+        """The values, as integers if they are."""
         texts = (item.text for item in self.items)
         return Choice(tuple(int(t) if t.isdecimal() and len(t) < 19 else t for t in texts))
 
@@ -51,8 +51,8 @@ class Knob:
 def find_knobs(lets: list[Let], directives: list[RawDirective]) -> tuple[Knob, ...]:
     """A file's sets in its order.
 
-    A key is ``directive.argument``; where several statements of one directive have a set for the
-    argument, the first operand stands between: ``vectorize.A.width``.
+    A key is ``directive.argument``; if several statements of one directive have a set for the
+    argument, the key includes the first operand: ``vectorize.A.width``.
     """
     knobs = [
         Knob(let.name.text, f"let {let.name.text}", let.value.items, let.value.span)
@@ -72,7 +72,7 @@ def find_knobs(lets: list[Let], directives: list[RawDirective]) -> tuple[Knob, .
 
 
 class Values:
-    """What an argument's value may be, and which one is chosen."""
+    """The possible values of arguments, and the chosen ones."""
 
     def __init__(self, source: Source, lets: list[Let], chosen: dict[Span, Word]):
         self._source = source
@@ -81,26 +81,26 @@ class Values:
         self.used: set[str] = set()
 
     def candidates(self, value: Word | RawSet) -> tuple[Word, ...]:
-        """Every value that could stand at ``value``."""
-        there, _ = self._behind(value)
+        """Every possible value of ``value``."""
+        there, _ = self._resolved(value)
         return there.items if isinstance(there, RawSet) else (there,)
 
     def chosen(self, value: Word | RawSet) -> str:
-        """The one that does; of an unsettled set the first, its mistake is recorded elsewhere."""
-        there, _ = self._behind(value)
+        """The chosen value; of an open set the first, whose mistake is recorded elsewhere."""
+        there, _ = self._resolved(value)
         if isinstance(there, RawSet):
             return self._chosen.get(there.span, there.items[0]).text
         return there.text
 
     def origin(self, value: Word | RawSet) -> tuple[str, ...]:
-        """A note that says where the value of a ``let`` stands."""
-        _, let = self._behind(value)
+        """A note with the line of the ``let`` that gives the value."""
+        _, let = self._resolved(value)
         if let is None:
             return ()
         line, _ = self._source.position(let.span.start)
         return (f"let {let.name.text} on line {line} gives the value",)
 
-    def _behind(self, value: Word | RawSet) -> tuple[Word | RawSet, Let | None]:
+    def _resolved(self, value: Word | RawSet) -> tuple[Word | RawSet, Let | None]:
         if isinstance(value, Word) and value.text in self._lets:
             self.used.add(value.text)
             let = self._lets[value.text]
@@ -111,7 +111,8 @@ class Values:
 def choose(
     knobs: tuple[Knob, ...], settings: Settings, mistakes: Mistakes, settled: bool = True
 ) -> dict[Span, Word]:
-    """The item chosen of each set, by its place; records the sets that ``settings`` leave open."""
+    """The chosen item of each set, by the set's span; records the sets that ``settings`` leave
+    open."""
     wanted = {key: str(value) for key, value in settings}
     chosen: dict[Span, Word] = {}
     for key in wanted.keys() - {knob.key for knob in knobs}:
@@ -133,7 +134,7 @@ def _check_items(knob: Knob) -> None:
     for item in knob.items:
         if item.text in seen:
             raise Refusal(
-                f"{shown(item.text)} stands twice in the set",
+                f"{shown(item.text)} is twice in the set",
                 at=item.span,
                 hint="once is enough",
             )
@@ -164,22 +165,23 @@ def _unknown_key(key: str, value: str, knobs: tuple[Knob, ...]) -> Mistake:
     keys = [knob.key for knob in knobs]
     near = close(key, keys)
     hint = f"did you mean --set {near}={shown(value)}? " if near else ""
-    told = f"the sets of this file are {', '.join(keys)}" if keys else "this file has no set"
+    known = f"the sets of this file are {', '.join(keys)}" if keys else "this file has no set"
     message = f"--set {shown(key)}={shown(value)}: no set of this file has that key"
-    return Mistake(message, None, hint + told)
+    return Mistake(message, None, hint + known)
 
 
 def check_lets(
     lets: list[Let], used: set[str], kept: dict[str, str], source: Source, mistakes: Mistakes
 ) -> None:
-    """Each ``let`` has a name of its own, and is used; ``kept`` are names with another meaning."""
+    """Checks that each ``let`` has a distinct name and is used; ``kept`` are names with another
+    meaning."""
     seen: dict[str, Let] = {}
     for let in lets:
         name = shown(let.name.text)
         first = seen.setdefault(let.name.text, let)
         if first is not let:
             line, _ = source.position(first.span.start)
-            message, hint = f"let {name} stands twice", "two things need two names"
+            message, hint = f"let {name} is given twice", "two things need two names"
             notes = (f"first given on line {line}",)
         elif let.name.text in kept:
             message = f"`{name}` can't be a let's name: it is {kept[let.name.text]}"

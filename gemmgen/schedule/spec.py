@@ -1,4 +1,4 @@
-"""What a directive takes: declared once in its pass, read by all that knows of directives.
+"""The specification of a directive: declared once in its pass, read by all tools.
 
 The checker, ``fmt``, ``help``, the builder, the reference and the fuzzer are written over these
 records alone, so that a new directive needs nothing from them.
@@ -15,8 +15,8 @@ Role = Literal["a", "b", "c"]
 
 @record
 class Elsewhere:
-    """What other languages call a statement: the words, separated by spaces, that a hint answers,
-    and for that hint the best known of them with their languages."""
+    """A statement's names in other languages: the words, separated by spaces, that get a hint, and
+    the best known of them with their languages, for that hint."""
 
     known_as: str
     words: str
@@ -29,7 +29,7 @@ class ArgumentSpec:
     ``name`` is a word, or contains one of the roles ``<m>``, ``<n>``, ``<k>``: the row, column and
     contracted letter of this schedule's ``gemm`` line.  ``identity`` is the value that equals the
     argument's absence (a directive whose every argument is at its identity is no directive).
-    Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles stand for letters
+    Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles are letters
     there too).  ``elsewhere`` are the words of other languages for it, separated by spaces.
     """
 
@@ -51,7 +51,7 @@ class DirectiveSpec:
     ``example`` is a whole statement, for hints, ``help`` and the reference.  ``operands`` are roles
     (the tensors of the ``gemm`` line in the positions a, b, c); empty if the directive takes none,
     otherwise at least one must be named.  ``hops`` are those an operand may name per role; ``bare``
-    is the hop that a bare operand stands for, None for every hop there is.  ``layout`` allows
+    is the hop that a operand without one means, None for every hop there is.  ``layout`` allows
     ``A[k, m]``.
     """
 

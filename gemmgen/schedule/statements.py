@@ -1,4 +1,4 @@
-"""The first cut of a schedule's text: its logical statements, each with its comments."""
+"""Splits a schedule's text into logical statements, each with its comments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gemmgen.base.source import Source, Span, shown
 MOST_BYTES = 256 * 1024
 MOST_STATEMENTS = 1000
 MOST_CHARACTERS = 64 * 1024
-"""Of one statement."""
+"""The most characters of one statement."""
 DEEPEST = 64
 NUL = "\0"
 
@@ -22,22 +22,22 @@ _PIECE = re.compile(r"[()\[\]{}#]")
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _CLOSED_BY = {opening: closing for closing, opening in _CLOSES.items()}
 _NEW = re.compile(r"[ \t]*(?!not\b)[A-Za-z_]\w*[ \t]+(?!(?:and|or)\b)[A-Za-z_]")
-"""No bracketed text goes on with two names side by side, so such a line begins a statement."""
+"""Bracketed text has no two consecutive names, so such a line begins a statement."""
 
 
 @record
 class Statement:
     """One logical statement: ``source.text[start:end]``, without the comments around it.
 
-    ``word`` is its first name ("" where it begins with none).  ``above`` are the comment lines over
-    it, with "" for the empty lines between and below them; ``beside`` those at its lines' ends.
+    ``word`` is its first name ("" if it begins with none).  ``above`` are the comment lines over
+    it, with "" for the empty lines between and below them; ``trailing`` those at its lines' ends.
     """
 
     word: str
     text: str
     start: int
     above: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    trailing: tuple[str, ...] = ()
 
     @property
     def span(self) -> Span:
@@ -62,7 +62,7 @@ class Statements:
 
 
 def split(source: Source, mistakes: Mistakes) -> Statements:
-    """Cut a cleaned source into statements; an open bracket continues a line."""
+    """Splits a cleaned source into statements; an open bracket continues a line."""
     with mistakes.caught():
         _check_text(source)
         return _Splitter(source, mistakes).run()
@@ -80,7 +80,7 @@ def _check_text(source: Source) -> None:
     if control:
         name = "NUL" if control.group() == NUL else f"U+{ord(control.group()):04X}"
         raise Refusal(
-            f"the control character {name} stands here",
+            f"the control character {name} is not allowed",
             at=Span(control.start(), control.end()),
             hint=(
                 "a schedule is plain UTF-8 text; is this the right file, and not UTF-16?"
@@ -91,7 +91,7 @@ def _check_text(source: Source) -> None:
 
 
 class _Splitter:
-    """Reads line by line; between two lines it holds the statement begun and the comments seen."""
+    """Reads line by line; its state is the statement that has begun and the comments before it."""
 
     def __init__(self, source: Source, mistakes: Mistakes):
         self.source, self.mistakes = source, mistakes
@@ -99,7 +99,7 @@ class _Splitter:
         self.above: list[str] = []
         self.open: list[tuple[str, int]] = []
         self.start = self.end = -1
-        self.beside: list[str] = []
+        self.trailing: list[str] = []
 
     def run(self) -> Statements:
         offset = 0
@@ -122,14 +122,14 @@ class _Splitter:
             self.start = offset + code.index(bare) if self.start < 0 else self.start
             self.end = offset + code.index(bare) + len(bare)
         if self.start >= 0:
-            self.beside += [comment] if comment else []
+            self.trailing += [comment] if comment else []
         elif comment:
             self.above.append(comment)
         elif self.above and self.above[-1]:
             self.above.append("")
 
     def _brackets(self, line: str, offset: int) -> str:
-        """Follow the line's brackets; the line up to its comment."""
+        """Tracks the line's brackets; returns the line up to its comment."""
         for piece in _PIECE.finditer(line):
             mark, at = piece.group(), piece.start()
             if mark == "#":
@@ -159,14 +159,14 @@ class _Splitter:
             ).mistake
         )
         self.open.clear()
-        self.start, self.above, self.beside = -1, [], []
+        self.start, self.above, self.trailing = -1, [], []
 
     def _finish(self) -> None:
         text = self.source.text[self.start : self.end]
         name = _WORD.match(text)
         word = name.group() if name else ""
-        above, beside = tuple(self.above), tuple(self.beside)
-        self.found.append(Statement(word, text, self.start, above, beside))
+        above, trailing = tuple(self.above), tuple(self.trailing)
+        self.found.append(Statement(word, text, self.start, above, trailing))
         if len(text) > MOST_CHARACTERS:
             raise Refusal(
                 f"the statement has {len(text):,} characters, at most {MOST_CHARACTERS:,} are read",
@@ -179,12 +179,12 @@ class _Splitter:
                 at=self.found[-1].word_span,
                 hint="a schedule is some ten lines; is this the right file?",
             )
-        self.start, self.above, self.beside = -1, [], []
+        self.start, self.above, self.trailing = -1, [], []
 
 
 def no_word(statement: Statement) -> Refusal:
     """The refusal of a statement that begins with no name."""
-    first = next(iter(statement.text.split(maxsplit=1)), "")  # "" for a space that is none of ours
+    first = next(iter(statement.text.split(maxsplit=1)), "")  # "" for spaces of other alphabets
     meant = _WORD.match(normalize("NFKC", first))
     hint = "one statement a line, such as `tile m=128 n=128 k=8`"
     return Refusal(

@@ -34,11 +34,11 @@ class Vocabulary:
         return heads | {spec.name: spec.example for spec in (*self.specs, self.epilogue)}
 
     def example(self, word: str) -> str | None:
-        """What the statement ``word`` looks like."""
+        """An example of the statement ``word``."""
         return self._examples.get(word)
 
     def meant(self, word: str) -> str | None:
-        """The hint for a first word of no statement, if there is one."""
+        """The hint for an unknown first word, if there is one."""
         for name, elsewhere in self._elsewhere():
             if word.lower() in elsewhere.words.split():
                 return f"did you mean `{name}`? ({elsewhere.known_as})"

@@ -1,4 +1,4 @@
-"""The words of the language that belong to no directive, and what people call them elsewhere."""
+"""The words of the language other than directives, and their names in other languages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DTYPES_LATER = (
         "f16 holds the integers up to 2,048 and sums in f32 those up to 16,777,216 exactly",
     ),
 )
-"""Types that a version may lack, and what there is instead."""
+"""Types that this version lacks, and alternatives."""
 
 QUANTITIES = ("shared", "threads", "registers", "spills")
 UNITS = {"B": 1, "KiB": 1024}
@@ -37,7 +37,7 @@ UNITS = {"B": 1, "KiB": 1024}
 
 @record
 class Head:
-    """A statement that is no directive: what it states, in a line, and what it looks like."""
+    """A statement that is no directive: a summary, and an example."""
 
     summary: str
     example: str
@@ -90,7 +90,7 @@ class Later:
 LATER = {
     "persistent": Later("remove the line: a block computes one tile"),
     "cluster": Later(
-        "remove the line: blocks run one by one; `raster group=8` keeps neighbours together",
+        "remove the line: blocks run one by one; `raster group=8` keeps adjacent blocks together",
         Elsewhere("CUTLASS cluster shape", "cluster_shape"),
     ),
     "warp_specialize": Later(
@@ -109,18 +109,18 @@ _ROLES = (
     }
     | {f"{role}{suffix}": f"<{role}>" for role in "mnk" for suffix in ("wg", "dimc", "_tile")}
 )
-"""What an argument that is called after a letter is called elsewhere."""
+"""Other languages' names of arguments that are named after a letter."""
 
 
 def close(word: str, known: Iterable[str]) -> str | None:
-    """The known word that a misspelt one most resembles."""
+    """The known word that is most similar to a misspelt one."""
     by_lower = {name.lower(): name for name in known}
     found = get_close_matches(word.lower()[:64], by_lower, n=1, cutoff=0.7)
     return by_lower[found[0]] if found else None
 
 
 def argument_meant(word: str, known: dict[ArgumentSpec, str]) -> str | None:
-    """The argument that ``word`` stands for; ``known`` has each one's name in this schedule."""
+    """The argument that ``word`` means; ``known`` has each one's name in this schedule."""
     for spec, name in known.items():
         if word.lower() in spec.elsewhere.split() or _ROLES.get(word.lower()) == spec.name:
             return name

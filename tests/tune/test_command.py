@@ -188,7 +188,7 @@ def test_what_was_tried_outlives_an_interruption(
         (TEXT, ["--shape", "64", "--set", "tile.n=3"], "the sets of this file are tile.m"),
         ("tile m={7, 9} n=5\n", ["--shape", "64"], "no point of {space} is legal; of 2: "),
         (TEXT, [], "Missing option '--shape'"),
-        ("tile m={64, 64} n=64\n", ["--shape", "64"], "stands twice in the set"),
+        ("tile m={64, 64} n=64\n", ["--shape", "64"], "occurs twice in the set"),
     ],
 )
 def test_refuses(tmp_path: Path, text: str, arguments: list[str], told: str) -> None:
