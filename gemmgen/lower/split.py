@@ -33,7 +33,7 @@ the memory idle."""
 
 
 def chunk(letter: str) -> Var:
-    """KRange of a part, whole steps: ``chunk_k``."""
+    """Elements along k of a part, whole steps: ``chunk_k``."""
     return Var(f"chunk_{letter}")
 
 

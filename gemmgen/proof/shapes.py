@@ -86,13 +86,13 @@ def tile_of(program: Program) -> tuple[int, int, int, int]:
 
 
 def ragged_terms(program: Program, own: int) -> int:
-    """KRange of which the last part of a split sum has ``own`` whole steps and a ragged one."""
+    """The K for which the last part of split-K has ``own`` whole steps and a partial one."""
     _, _, k, _ = tile_of(program)
     return ((own + 2) * (program.main.work.parts - 1) + own) * k + k // 2 + 1
 
 
 def ring_of(program: Program) -> int:
-    """KRange that bring every stage of every part into use."""
+    """The K that uses every stage in every part."""
     _, _, k, stages = tile_of(program)
     parts = program.main.work.parts
     return min(k * (stages + 1) * parts, max(k * (stages + 1), _MOST_TERMS))

@@ -20,7 +20,7 @@ from gemmgen.sim.run import CompiledKernel
 FOLDER = Path(__file__).parents[2] / "examples" / "best"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.sched"))
 SHORT = 96
-"""KRange that are enough of a sum in very many parts: most of these stay empty."""
+"""A large enough K for very many parts: most of these stay empty."""
 
 FEWER = {"deep": ("parts=264 groups=12", "parts=6 groups=2")}
 """What the interpreter is spared: each part is a block of its own."""

@@ -97,7 +97,7 @@ def guard_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def first_tile_taken_for_full(patch: pytest.MonkeyPatch) -> None:
-    """KRange before the first one are read."""
+    """Elements before k = 0 are read."""
     patch.setattr(asynchronous, "edge_of_first", lambda kernel: "stop")
     patch.setattr(registers, "edge_of_first", lambda kernel: "stop")
 

@@ -21,7 +21,7 @@ Numbers = npt.NDArray[np.float64]
 ELEMENTS = 1_000
 """Of C, whose worst counts."""
 GENERATIONS = {"sm_80": (8, 1), "sm_90": (16, 2)}
-"""KRange at a time, and bits behind the last place."""
+"""Products at a time, and bits after the last place."""
 KERNEL = compile_source(Source("dtype A=f16 B=f16 C=f32\n"))
 DEPTHS = (64, 1024, 4096)
 
