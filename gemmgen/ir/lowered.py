@@ -234,9 +234,11 @@ Node = (
 
 
 def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
-    """Is there a node of ``kind`` in ``body``, at any depth?"""
+    """Whether a node of ``kind`` is in ``body`` or in a function that it calls, at any depth."""
     for node in body:
         match node:
+            case Invoke(function):
+                inner = function.body
             case If():
                 inner = (*node.body, *node.otherwise)
             case For() | Block():
