@@ -32,9 +32,9 @@ from suggest_timer import Timer
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.explore.suggest.choose import LARGE, Option, options
-from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import SettledForm
+from gemmgen.explore.suggest.sizes import seconds
 from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.legal import Legal
 from gemmgen.explore.tune.workers import Workers

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
+from gemmgen.explore.suggest.sizes import seconds
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "suggest.json"
 LOSS, SHARE, FIFTH, WORST = 1.07, 1.3, 0.8, 1.7

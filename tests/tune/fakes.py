@@ -83,7 +83,7 @@ class FakeBuilder:
     clock: Clock
     seconds: float = 0.0
     broken: Callable[[Legal], str] = lambda point: ""
-    registers: Callable[[Legal], int] = lambda point: point.facts.registers
+    registers: Callable[[Legal], int] = lambda point: point.block.registers
     code: Callable[[Legal], str] = lambda point: f"code {point.number}"
     built: list[int] = field(default_factory=list[int])
 

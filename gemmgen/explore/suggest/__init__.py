@@ -1,7 +1,7 @@
 """``gemmgen suggest``: a schedule for a shape, chosen by a cost model without measuring.
 
 ``request`` is the problem, its extents and a GPU; ``forms`` lists tiles that have measured well;
-``schedules`` writes one down for a request, ``cost`` estimates its time in closed form, ``choose``
+``schedules`` writes one down for a request, ``explore.cost`` estimates its time, ``choose``
 takes the fastest, and ``reasons`` writes the comments.
 
     import gemmgen

@@ -10,11 +10,10 @@ from math import ceil, inf
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.explore.suggest.cost import seconds
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
-from gemmgen.explore.suggest.sizes import blocks_of, residents, shared_of
+from gemmgen.explore.suggest.sizes import blocks_of, residents, seconds, shared_of
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.model import Schedule

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.explore.cost import Kind
 from gemmgen.explore.suggest.request import Request
 from gemmgen.ir.dtypes import BYTES, HALVES, widest
 from gemmgen.ir.exprtext import format_expression
@@ -15,7 +15,6 @@ from gemmgen.ir.target import WARP
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.roles import extents
 
-Kind = Literal["block", "lanes", "direct", "tensor"]
 ASYNC = 80
 """The first architecture with cp.async."""
 UNROLLED = 8

@@ -2,78 +2,47 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from dataclasses import replace
+from math import ceil, inf, prod
 
 from gemmgen.analyze.gpus import REGISTERS
-from gemmgen.base.record import record
-from gemmgen.explore.suggest.schedules import Kind, SettledForm
+from gemmgen.explore import cost
+from gemmgen.explore.cost import H200, SECTOR, TENSOR, BlockSizes, Costs, Sizes, estimate, launched
+from gemmgen.explore.suggest.schedules import SettledForm
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
 TENSOR_PAD, ALIGNED = 8, 16
-SECTOR = 8
-"""Elements of 4 bytes in a sector."""
-LOOP = 14
-"""Issue slots of a step in addition to its accesses: counters, stages, the branch."""
 STAGED, SPLIT = 44, 16
 """Registers of a thread in addition to its arrays if tiles are staged; those of split-K."""
-TENSOR = 10.0
-"""Multiply-adds of tensor cores in the time of one FMA of a thread, by issue slots of a warp."""
+EXACT = 0.97
+"""The time of a launch without guards, as a share of one with them."""
 
 
-@record
-class Sizes:
-    """Sizes of a launch; a step's counts are those of a warp.
-
-    ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory), ``transposes`` (the
-    same, of single elements of a transposed tile) and ``stores`` into shared memory are issue
-    slots; ``port`` are clocks of shared memory.  ``tile``: elements of C in a block.  ``sums``: of
-    a thread.  ``once``: bytes of the matrices; ``through``: bytes that blocks read.  ``scatter``:
-    sectors touched by a store of C, relative to a coalesced one; ``sparse``: the same of the
-    ``elements`` that a thread reads straight from global memory in a step.  ``handed``: bytes of
-    partial sums that are written and read again.  ``squeezed``: threads get fewer registers than
-    they could use, so that more blocks fit.
-    """
-
-    kind: Kind
-    blocks: int
-    resident: int
-    steps: int
-    k_elements: int
-    warps: int
-    fmas: float
-    reads: float
-    copies: float
-    transposes: float
-    stores: float
-    port: float
-    stages: int
-    tile: int
-    sums: int
-    parts: int
-    groups: int
-    once: float
-    through: float
-    scatter: float
-    sparse: float
-    elements: float
-    handed: float
-    squeezed: bool
+def seconds(plan: SettledForm, costs: Costs = H200) -> float:
+    """The time of one launch; infinite if no block fits on a multiprocessor."""
+    if not residents(plan):
+        return inf
+    return estimate(sizes_of(plan), plan.request.gpu, costs) * (EXACT if plan.exact else 1.0)
 
 
 def sizes_of(plan: SettledForm) -> Sizes:
+    sizes = launched(_block(plan), plan.request.shape, plan.request.gpu)
+    return replace(sizes, resident=residents(plan))
+
+
+def _block(plan: SettledForm) -> BlockSizes:
     form, request = plan.form, plan.request
-    m, n, k, *batches = request.shape
     a, b, c = (BYTES[request.dtype(role)] for role in "abc")
-    rows, columns = min(form.tile[0], m), min(form.tile[1], n)
+    rows, columns = min(form.tile[0], request.shape[0]), min(form.tile[1], request.shape[1])
     k_elements = form.tile[2] // WARP if form.kind == "lanes" else form.tile[2]
-    return Sizes(
+    return BlockSizes(
         kind=form.kind,
-        blocks=blocks_of(plan),
-        resident=residents(plan),
-        steps=ceil(ceil(k / form.tile[2]) / plan.parts),
-        k_elements=k_elements,
-        warps=ceil(form.threads / WARP),
+        tile=form.tile,
+        threads=form.threads,
+        shared=shared_of(plan),
+        registers=_wanted(plan),
+        allowed=registers_of(plan),
         fmas=_fmas(plan, k_elements),
         reads=_reads(plan, k_elements),
         copies=sum(_copies(plan, role, k_elements) for role in "ab" if not _single(plan, role)),
@@ -81,20 +50,13 @@ def sizes_of(plan: SettledForm) -> Sizes:
         stores=sum(_stores(plan, role) for role in "ab"),
         port=_port(plan),
         stages=(form.stages if plan.asynchronous else min(2, form.stages)) if plan.staged else 1,
-        tile=form.tile[0] * form.tile[1],
         sums=form.micro[0] * form.micro[1],
         parts=plan.parts,
         groups=plan.groups,
-        once=float(a * m * k + b * k * n + c * m * n) * prod(batches),
-        through=prod(request.shape)
-        * (b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns),
         scatter=_scatter(plan),
-        handed=8.0 * blocks_of(plan) * form.tile[0] * form.tile[1] if plan.parts > 1 else 0.0,
-        sparse=max(_sparse(plan, "a"), _sparse(plan, "b")),
-        squeezed=_wanted(plan) > registers_of(plan),
-        elements=float(
-            k_elements * sum(form.micro[at] for at in (0, 1) if "ab"[at] not in plan.staged)
-        ),
+        through=b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns,
+        bytes=(a, b, c),
+        double=request.dtype("acc") == "f64",
     )
 
 
@@ -164,13 +126,7 @@ def residents(plan: SettledForm, registers: int | None = None) -> int:
         return 0
     if shared > TARGETS[gpu.arch].shared or form.threads > MAX_THREADS:
         return 0
-    taken = shared + gpu.reserved
-    return min(
-        REGISTERS // ((registers or registers_of(plan)) * form.threads),
-        gpu.shared // taken if taken else gpu.blocks,
-        gpu.threads // form.threads,
-        gpu.blocks,
-    )
+    return cost.residents(form.threads, shared, registers or registers_of(plan), gpu)
 
 
 def _sparse(plan: SettledForm, role: str) -> float:
@@ -204,10 +160,7 @@ def _fmas(plan: SettledForm, k_elements: int) -> float:
     form = plan.form
     if form.kind == "tensor":
         return k_elements * form.warp[0] * form.warp[1] / WARP / TENSOR
-    slow = plan.request.gpu.lanes / 128
-    if plan.request.dtype("acc") == "f64":
-        slow = plan.request.gpu.double_lanes / 128
-    return k_elements * form.micro[0] * form.micro[1] / slow
+    return float(k_elements * form.micro[0] * form.micro[1])
 
 
 def _reads(plan: SettledForm, k_elements: int) -> float:

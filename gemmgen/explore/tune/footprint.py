@@ -1,123 +1,110 @@
-"""The features of a schedule for the estimate: its sizes, from the declared program."""
+"""The sizes of a program's blocks for the cost model, from the declared program."""
 
 from __future__ import annotations
 
 from math import gcd, prod
 
-from gemmgen.base.record import record
+from gemmgen.explore.cost import SECTOR, TENSOR, BlockSizes, Kind
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, pipeline_of
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.nodes import Copy, Kernel, Program
-from gemmgen.ir.occupancy import elements_of, estimated_registers
+from gemmgen.ir.nodes import Copy, Kernel, Map, Program
+from gemmgen.ir.occupancy import allowed_registers, elements_of, estimated_registers
 from gemmgen.ir.target import WARP
 
 BANK = 4
 """Bytes of a bank of shared memory, and of a register."""
+BANKS = 0.03
+"""The share of multiply-adds with register bank conflicts if none reuse operands."""
+LINE = 16
+"""Elements that an instruction of tensor cores reads together."""
+SHARED = 15.0
+"""Clocks of each k that a warp waits for fragments which are not prefetched."""
+SPILL, SQUEEZE, MEMORIES, MISSING = 2.0, 0.05, 15.0, 0.5
+"""The slowdown of a kernel that needs twice the registers it may have; the share that compilers
+save; the slowdown if so many are missing (``MISSING``) that arrays go to local memory."""
+SCATTERED = 1.1
+"""Bytes that blocks read in the order of the grid, relative to those in groups of tiles."""
 
 
-@record
-class OperandTraffic:
-    """The traffic of one operand from global memory to the multiply-adds.
-
-    ``tile``: elements of a step's tile in shared memory, 0 without one.  ``load`` and ``read`` are
-    the widths of accesses of global and of shared memory; ``store`` that of stores to shared
-    memory.  ``micro``: elements of a thread's fragment, or its share of a warp's.  ``lanes``:
-    threads of a warp that read different fragments.  ``ways``: bank conflicts of a warp's stores.
-    ``bytes`` are an element's.
-    """
-
-    tile: int
-    load: int
-    store: int
-    read: int
-    micro: float
-    lanes: int
-    ways: int
-    bytes: int
-
-
-@record
-class Facts:
-    """Features of a schedule that don't depend on the problem's extents.
-
-    ``registers`` are estimated (``estimated_registers``).  ``stages`` of the shared tiles, 1
-    without prefetching.  ``ahead``: fragments are prefetched.  ``reuse``: consecutive multiply-adds
-    share operands.  ``micro``: multiply-adds of a thread for one k.  ``parts`` blocks split the K
-    of a tile, whose sums are reduced in ``groups``.  ``blocks``: minimum resident blocks per
-    multiprocessor of the launch bounds, 0 if not given.  ``element``: C's bytes.
-    """
-
-    tile: tuple[int, int, int]
-    threads: int
-    shared: int
-    registers: int
-    a: OperandTraffic
-    b: OperandTraffic
-    stages: int
-    ahead: bool
-    asynchronous: bool
-    reuse: bool
-    raster: int
-    micro: float
-    tensor: bool
-    double: bool
-    parts: int
-    groups: int
-    blocks: int
-    element: int
-
-
-def facts_of(program: Program, interface: Interface) -> Facts:
+def block_sizes(program: Program, interface: Interface) -> BlockSizes:
     """From ``program`` after all passes, and ``interface`` after lowering."""
     kernel, problem = program.main, program.problem
-    pipeline = pipeline_of(kernel)
-    m, n = (kernel.work.size(letter) for letter in (problem.m, problem.n))
-    tiles = [b for b in kernel.buffers if b.space is Space.SHARED]
-    slots = [b.stages for b in kernel.buffers if b.name.endswith("_frag")]
-    moves = copies(kernel)
-    return Facts(
-        tile=(m, n, pipeline.step if pipeline else 1),
-        threads=kernel.spread.threads,
+    spread, work, pipeline = kernel.spread, kernel.work, pipeline_of(kernel)
+    m, n = (work.size(letter) for letter in (problem.m, problem.n))
+    step = pipeline.step if pipeline else 1
+    a, b = (
+        _Operand(program, tensor.name, letter, step // spread.lanes_per_sum)
+        for tensor, letter in ((problem.a, problem.m), (problem.b, problem.n))
+    )
+    kind: Kind = "block" if a.staged or b.staged else "direct"
+    kind = "lanes" if spread.k_layout else "tensor" if spread.lanes_per_piece > 1 else kind
+    fmas = a.steps * prod(axis.registers for axis in spread.axes) / spread.lanes_per_piece
+    fmas /= TENSOR if kind == "tensor" else 1.0
+    fmas *= 1.0 if contraction(kernel).order != "rows" else 1.0 + BANKS
+    asynchronous = any(copy.mode != "registers" for copy in copies(kernel))
+    stages = min((x.stages for x in kernel.buffers if x.space is Space.SHARED), default=1)
+    fragments = [x.stages for x in kernel.buffers if x.name.endswith("_frag")]
+    prefetched = bool(fragments) and min(fragments) > 1
+    registers = estimated_registers(kernel)
+    allowed = allowed_registers(spread.threads, kernel.bounds.blocks)
+    return BlockSizes(
+        kind=kind,
+        tile=(m, n, step),
+        threads=spread.threads,
         shared=interface.static_shared + interface.dynamic_shared,
-        registers=estimated_registers(kernel),
-        a=_operand(program, problem.a.name, problem.m),
-        b=_operand(program, problem.b.name, problem.n),
-        stages=min((b.stages for b in tiles), default=1),
-        ahead=bool(slots) and min(slots) > 1,
-        asynchronous=any(copy.mode != "registers" for copy in moves),
-        reuse=contraction(kernel).order != "rows",
-        raster=kernel.work.raster,
-        micro=prod(axis.registers for axis in kernel.spread.axes) / kernel.spread.lanes_per_piece,
-        tensor=contraction(kernel).atom != "fma",
+        registers=registers,
+        allowed=allowed,
+        fmas=fmas,
+        reads=a.reads + b.reads,
+        copies=sum(x.copies for x in (a, b) if not x.is_single),
+        transposes=sum(x.copies for x in (a, b) if x.is_single),
+        stores=a.stores + b.stores,
+        port=a.port + b.port if kind == "block" else 0.0,
+        stages=stages if asynchronous else min(2, stages),
+        sums=spread.registers,
+        parts=work.parts,
+        groups=work.groups,
+        scatter={"lanes": 8.0, "tensor": 1.0}.get(kind, _scatter(program)),
+        through=(b.bytes / m + a.bytes / n) * (1.0 if work.raster > 1 else SCATTERED),
+        bytes=(a.bytes, b.bytes, BYTES[problem.c.dtype]),
         double=kernel.buffer("acc").dtype == "f64",
-        parts=kernel.work.parts,
-        groups=kernel.work.groups,
-        blocks=kernel.bounds.blocks,
-        element=BYTES[kernel.buffer(problem.c.name).dtype],
+        waits=0.0 if prefetched else step * SHARED,
+        spills=_spills(registers / allowed - 1.0 - SQUEEZE),
     )
 
 
-def _operand(program: Program, tensor: str, letter: str) -> OperandTraffic:
-    kernel = program.main
-    moves = copies(kernel)
-    fill = next((c for c in moves if c.src == tensor), None)
-    staged = kernel.has(f"{tensor}_shared")
-    fetch = next((c for c in moves if c.src == f"{tensor}_shared"), None)
-    axis = kernel.spread.axis(letter)
-    load = fill.width if fill else 1
-    straight = staged and _last(kernel, tensor) == _last(kernel, f"{tensor}_shared")
-    return OperandTraffic(
-        tile=elements_of(kernel, f"{tensor}_shared") if staged else 0,
-        load=load,
-        store=load if straight else 1,
-        read=fetch.width if fetch else 1,
-        micro=axis.registers / kernel.spread.lanes_per_piece,
-        lanes=min(axis.lanes, WARP),
-        bytes=BYTES[kernel.buffer(tensor).dtype],
-        ways=1 if straight or fill is None or not staged else _ways(kernel, fill),
-    )
+class _Operand:
+    """Accesses of one operand in a step, of a thread: from global memory to the multiply-adds.
+
+    ``steps`` are a thread's k in a step; ``reads`` of fragments and ``stores`` are of shared
+    memory.
+    """
+
+    def __init__(self, program: Program, tensor: str, letter: str, steps: int):
+        kernel = program.main
+        moves = copies(kernel)
+        fill = next((c for c in moves if c.src == tensor), None)
+        fetch = next((c for c in moves if c.src == f"{tensor}_shared"), None)
+        axis, load = kernel.spread.axis(letter), fill.width if fill else 1
+        self.steps, self.bytes = steps, BYTES[kernel.buffer(tensor).dtype]
+        self.staged = kernel.has(f"{tensor}_shared")
+        read = fetch.width if fetch else 1
+        line = LINE if kernel.spread.lanes_per_piece > 1 else read
+        self.reads = steps * axis.registers / line if self.staged else 0.0
+        self.is_single, self.stores, self.port = False, 0.0, 0.0
+        if not self.staged or fill is None:
+            self.copies = steps * axis.registers / load
+            return
+        each = elements_of(kernel, f"{tensor}_shared") / kernel.spread.threads
+        turned = _last(kernel, tensor) != _last(kernel, f"{tensor}_shared")
+        self.copies = each / load
+        if fill.mode == "registers":
+            self.stores = each if turned else each / load
+        self.is_single = turned and not self.stores
+        clocks = 1.0 if read * self.bytes < 16 else 2.0 if axis.lanes <= 8 else 4.0
+        self.port = self.reads * clocks + each * (_ways(kernel, fill) if turned else 1)
 
 
 def _last(kernel: Kernel, name: str) -> str:
@@ -138,3 +125,15 @@ def _ways(kernel: Kernel, fill: Copy) -> int:
     down = min(WARP, max(1, run // fill.width))
     banks = WARP // gcd(fill.width * row, WARP)
     return max(1, down // banks)
+
+
+def _scatter(program: Program) -> float:
+    """Sectors that a warp's store of C touches, relative to those that it could fill."""
+    kernel, c = program.main, program.problem.c
+    width = next(op.width for op in kernel.body if isinstance(op, Map))
+    return max(1.0, min(SECTOR, kernel.spread.axis(c.letters[-1]).width) / width)
+
+
+def _spills(over: float) -> float:
+    """The slowdown if the share ``over`` of the registers is missing."""
+    return MEMORIES if over > MISSING else 1.0 + SPILL * max(0.0, over)

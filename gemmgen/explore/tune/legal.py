@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
-from gemmgen.explore.tune.footprint import Facts, facts_of
+from gemmgen.explore.cost import BlockSizes
+from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.explore.tune.space import SearchSpace, Settings
 from gemmgen.lower.limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
@@ -25,12 +26,12 @@ CHUNK = 128
 
 @record
 class Legal:
-    """A point that compiles: its canonical text, and its features for the estimate."""
+    """A point that compiles: its canonical text, and its sizes for the cost model."""
 
     number: int
     settings: Settings
     text: str
-    facts: Facts
+    block: BlockSizes
 
 
 @dataclass
@@ -80,7 +81,7 @@ def judge(space: SearchSpace, number: int, shapes: Sequence[Shape]) -> Found:
     except (ScheduleError, UsageError) as error:
         return error.message if isinstance(error, ScheduleError) else str(error)
     text = format_schedule(schedule)
-    return Legal(number, space.settings(number), text, facts_of(program, kernel.interface))
+    return Legal(number, space.settings(number), text, block_sizes(program, kernel.interface))
 
 
 def judge_all(space: SearchSpace, first: int, last: int, shapes: tuple[Shape, ...]) -> list[Found]:

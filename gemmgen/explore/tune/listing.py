@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.analyze.tables import Section
 from gemmgen.calling.launches import spelled
-from gemmgen.explore.tune.estimate import estimate, ffma_share, intensity, residents, waves
+from gemmgen.explore.cost import estimate, issue_slots, launched
 from gemmgen.explore.tune.legal import Census, Legal, Shape
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.tuner import rank
@@ -29,9 +29,7 @@ def sections(
     rows = tuple(
         (
             str(position),
-            *_figures(point, gpu),
-            *(f"{waves(point.facts, shape, gpu):.2f}" for shape in shapes),
-            *(f"{_rate(point, shape, gpu):.1f}" for shape in shapes),
+            *_figures(point, shapes, gpu),
             *(str(dict(point.settings)[key]) for key in keys),
         )
         for position, point in enumerate(ranked, 1)
@@ -64,30 +62,28 @@ def as_json(
             {
                 "point": point.number,
                 "settings": dict(point.settings),
-                "threads": point.facts.threads,
-                "shared": point.facts.shared,
-                "registers": point.facts.registers,
-                "estimated_ms": [1e3 * estimate(point.facts, shape, gpu) for shape in shapes],
+                "threads": point.block.threads,
+                "shared": point.block.shared,
+                "registers": point.block.registers,
+                "estimated_ms": [
+                    1e3 * estimate(launched(point.block, shape, gpu), gpu) for shape in shapes
+                ],
             }
             for point in ranked
         ],
     }
 
 
-def _figures(point: Legal, gpu: Gpu) -> tuple[str, ...]:
-    facts = point.facts
-    return (
-        str(facts.threads),
-        f"{facts.shared:,}",
-        str(facts.registers),
-        str(residents(facts, gpu)),
-        f"{ffma_share(facts):.0%}",
-        f"{intensity(facts):.0f}",
-    )
-
-
-def _rate(point: Legal, shape: Shape, gpu: Gpu) -> float:
-    return 2 * prod(shape) / estimate(point.facts, shape, gpu) / 1e12
+def _figures(point: Legal, shapes: Sequence[Shape], gpu: Gpu) -> Iterator[str]:
+    block, (rows, columns, _) = point.block, point.block.tile
+    launches = [launched(block, shape, gpu) for shape in shapes]
+    share = launches[0].fmas / issue_slots(launches[0])
+    yield from (str(block.threads), f"{block.shared:,}", str(block.registers))
+    yield from (str(launches[0].resident), f"{share:.0%}")
+    yield f"{rows * columns / (rows + columns):.0f}"
+    yield from (f"{x.blocks / (gpu.sms * max(1, x.resident)):.2f}" for x in launches)
+    for shape, launch in zip(shapes, launches, strict=True):
+        yield f"{2 * prod(shape) / estimate(launch, gpu) / 1e12:.1f}"
 
 
 def _spelled(shape: Shape) -> str:

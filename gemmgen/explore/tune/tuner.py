@@ -10,8 +10,8 @@ from gemmgen import __version__
 from gemmgen.analyze.gpus import Gpu
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
+from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.tune.cubins import Builder, code_at
-from gemmgen.explore.tune.estimate import estimate
 from gemmgen.explore.tune.legal import Census, Legal, Shape
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Runner
 from gemmgen.explore.tune.sampler import Explorer
@@ -107,7 +107,8 @@ def rank(legal: Sequence[Legal], shapes: Sequence[Shape], gpu: Gpu) -> tuple[Leg
     """The points by their estimates, the mean over the shapes; of equals the first."""
 
     def mean(point: Legal) -> float:
-        return sum(math.log(estimate(point.facts, shape, gpu)) for shape in shapes)
+        sizes = (launched(point.block, shape, gpu) for shape in shapes)
+        return sum(math.log(estimate(each, gpu)) for each in sizes)
 
     return tuple(sorted(legal, key=lambda point: (mean(point), point.number)))
 
