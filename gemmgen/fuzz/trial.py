@@ -21,6 +21,7 @@ from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.cases import SPAN, reaching, work
 from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.equivalence import same_meaning
+from gemmgen.proof.round_trip import unread_level
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
@@ -82,6 +83,7 @@ def judge(text: str, dice: Dice, *, compiled: bool = False) -> Verdict:
     plan = plan_of(emitted.schedule, x * y)
     try:
         check_text(emitted.schedule)
+        check_levels(emitted.program)
         check_meaning(emitted, dice)
         with _guarded("C2"):
             chosen = cases(emitted, dice)
@@ -109,6 +111,7 @@ def again(text: str, failure: Failure, chosen: tuple[Case, ...]) -> Failure | No
         match failure.layer:
             case "C0":
                 check_text(emitted.schedule)
+                check_levels(emitted.program)
             case "C1":
                 check_meaning(emitted, Dice("again"))
             case "C2":
@@ -138,6 +141,14 @@ def check_text(schedule: Schedule) -> None:
             raise _Failed(Failure("C0", "canonical text", told)) from None
     if back != schedule or format_schedule(back) != text:
         raise _Failed(Failure("C0", "canonical text", "the canonical text says something else"))
+
+
+def check_levels(program: Program) -> None:
+    """C0: the text of each level of the IR says the same."""
+    with _guarded("C0"):
+        unread = unread_level(program)
+    if unread is not None:
+        raise _Failed(Failure("C0", "text of the IR", unread))
 
 
 def check_meaning(emitted: Emitted, dice: Dice) -> None:

@@ -1,11 +1,16 @@
-"""C0: the schedule's text says the schedule, and the same facts give the same bytes."""
+"""C0: texts say what they are printed from, and the same facts give the same bytes."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 
 from gemmgen.base.source import Source
+from gemmgen.expand import expand
+from gemmgen.ir.nodes import Program
+from gemmgen.ir.text import parse_ir, print_ir
+from gemmgen.ir.textcursor import IRTextError
 from gemmgen.language import parse_schedule
+from gemmgen.lower import lower
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed
 from gemmgen.schedule.formatting import format_schedule
@@ -14,7 +19,8 @@ LAYER = "C0"
 
 
 def check(subject: Subject) -> Outcome:
-    """Prints and parses the schedule, forwards and with its lines reversed."""
+    """Prints and parses the schedule, forwards and with its lines reversed, and each level of its
+    IR."""
     schedule = subject.emitted.schedule
     text = format_schedule(schedule)
     for name, lines in (("", text), (" with its lines reversed", _reversed(text))):
@@ -26,7 +32,27 @@ def check(subject: Subject) -> Outcome:
         if emitted != subject.emitted.text:
             told = _difference(subject.emitted.text, emitted)
             return failed(LAYER, f"the canonical text{name} gives other bytes: {told}")
-    return passed(LAYER, "the schedule's text parses back to it, and gives the same bytes again")
+    unread = unread_level(subject.emitted.program)
+    if unread is not None:
+        return failed(LAYER, unread)
+    return passed(
+        LAYER, "the schedule's text and its IR's parse back to them, and give the same bytes again"
+    )
+
+
+def unread_level(program: Program) -> str | None:
+    """The first level of a program's IR whose text reads back as another, in words."""
+    expanded = expand(program)
+    for level in (program, expanded, lower(expanded)):
+        text = print_ir(level)
+        try:
+            again = parse_ir(text, type(level))
+        except IRTextError as wrong:
+            return f"the text of its {type(level).__name__} does not read back: {wrong}"
+        if again != level:
+            told = _difference(text, print_ir(again))
+            return f"the text of its {type(level).__name__} reads back as another: {told}"
+    return None
 
 
 def _reversed(text: str) -> str:

@@ -11,6 +11,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.ir.expr import Binary, Expr, Var
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.problem import Tensor, default_epilogue
+from gemmgen.ir.text import print_ir
 from gemmgen.pipeline import Step, rewrite
 from gemmgen.proof import compiled, cpu, gpu, meaning, round_trip
 from gemmgen.proof.layers import LAYERS, exit_code, verify
@@ -116,6 +117,24 @@ def test_text_that_gives_other_bytes_is_told_by_line():
     other = replace(kernel.emitted, text="".join([*lines[:3], "// other\n", *lines[4:]]))
     outcome = round_trip.check(Subject(other))
     assert outcome.status == "failed" and "line 4 is " in outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "said"),
+    [
+        ("] f32", "] f64", "Program reads back as another: line "),
+        ("origin=", "origen=", "ExpandedProgram does not read back: line "),
+        ("lowered_kernel threads=", "lowered_kernel =", "LoweredProgram does not read back: line "),
+    ],
+)
+def test_ir_whose_text_says_something_else_is_found(
+    monkeypatch: pytest.MonkeyPatch, written: str, read: str, said: str
+):
+    monkeypatch.setattr(
+        round_trip, "print_ir", lambda node: print_ir(node).replace(written, read, 1)
+    )
+    outcome = round_trip.check(subject(TILED))
+    assert outcome.status == "failed" and said in outcome.detail
 
 
 def test_require_registers_is_checked_after_compiling(monkeypatch: pytest.MonkeyPatch):
