@@ -81,7 +81,7 @@ def _binding(name: str) -> str:
     found = explained(name)
     roofline, shape = found["roofline"], found["shape"]
     attainable, peak = roofline["attainable_flops"] / 1e12, roofline["peak_flops"] / 1e12
-    at = " x ".join(str(shape[part]) for part in ("rows", "columns", "terms"))
+    at = " x ".join(str(shape[part]) for part in ("rows", "columns", "contracted"))
     return (
         f"At {at} on an NVIDIA {found['gpu']} the tightest bound is that of "
         f"**{roofline['binding']}**: {attainable:.1f} of {peak:,.1f} TFLOP/s could be reached at "

@@ -161,13 +161,13 @@ def _extents(kernel: AnalyzedKernel, values: Values) -> dict[str, int]:
 def _multiply_adds(kernel: AnalyzedKernel, values: Values, blocks: int) -> int:
     """Of all threads: a tile that juts out of C is computed as a whole, and so are its k tiles."""
     problem, interface = kernel.program.problem, kernel.lowered.interface
-    terms = int(values[interface.extent(problem.k)])
+    depth = int(values[interface.extent(problem.k)])
     if any(isinstance(node, Leave) for node in _all(kernel.lowered.body)):
-        return terms * prod(int(values[name]) for name in interface.shaping())
+        return depth * prod(int(values[name]) for name in interface.shaping())
     pipeline = pipeline_of(kernel.program.main)
     if pipeline is not None:
-        terms = -(-terms // pipeline.step) * pipeline.step
-    return blocks // interface.parts * prod(size for _, size in interface.tiles) * terms
+        depth = -(-depth // pipeline.step) * pipeline.step
+    return blocks // interface.parts * prod(size for _, size in interface.tiles) * depth
 
 
 def _all(body: tuple[Node, ...]) -> Iterator[Node]:

@@ -13,7 +13,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 def as_json(e: Explanation) -> dict[str, Json]:
     """All of an explanation; bytes, elements and seconds throughout."""
     m, n, k, *batches = e.shape
-    shape: dict[str, Json] = {"rows": m, "columns": n, "terms": k}
+    shape: dict[str, Json] = {"rows": m, "columns": n, "contracted": k}
     letters = e.kernel.program.problem.batch
     shape |= {"batches": dict(zip(letters, batches, strict=True))} if batches else {}
     return {

@@ -116,7 +116,7 @@ def _sharing(program: Program, operand: str, *, shared: bool = True) -> tuple[st
 def _formula(
     name: str, counted: int, mnk: str, products: float, sharing: list[tuple[str, int]]
 ) -> Formula:
-    terms = [f"1/{extent}" if value > 1 else "1" for extent, value in sharing]
-    alone = all(term == "1" for term in terms)
-    text = times(len(terms), mnk) if alone else f"{mnk}({' + '.join(terms)})"
+    shares = [f"1/{extent}" if value > 1 else "1" for extent, value in sharing]
+    alone = all(term == "1" for term in shares)
+    text = times(len(shares), mnk) if alone else f"{mnk}({' + '.join(shares)})"
     return Formula(name, counted, text, products * sum(1 / value for _, value in sharing))

@@ -54,7 +54,7 @@ def _steps(
     interface: Interface, param: Param, values: Mapping[str, int | float], dense: bool
 ) -> dict[str, int]:
     """A tensor's leading dimension and strides, the innermost letter's first; one that is an extent
-    is there, and what lies between its rows goes behind the matrix."""
+    is given, and the padding between its rows comes after the matrix."""
     sizes = [int(values[interface.extent(letter)]) for letter in param.indices]
     *outer, _ = zip(interface.steps(param), sizes, strict=True)
     outer.sort(key=lambda step: step[0] in interface.extent_names())

@@ -1,9 +1,9 @@
-"""Narrow reads of shared memory as the compiler joins them into wide ones.
+"""Narrow reads of shared memory that the compiler merges into wide ones.
 
-NVIDIA's compilers join reads of neighbours, ``A_shared[k][4 * t]`` to ``[4 * t + 3]``, into one
-access of up to 16 bytes if the loops that make them are unrolled, no barrier lies between them
-and the address is a multiple of the width for all threads.  Then it is the wide access that has
-phases and bank conflicts.
+NVIDIA's compilers merge contiguous reads, ``A_shared[k][4 * t]`` to ``[4 * t + 3]``, into one
+access of up to 16 bytes if their loops are unrolled, no barrier is between them and the address is
+a multiple of the width for all threads.  Then phases and bank conflicts are those of the wide
+access.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Loops of which only some trips are made, and counted for all.
+"""Loops of which only some trips are executed, and counted for all.
 
-Two trips that pass the same guards, and lie a multiple of 32 elements (64 where an element has 2
-bytes) and of the number of shared stages apart, count alike: a *period*.  Guards are comparisons
-with a loop's variable, so each changes at most once.  The first and the last trips are made; if the
-periods after the first and before the last ones count alike, so do all between them.  If they do
-not, every trip is made.
+Two trips have equal counts if they pass the same guards, and are a multiple of 32 elements (64 if
+an element has 2 bytes) and of the number of shared stages apart: a *period*.  Guards are
+comparisons with a loop's variable, so each changes at most once.  The first and the last trips are
+executed; if the periods after the first and before the last ones have equal counts, so have all
+between them.  If not, every trip is executed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def every_trip(run: Callable[[int], None], count: int, step: int, stages: int) -
 
 def periodic_trips(counter: AccessCounter, elements: int) -> Trips:
     """Some trips of each loop, which ``counter`` counts for all; addresses that are ``elements``
-    apart begin a line alike."""
+    apart have the same offset within a line."""
 
     def make(run: Callable[[int], None], first: int, stop: int) -> None:
         for i in range(first, stop):

@@ -53,7 +53,7 @@ def _head(e: Explanation, name: str) -> Section:
     useful = prod(e.shape) / e.fmas
     of_each = f", {' x '.join(map(str, batches))} matrices" if batches else ""
     rows = [
-        ("shape", f"{shape}: {c} is {m} x {n}{of_each}, {k} terms each; beta = {e.beta:g}"),
+        ("shape", f"{shape}: {c} is {m} x {n}{of_each}, K = {k}; beta = {e.beta:g}"),
         ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
         ("launch", f"{e.waves.blocks:,} blocks of {x} x {y} threads"),
     ]

@@ -60,8 +60,8 @@ def statements(body: tuple[Node, ...]) -> list[str]:
 def _are_alike(before: Node, node: Node) -> bool:
     """Two declarations, such as a row and a column, that may share a line."""
     if isinstance(before, RegisterArray) and isinstance(node, RegisterArray):
-        alike = before.wide == node.wide and before.dtype == node.dtype
-        return alike and not (before.zero or node.zero)
+        shareable = before.wide == node.wide and before.dtype == node.dtype
+        return shareable and not (before.zero or node.zero)
     return (
         isinstance(before, Define)
         and isinstance(node, Define)

@@ -115,8 +115,8 @@ class Spread:
 
 @record
 class Swizzle:
-    """Chunks of ``chunk`` elements change places within a row: chunk c of row r stands where chunk
-    ``c ^ (r / every % by)`` would.  ``by`` and ``chunk`` are powers of two."""
+    """Chunks of ``chunk`` elements are permuted within a row: chunk c of row r is at the position
+    of chunk ``c ^ (r / every % by)``.  ``by`` and ``chunk`` are powers of two."""
 
     SYNTAX = ""
 
@@ -126,11 +126,11 @@ class Swizzle:
 
     @property
     def period(self) -> int:
-        """Elements of a row that change places among themselves."""
+        """Elements of a row that are permuted among themselves."""
         return self.by * self.chunk
 
     def column(self, row: int, column: int) -> int:
-        """Where the element in ``column`` of ``row`` stands; its own inverse."""
+        """The position of the element in ``column`` of ``row``; its own inverse."""
         return column ^ (row // self.every % self.by * self.chunk)
 
 
@@ -141,9 +141,8 @@ class Buffer:
     Of a tensor with batches it is the block's own matrix: batch letters are the work's alone.
 
     ``shape`` gives letters in storage order, the last one contiguous, and tile extents; a global
-    buffer's extents are None (the problem's).
-    A tile has ``stages`` copies, rows with ``pad`` elements more, and chunks of rows that change
-    places by ``swizzle``.  ``spread`` belongs to register buffers.
+    buffer's extents are None (the problem's).  A tile has ``stages``, rows with ``pad`` additional
+    elements, and chunks of rows that ``swizzle`` permutes.  ``spread`` belongs to register buffers.
     """
 
     SYNTAX = "{space} {name}{shape} {dtype}"

@@ -44,7 +44,7 @@ MACROS = _words("""
     isprint_l ispunct_l isspace_l issubnormal isupper_l isxdigit_l le16toh le32toh le64toh linux
     math_errhandling offsetof stderr stdin stdout strdupa strndupa toascii toascii_l unix
     """)
-"""Macros of CUDA's and of C's headers: no identifier may have such a name, wherever it stands."""
+"""Macros of CUDA's and of C's headers: no identifier may have such a name, in any scope."""
 
 GLOBALS = _words("""
     FILE MAJOR_VERSION MINOR_VERSION PATCH_LEVEL a64l abort abs accept access acos acosf acosh
@@ -154,7 +154,7 @@ _HOST_MODEL = re.compile(r"(Gg|GG_)\w*")
 
 
 def is_global(name: str) -> bool:
-    """Does a compiler know ``name`` at file scope, beside words that no name may be?"""
+    """Whether a compiler knows ``name`` at file scope, in addition to reserved words."""
     family = _FAMILY.fullmatch(name)
     if family and (family[1] in GLOBALS | NEWER or family[1] in ("strto", "strfrom")):
         return True

@@ -163,7 +163,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
-    """Rewrite top-down: where ``rule`` gives a node, it stands in place of the subtree."""
+    """Rewrites top-down: if ``rule`` returns a node, it replaces the subtree."""
     replacement = rule(expr)
     if replacement is not None:
         return replacement

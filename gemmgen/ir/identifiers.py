@@ -96,5 +96,5 @@ def language_word(name: str) -> str | None:
 
 
 def global_word(name: str) -> str | None:
-    """Why no kernel may be ``name``: what C declares at file scope stands beside it."""
+    """Why no kernel may be ``name``: it would collide with a declaration of C at file scope."""
     return language_word(name) or ("known to C compilers" if is_global(name) else None)

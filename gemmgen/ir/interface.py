@@ -173,8 +173,8 @@ class Interface:
 
     def is_factor(self, param: Param) -> bool:
         """Whether ``param`` is a tensor with the contracted letter of ``product``."""
-        terms = self.product and self.product[1]
-        return any(self.extent(letter) == terms for letter in param.indices)
+        contracted = self.product and self.product[1]
+        return any(self.extent(letter) == contracted for letter in param.indices)
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values."""

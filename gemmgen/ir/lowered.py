@@ -100,7 +100,7 @@ class Move:
 
 @record
 class Leave:
-    """``if (condition) return;``: where barriers follow, all threads of a block alike."""
+    """``if (condition) return;``: uniform over the block if barriers follow."""
 
     condition: Expr
 
@@ -118,10 +118,10 @@ class Advance:
 @record
 class Point:
     """``name`` is a pointer to ``source``, an element of global memory of ``dtype``: its own
-    elements are that one and those behind it.
+    elements are that one and those after it.
 
-    The compiler is kept from knowing how the pointer came about, so that an instruction holds a
-    constant offset from it, and no pointer is computed for each.
+    It hides the pointer's origin from the optimizer, so that constant offsets stay immediate
+    operands, and no address is computed for each.
     """
 
     SYNTAX = "{name} = {source}"
@@ -133,10 +133,10 @@ class Point:
 
 @record
 class CountArrival:
-    """``name`` says whether ``counter`` has been counted up ``last`` times before, which resets it.
+    """``name``: whether ``counter`` has been incremented ``last`` times before, which resets it.
 
-    The thread that is ``chosen`` counts for its block, and a barrier tells all threads.  What the
-    block wrote before the barrier before it is seen by those who count later.
+    The thread that is ``chosen`` counts for its block, and a barrier publishes the result to all
+    threads.  What the block wrote before its last barrier is visible to blocks that count later.
     """
 
     SYNTAX = "{name} = {counter}"
@@ -163,8 +163,8 @@ class CopyAsync:
     """``width`` elements from global to shared memory, some time before the ``Wait`` for their
     group.
 
-    ``valid`` (an expression in elements, 0 to ``width``) are copied, zeros stand behind them.  Both
-    sides hold ``dtype``.
+    ``valid`` (an expression in elements, 0 to ``width``) are copied, the rest is filled with zeros.
+    Source and target have ``dtype``.
     """
 
     SYNTAX = "{target} = {source}"
@@ -188,8 +188,8 @@ class Parameter:
 
 @record
 class Function:
-    """A part of a thread's code that is called in several places, under a comment that cites the
-    directives that it comes from.  It knows constants and its parameters alone."""
+    """A part of a thread's code that is called several times, under a comment that cites its
+    directives.  It uses only constants and its parameters."""
 
     name: str
     note: str
@@ -292,9 +292,9 @@ class LoweredKernel:
     body: tuple[Node, ...]
     threads: int
     blocks: int = 1
-    """Blocks that a multiprocessor is to hold at once, at the least."""
+    """Minimum resident blocks per multiprocessor."""
     bounded: Origins = ()
-    """The directives that say so; none where it was chosen."""
+    """The directives that state it; empty if ``lower`` chose it."""
     launch: Launch = Launch()
 
     @property

@@ -81,7 +81,7 @@ def tile_origin(letter: str) -> Var:
 
 
 def round_origin(letter: str) -> Var:
-    """First index of the current round, the tiles that one turn of an unrolled loop takes:
+    """First index of the current round, the tiles of one iteration of an unrolled loop:
     ``round_k``."""
     return Var(f"round_{letter}")
 
@@ -92,7 +92,7 @@ def start(letter: str) -> Var:
 
 
 def stop(letter: str) -> Var:
-    """The index behind a part's range: ``stop_k``."""
+    """The index after a part's range: ``stop_k``."""
     return Var(f"stop_{letter}")
 
 

@@ -1,7 +1,7 @@
 """The declared IR: a block-level tile program, which the passes rewrite.
 
 An operation runs once, by all threads of the block.  There are no thread loops and no barriers
-here, so a later rung of the ladder never has to undo an earlier one: ``expand`` places stages and
+here, so a later rung of the ladder never has to undo an earlier one: ``expand`` adds stages and
 barriers, ``lower`` makes per-thread code.  ``origins`` name the canonical directives that shaped a
 node; they are part of it.
 """
@@ -28,15 +28,15 @@ Reduce = Literal["ordered", "atomic"]
 
 @record
 class Work:
-    """Which block computes which tile and which terms: tile extents per letter of C, the order of
-    the blocks, and how many of them share a tile.
+    """Which block computes which tile and which range of k: tile extents per letter of C, the order
+    of the blocks, and split-K.
 
-    ``batch`` letters number the matrices of C, one of which is a block's: they vary slowest.
-    ``raster`` > 1 walks the tiles in groups of that many block rows, so that neighbours share L2.
-    ``parts`` blocks share each tile; part p sums the p-th range of whole steps along k, and the
-    block that comes last adds the parts, as ``reduce`` says, and computes the epilogue.  With
-    ``groups`` of as many neighbouring parts each, the last one of each group adds its parts, and
-    the last of these adds the groups.
+    ``batch`` letters index the matrices of C: they vary slowest.  ``raster`` > 1 orders the tiles
+    in groups of that many block rows, so that concurrent blocks share L2.  ``parts`` blocks split
+    the K of each tile; part p sums the p-th range of whole steps along k, and the last block to
+    arrive adds the parts, by ``reduce``, and computes the epilogue.  With ``groups`` of as many
+    consecutive parts each, the last block of each group adds its parts, and the last of these adds
+    the groups.
     """
 
     tile: tuple[tuple[str, int], ...]
@@ -53,8 +53,8 @@ class Work:
 
 @record
 class Bounds:
-    """How many blocks a multiprocessor is to hold at once, at the least; 0 where ``lower``
-    chooses."""
+    """Minimum resident blocks per multiprocessor (second argument of ``__launch_bounds__``); 0 if
+    ``lower`` chooses."""
 
     blocks: int = 0
     origins: Origins = ()
@@ -119,7 +119,7 @@ class Map:
 class Loop:
     """Serial over one letter, ``step`` at a time; over the tile in a pipeline, else the problem.
 
-    ``unroll`` terms at a time; 0 where ``expand`` chooses.
+    ``unroll`` elements along k at a time; 0 if ``expand`` chooses.
     """
 
     letter: str

@@ -33,7 +33,7 @@ def blocks_per_multiprocessor(kernel: Kernel) -> int:
 
 def registers_are_scarce(kernel: Kernel) -> bool:
     """Whether ``__launch_bounds__`` leaves a thread so few registers over the estimate that
-    compilers spill at the least of occasions: fewer than ``OVERHEAD``."""
+    compilers are likely to spill: fewer than ``OVERHEAD``."""
     allowed = allowed_registers(kernel.spread.threads, blocks_per_multiprocessor(kernel))
     return estimated_registers(kernel) + OVERHEAD > allowed
 

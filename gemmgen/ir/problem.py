@@ -35,9 +35,9 @@ class Tensor:
 class Problem:
     """``c = epilogue(acc)`` with ``acc[m, n] = sum over k of a[m, k] * b[k, n]``.
 
-    ``m``, ``n``, ``k`` are the letters in the roles row, column and contracted: ``m`` stands in a
-    and c, ``n`` in b and c, ``k`` in a and b.  ``batch`` letters number the matrices, in the order
-    of c: each stands in c and in a, in b, or in both.
+    ``m``, ``n``, ``k`` are the letters in the roles row, column and contracted: ``m`` is in a and
+    c, ``n`` in b and c, ``k`` in a and b.  ``batch`` letters index the matrices, in the order of c:
+    each is in c and in a, in b, or in both.
     """
 
     SYNTAX = "{c} = {a} * {b} over {m}, {n}, {k}"
@@ -80,7 +80,7 @@ class Problem:
         return {letter: stride_name(tensor.name, letter) for letter in batches}
 
     def operand(self, role: Role) -> Tensor:
-        """The tensor in the place ``a``, ``b`` or ``c`` of the ``gemm`` line."""
+        """The tensor with the role ``a``, ``b`` or ``c`` in the ``gemm`` line."""
         return {"a": self.a, "b": self.b, "c": self.c}[role]
 
     @property

@@ -78,11 +78,11 @@ def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str
 
 
 def _first_residue_is_legal(program: Program, kernel: Kernel, pipeline: Pipeline) -> Iterator[str]:
-    """Only tiles that are loaded ahead leave the first one to a place of its own; and none is read
-    from the middle of a wide access."""
+    """Only prefetched tiles allow the first one to be peeled; and no tile may begin in the middle
+    of a wide access."""
     letter = pipeline.letter
     if kernel.work.parts > 1 or kernel.spread.k_layout is not None:
-        yield f"pipeline {letter}: residue=first of shared terms"
+        yield f"pipeline {letter}: residue=first of a split k"
     inputs = {program.problem.a.name, program.problem.b.name}
     if inputs - {c.src for c in pipeline.produce}:
         yield f"pipeline {letter}: residue=first of an operand without tiles"

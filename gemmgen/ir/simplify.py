@@ -56,11 +56,11 @@ def _fold(op: BinaryOp, left: int, right: int) -> int | None:
             return None
 
 
-def add(*terms: Expr) -> Expr:
-    """The sum of ``terms``, without zeros and grouped from the left."""
+def add(*parts: Expr) -> Expr:
+    """The sum of ``parts``, without zeros and grouped from the left."""
     total: Expr = ZERO
-    for term in terms:
-        for part in _addends(term):
+    for each in parts:
+        for part in _addends(each):
             total = _binary("+", total, simplify(part))
     return total
 

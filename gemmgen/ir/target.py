@@ -19,7 +19,8 @@ REGISTER_FILE = 65536
 RESIDENT_THREADS = 1024
 """Threads that a multiprocessor holds on every architecture: sm_75's."""
 OVERHEAD = 24
-"""Registers a thread needs beside its arrays, at the least: places, bounds, pointers."""
+"""The fewest registers that a thread needs in addition to its arrays: coordinates, bounds,
+pointers."""
 WARP = 32
 
 MAX_TILE = 4096

@@ -1,4 +1,4 @@
-"""A place in a line of IR text, and what is wrong there."""
+"""A position in a line of IR text, and errors at it."""
 
 from __future__ import annotations
 

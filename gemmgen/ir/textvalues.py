@@ -61,7 +61,7 @@ class Text:
 
 @record
 class OneOf:
-    """One of some words; ``values`` are what they stand for."""
+    """One of some words; ``values`` are their meanings."""
 
     values: tuple[tuple[str, object], ...]
 
@@ -78,7 +78,7 @@ class OneOf:
 
 @record
 class Expression:
-    """An expression, of ``kinds`` alone; ``closed``: operators stand in brackets."""
+    """An expression, of ``kinds`` alone; ``closed``: operators are written in brackets."""
 
     kinds: tuple[type, ...]
     closed: bool

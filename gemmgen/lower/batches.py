@@ -57,10 +57,10 @@ def _moves(context: Context) -> Iterator[Advance]:
 def _offset(context: Context, tensor: Tensor) -> Expr:
     """Elements from a tensor's first to the block's matrix; strides are 64 bits wide."""
     strides = context.problem.strides(tensor)
-    terms: list[Expr] = []
+    offsets: list[Expr] = []
     for letter in tensor.letters:
         if letter in strides:
-            terms.append(Binary("*", Var(strides[letter]), Var(letter)))
+            offsets.append(Binary("*", Var(strides[letter]), Var(letter)))
         elif letter in context.kernel.work.batch:
-            terms.append(Var(letter))
-    return add(*terms)
+            offsets.append(Var(letter))
+    return add(*offsets)

@@ -73,7 +73,7 @@ def _ahead_of_rows(
     context: Context, node: Map, inner: str, outer: str
 ) -> tuple[tuple[Node, ...], Map]:
     """Reads of the vectors along ``inner``, such as ``bias[n]``, once and not again in each row:
-    the reads, and the map with the registers in their place."""
+    the reads, and the map with registers instead of them."""
 
     def is_vector(expr: Expr) -> bool:
         """Whether it is read along ``inner``, within the block's matrix."""

@@ -48,7 +48,7 @@ def shared_bytes(kernel: LoweredKernel) -> int:
 
 
 def _span(schedule: Schedule, *names: str) -> Span | None:
-    """The place of the first of these directives that the schedule has."""
+    """The span of the first of these directives that the schedule has."""
     for name in names:
         for directive in schedule.directives:
             if directive.name == name:
@@ -77,12 +77,12 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     if _span(schedule, "tile") is None:
         sizes = " ".join(f"{a.letter}={a.extent}" for a in axes)
         notes.insert(0, f"there is no tile line, which means tile {sizes}")
-    place = _span(schedule, "register_block", "tile")
+    span = _span(schedule, "register_block", "tile")
     hint = _nearest_tile(schedule, program)
     share = _share(program) if kernel.threads > MAX_THREADS else None
     if share and _span(schedule, "warp_tile") is None:
         hint = f"{share} gives each {'warp' if spread.k_layout else 'thread'} more to do"
-    yield Mistake(message, place, hint, tuple(notes))
+    yield Mistake(message, span, hint, tuple(notes))
 
 
 def _share(program: Program) -> str | None:
@@ -156,13 +156,13 @@ def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iter
     if used <= target.shared:
         return
     tiles = [b for b in program.main.buffers if b.space is Space.SHARED]
-    place = _span(schedule, "double_buffer", "cache_shared")
+    span = _span(schedule, "double_buffer", "cache_shared")
     if all(b.stages == 1 for b in tiles):
-        place = _span(schedule, "cache_shared")
+        span = _span(schedule, "cache_shared")
     hint = _fitting_step(schedule, program, tiles)
     yield Mistake(
         f"the tiles do not fit in the shared memory of {target.name}",
-        place,
+        span,
         hint + (", or fewer stages" if any(b.stages > 1 for b in tiles) else ""),
         (
             *(_bytes(b) for b in tiles),

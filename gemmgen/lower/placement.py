@@ -18,7 +18,7 @@ GROUP = Var("GROUP")
 
 
 def placement(context: Context) -> tuple[Node, ...]:
-    """The first lines of a kernel: from block and thread numbers to places in C."""
+    """The first lines of a kernel: coordinates in C from block and thread numbers."""
     work, acc = context.kernel.work, context.kernel.buffer("acc")
     batch, first = (), (*_blocks(context), *_parts(context))
     if work.batch:

@@ -52,32 +52,32 @@ def range_of_part(context: Context) -> Iterator[Define]:
 
 
 def store_partial(context: Context, node: StorePartial) -> tuple[Node, ...]:
-    """The thread's sums to the workspace; a group's take the place of its first part's, which the
-    same thread has read."""
+    """Stores the thread's sums to the workspace; a group's replace those of its first part, which
+    the same thread has read."""
     if node.atomic:
         return _over_pieces(
             context,
             1,
             lambda total, at: (AtomicAdd(_at(context, TILE, at), total, _dtype(context)),),
         )
-    place = GROUP if node.scope == "groups" else BLOCK
+    address = GROUP if node.scope == "groups" else BLOCK
     width = piece_width(context)
     return _over_pieces(
-        context, width, lambda total, at: (_move(context, _at(context, place, at), total),)
+        context, width, lambda total, at: (_move(context, _at(context, address, at), total),)
     )
 
 
 def arrive(context: Context, node: Arrive) -> tuple[Node, ...]:
-    """All blocks of the scope but the last one to arrive leave.  A tile's groups have a counter
-    each, and one together."""
+    """All blocks of the scope but the last one to arrive return.  A tile has a counter for each
+    group, and one for all groups."""
     first, name = Binary("==", TID, Int(0)), LAST
     counters = mul(TILE, add(GROUPS, Int(1)))
-    place: dict[ReduceScope, tuple[Expr, Expr]] = {
+    address: dict[ReduceScope, tuple[Expr, Expr]] = {
         "parts": (TILE, PARTS),
         "group": (add(counters, OWN_GROUP), PARTS_OF_GROUP),
         "groups": (add(counters, GROUPS), GROUPS),
     }
-    at, count = place[node.scope]
+    at, count = address[node.scope]
     if node.scope == "group":
         name = LAST_OF_GROUP
     counter = Element(ARRIVED.name, (at,))
@@ -105,16 +105,15 @@ def reduce_partials(context: Context, node: ReducePartials) -> tuple[Node, ...]:
     rest = _over_pieces(
         context, width, lambda total, at: _add(context, total, _at(context, PLACE, at))
     )
-    place = Define(PLACE.name, add(start, mul(number, step)))
+    address = Define(PLACE.name, add(start, mul(number, step)))
     unroll = _at_once(context, others)
-    return (*lead, *first, For(number.name, Int(1), count, Int(1), (place, *rest), unroll=unroll))
+    return (*lead, *first, For(number.name, Int(1), count, Int(1), (address, *rest), unroll=unroll))
 
 
 def _add_the_other(context: Context) -> tuple[Node, ...]:
-    """Of two parts the block has its own in registers, and the sum of two has one order.
+    """Adds the other of two parts to the block's own in registers: the order does not matter.
 
-    A loop over one other part would be none to a compiler, which would then have both parts' loads
-    in flight at once and spill.
+    A compiler would unroll a loop over one other part, issue both parts' loads at once, and spill.
     """
     other = Define(PLACE.name, add(TILE, mul(sub(Int(1), PART), TILES)))
     return (
@@ -128,38 +127,38 @@ def _add_the_other(context: Context) -> tuple[Node, ...]:
 
 
 def piece_width(context: Context) -> int:
-    """Sums that move at once: as many as are neighbours."""
+    """The width of an access of sums: as many as are contiguous."""
     return sums_width(context.lowering.row_of_sums(context), _dtype(context))
 
 
 def _dtype(context: Context) -> DType:
-    """What sums are kept in."""
+    """The type of the sums."""
     return context.problem.accumulate
 
 
 def _at_once(context: Context, others: int) -> bool | int:
-    """Of ``others`` so many whose loads are in flight together."""
+    """How many of ``others`` have their loads in flight at once."""
     pieces = context.kernel.spread.registers // piece_width(context)
     return min(IN_FLIGHT // pieces, others) if pieces < IN_FLIGHT and others else False
 
 
 def _take(context: Context, total: Element | Var, offset: Expr) -> tuple[Node, ...]:
-    place = _at(context, TILE, offset)
-    return (Assign(_target(total), place), Assign(place, Float(0.0)))
+    address = _at(context, TILE, offset)
+    return (Assign(_target(total), address), Assign(address, Float(0.0)))
 
 
-def _add(context: Context, total: Element | Var, place: Element) -> tuple[Node, ...]:
-    """The piece at ``place`` on top of the sums from ``total`` on."""
+def _add(context: Context, total: Element | Var, address: Element) -> tuple[Node, ...]:
+    """Adds the piece at ``address`` to the sums from ``total`` on."""
     width = piece_width(context)
     if width == 1:
-        return (Assign(_target(total), Binary("+", total, place)),)
+        return (Assign(_target(total), Binary("+", total, address)),)
     assert isinstance(total, Element)
     one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], context.element)))
     vector = context.width(WORKSPACE.name)
     each = Assign(one, Binary("+", one, Element(SUM, (context.element,))))
     return (
         RegisterArray(SUM, _dtype(context), (vector,), (width,), wide=True),
-        Move(Element(SUM, (Int(0),)), place, width, _dtype(context)),
+        Move(Element(SUM, (Int(0),)), address, width, _dtype(context)),
         For(context.element.name, Int(0), vector, Int(1), (each,), unroll=True),
     )
 

@@ -41,14 +41,14 @@ def test_the_report_has_a_schedules_own_letters(tmp_path: Path):
     path = tmp_path / "own.sched"
     path.write_text("gemm Y[b, i, j] = X[b, i, p] * W[p, j]\n")
     told = gemmgen("explain", path, "--shape", "i=64,j=32,p=16,b=3").stdout
-    assert "i=64 j=32 p=16 b=3: Y is 64 x 32, 3 matrices, 16 terms each" in told
+    assert "i=64 j=32 p=16 b=3: Y is 64 x 32, 3 matrices, K = 16" in told
     assert "global reads of X and W" in told and "2*size_b*IJP" in told
     assert "global writes of Y" in told and "size_b*IJ " in told
 
 
 def test_json_has_the_same_counts():
     told = json.loads(gemmgen("explain", VECTORIZED, "--shape", "512x256x128", "--json").stdout)
-    assert told["shape"] == {"rows": 512, "columns": 256, "terms": 128}
+    assert told["shape"] == {"rows": 512, "columns": 256, "contracted": 128}
     reads = {t["buffer"]: t["elements"] for t in told["traffic"] if not t["write"]}
     assert reads["A"] == 512 * 256 * 128 // 128
     assert sum(s["requests"] for s in told["sites"]) == sum(t["requests"] for t in told["traffic"])
