@@ -1,8 +1,8 @@
 """Descriptions of test launches, without arrays or memory.
 
 Every layer of proof takes its launches as ``Case`` values: the interpreter, the emitted text on the
-CPU, the GPU, the fuzzer.  ``calling.sizes`` derives a case's leading dimensions and strides,
-``calling.operands`` its numbers.
+CPU, the GPU, the fuzzer.  ``calling.dimensions`` derives a case's leading dimensions and strides,
+``calling.inputs`` its numbers.
 """
 
 from __future__ import annotations

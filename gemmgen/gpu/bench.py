@@ -12,9 +12,9 @@ from rich.table import Table
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import tensors
-from gemmgen.calling.contraction import Contraction, contraction
+from gemmgen.calling.gemm_roles import Contraction, contraction
+from gemmgen.calling.inputs import as_stored, drawn
 from gemmgen.calling.launches import Case, Shape
-from gemmgen.calling.operands import as_stored, drawn
 from gemmgen.gpu import device
 from gemmgen.gpu.compare import Expected, Reference, wanted
 from gemmgen.gpu.cublas_calls import is_plain, run_cublas

@@ -11,9 +11,9 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.calling.contraction import Contraction, contraction
+from gemmgen.calling.gemm_roles import Contraction, contraction
+from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case, Data
-from gemmgen.calling.operands import as_stored
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import held, numbers
 from gemmgen.ir.dtypes import HALVES, DType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gemmgen.base.record import record
-from gemmgen.calling.contraction import contraction
+from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu import cublas
 from gemmgen.gpu.device import DeviceArray
 from gemmgen.ir.interface import Interface, Param

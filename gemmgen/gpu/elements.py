@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.ir.dtypes import DType
-from gemmgen.numerics.drawing import Library
+from gemmgen.numerics.drawing import ArrayLibrary
 from gemmgen.numerics.formats import STORAGE, Real
 
 _UNSIGNED = {2: "uint16", 4: "uint32", 8: "uint64"}
@@ -67,5 +67,5 @@ def _held(values: Real, dtype: DType) -> Real:
     return cast(Real, held(cast(DeviceArray, values), dtype))
 
 
-LIBRARY = Library(_generator, _asarray, _held)
+LIBRARY = ArrayLibrary(_generator, _asarray, _held)
 """CuPy, where numbers for tests are drawn."""

@@ -14,10 +14,10 @@ from typing import Literal, Protocol, cast
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import tensors
-from gemmgen.calling.contraction import contraction
+from gemmgen.calling.dimensions import laid_out, values_of
+from gemmgen.calling.gemm_roles import contraction
+from gemmgen.calling.inputs import as_stored, drawn
 from gemmgen.calling.launches import LAYOUTS, Case, Shape
-from gemmgen.calling.operands import as_stored, drawn
-from gemmgen.calling.sizes import laid_out, values_of
 from gemmgen.calling.strides import bounds
 from gemmgen.gpu.compare import Expected, Reference, wanted
 from gemmgen.gpu.cublas_calls import is_plain, run_cublas
@@ -40,7 +40,7 @@ class Callee(Protocol):
 
 
 @record
-class Outcome:
+class CaseOutcome:
     """What became of a case; ``detail`` says where it failed, or why it was refused."""
 
     case: Case
@@ -70,13 +70,13 @@ def verify(
     reference: Reference | None = None,
     exact: bool = True,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[Outcome, ...]:
+) -> tuple[CaseOutcome, ...]:
     """Runs ``chosen`` one after another.
 
     Without ``reference`` C is alpha * acc + beta * C.  ``exact``: on integers the reference is met
     bit by bit, which an epilogue with exp or division can't promise.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[CaseOutcome] = []
     for done, case in enumerate(chosen, 1):
         outcomes.append(_outcome(kernel, case, reference, exact))
         if progress is not None:
@@ -84,7 +84,7 @@ def verify(
     return tuple(outcomes)
 
 
-def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: bool) -> Outcome:
+def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: bool) -> CaseOutcome:
     interface = kernel.interface
     values = cast(dict[str, DeviceArray], drawn(interface, case, LIBRARY))
     want = wanted(interface, values, case, reference, exact=exact)
@@ -99,10 +99,10 @@ def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: boo
     try:
         complaint = _run(kernel, placed, case, want)
     except CallError as refusal:
-        return Outcome(case, "refused", str(refusal))
+        return CaseOutcome(case, "refused", str(refusal))
     if complaint is None and reference is None:
         complaint = _against_cublas(interface, placed, case, want)
-    return Outcome(case, "failed" if complaint else "passed", complaint or "")
+    return CaseOutcome(case, "failed" if complaint else "passed", complaint or "")
 
 
 @record

@@ -14,18 +14,17 @@ import numpy.typing as npt
 
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DType, Types
-from gemmgen.numerics.formats import Real, held
+from gemmgen.numerics.formats import Precision, Real, held
 
 Kind = Literal["odd", "even", "small", "normal", "positive", "selection"]
 """``odd``, ``even``: small nonzero integers, whose sums are exact in every order; A's and B's
 always differ.  ``small``: small integers, zeros among them.  ``normal``: zero-mean, of unit
 variance.  ``positive``: uniform in (0.5, 1.5).  ``selection``: a single 1 in each column (a
 permutation matrix if there are as many rows as columns)."""
-Number = type[np.float32] | type[np.float64]
 
 
 @record
-class Library:
+class ArrayLibrary:
     """An array library, typed as NumPy's: random numbers of a seed, conversion of NumPy's arrays,
     and rounding to an element type."""
 
@@ -38,7 +37,7 @@ def _asarray(values: npt.NDArray[np.generic]) -> Real:
     return values  # type: ignore[return-value]
 
 
-NUMPY = Library(np.random.default_rng, _asarray, held)
+NUMPY = ArrayLibrary(np.random.default_rng, _asarray, held)
 
 
 def largest_count(k: int, types: Types) -> int:
@@ -53,7 +52,12 @@ def largest_count(k: int, types: Types) -> int:
 
 
 def draw(
-    kind: Kind, shape: tuple[int, ...], seed: int, number: Number, count: int, on: Library = NUMPY
+    kind: Kind,
+    shape: tuple[int, ...],
+    seed: int,
+    number: Precision,
+    count: int,
+    on: ArrayLibrary = NUMPY,
 ) -> Real:
     """Values of one kind; ``number`` is the type to compute with, ``count`` as ``largest_count``.
 
@@ -74,7 +78,7 @@ def draw(
     return (2 * drawn + (1 if kind == "odd" else 2 * (drawn >= 0))).astype(number)
 
 
-def _selection(shape: tuple[int, ...], seed: int, number: Number) -> Real:
+def _selection(shape: tuple[int, ...], seed: int, number: Precision) -> Real:
     *batches, rows, columns = shape
     matrices = math.prod(batches)
     found = np.zeros((matrices, rows, columns))

@@ -16,6 +16,7 @@ F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
 Real = npt.NDArray[np.float32 | np.float64]
 """Numbers that are computed with: f64 if sums are, else f32, which represents f16 and bf16."""
+Precision = type[np.float32] | type[np.float64]
 Stored = npt.NDArray[np.float32 | np.float64 | np.float16 | np.uint16]
 """Elements as they are stored in memory."""
 Bits = npt.NDArray[np.uint16 | np.uint32 | np.uint64]
@@ -45,7 +46,7 @@ _POISON: dict[DType, tuple[int, int]] = {
 """A NaN, and the bits of its payload, which holds an element's position."""
 
 
-def computing(dtype: DType) -> type[np.float32] | type[np.float64]:
+def computing(dtype: DType) -> Precision:
     """The type that NumPy computes with for elements of ``dtype``."""
     return np.float64 if dtype == "f64" else np.float32
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from gemmgen.calling.dimensions import laid_out, values_of
+from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import LANDINGS, Case, Landing
-from gemmgen.calling.operands import drawn
-from gemmgen.calling.sizes import laid_out, values_of
 from gemmgen.calling.strides import bounds
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies

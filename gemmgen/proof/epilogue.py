@@ -25,7 +25,7 @@ from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.numerics.axes import along, axes_of
 from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.numerics.fma import fused
-from gemmgen.numerics.formats import F64, TINY, UNIT, Real, computing
+from gemmgen.numerics.formats import F64, TINY, UNIT, Precision, Real, computing
 from gemmgen.numerics.operators import COMPARE, FUNCTIONS, Value
 
 LIBRARY = frozenset({"exp", "tanh", "erf"})
@@ -93,11 +93,7 @@ def wanted(
     The arithmetic is the emitted text's: its spelling of functions, one rounding per operation.
     """
     number = computing(problem.accumulate)
-    names: dict[str, Value] = {name: number(value) for name, value in scalars.items()}
-    names["acc"] = acc
-    axes = axes_of(problem, problem.c.name)
-    for letter, size in zip(axes, acc.shape, strict=True):
-        names[letter] = along(axes, letter, size).astype(number)
+    names = variables(problem, acc, scalars, number)
     if hides_c(problem):
         unread = scalars["beta"] == 0.0
         old = tensors[problem.c.name]
@@ -118,6 +114,19 @@ def wanted(
                 moved = np.abs(other.astype(np.float64) - value.astype(np.float64))
             bound = bound + np.nan_to_num(moved, nan=0.0, posinf=0.0)
     return Wanted(value, bound)
+
+
+def variables(
+    problem: Problem, acc: Real, scalars: Mapping[str, float], number: Precision
+) -> dict[str, Value]:
+    """The values of an epilogue's variables, as ``number``s: ``acc``, scalars, and letters along
+    their axes."""
+    found: dict[str, Value] = {name: number(value) for name, value in scalars.items()}
+    found["acc"] = acc.astype(number)
+    axes = axes_of(problem, problem.c.name)
+    for letter, size in zip(axes, acc.shape, strict=True):
+        found[letter] = along(axes, letter, size).astype(number)
+    return found
 
 
 def _spelt(problem: Problem) -> tuple[Spelling, Expr]:
@@ -149,7 +158,7 @@ class _Rounded:
     _by: float = 0.0
 
     @property
-    def number(self) -> type[np.float32] | type[np.float64]:
+    def number(self) -> Precision:
         return computing(self.problem.accumulate)
 
     def result(self, moved: int | None, by: float) -> Real:

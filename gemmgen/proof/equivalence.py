@@ -17,9 +17,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import tensors
+from gemmgen.calling.dimensions import laid_out, solve, values_of
+from gemmgen.calling.inputs import as_stored, drawn
 from gemmgen.calling.launches import Case, Order, Shape
-from gemmgen.calling.operands import as_stored, drawn
-from gemmgen.calling.sizes import laid_out, solve, values_of
 from gemmgen.calling.strides import bounds
 from gemmgen.interpreter.async_copies import landings_of
 from gemmgen.interpreter.checked_memory import Elements, elements
@@ -30,12 +30,13 @@ from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.problem import Problem
-from gemmgen.numerics.axes import along, axes_of, in_roles
+from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.numerics.formats import (
     F64,
     STORAGE,
     UNIT,
+    Precision,
     Real,
     Stored,
     bits,
@@ -44,9 +45,9 @@ from gemmgen.numerics.formats import (
     poison,
     stored,
 )
-from gemmgen.numerics.operators import Floats
+from gemmgen.numerics.operators import Floats, Value
 from gemmgen.numerics.reference import compare
-from gemmgen.proof.epilogue import hides_c, rounds
+from gemmgen.proof.epilogue import hides_c, rounds, variables
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -230,13 +231,10 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
     others = dict(given.tensors)
     a, b = (others.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
     acc = a @ b
-    axes = axes_of(problem, problem.c.name)
-    known = {x: along(axes, x, size) for x, size in zip(axes, acc.shape, strict=True)}
 
-    def result(precision: type[np.float32] | type[np.float64]) -> Floats:
-        names = {name: cast(Real, precision(value)) for name, value in given.scalars.items()}
-        names |= {name: value.astype(precision) for name, value in {**known, "acc": acc}.items()}
-        rounded = {name: value.astype(precision) for name, value in others.items()}
+    def result(precision: Precision) -> Floats:
+        names = variables(problem, acc, given.scalars, precision)
+        rounded: dict[str, Value] = {n: value.astype(precision) for n, value in others.items()}
         with np.errstate(all="ignore"):
             value = evaluate(problem.epilogue, names, rounded, in_numpy(precision))
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))

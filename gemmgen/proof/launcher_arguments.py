@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gemmgen.base.errors import UsageError
-from gemmgen.calling.sizes import divisor, solve
+from gemmgen.calling.dimensions import divisor, solve
 from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import prod
 
 from gemmgen.base.errors import UsageError
+from gemmgen.calling.dimensions import can_be_far, constraints, solve
 from gemmgen.calling.launches import Shape, spelled
-from gemmgen.calling.sizes import can_be_far, constraints, solve
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.interface import Requirement
 from gemmgen.ir.nodes import Program

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from gemmgen.calling.arguments import tensors
+from gemmgen.calling.dimensions import alignment, laid_out, values_of
+from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case
-from gemmgen.calling.operands import as_stored
-from gemmgen.calling.sizes import alignment, laid_out, values_of
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import Real, stored
 from gemmgen.sim.memory import EmbeddedView, Sparse

@@ -10,8 +10,8 @@ import pytest
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.source import Source
+from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import Case
-from gemmgen.calling.operands import drawn
 from gemmgen.gpu import bench, elements
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import verify

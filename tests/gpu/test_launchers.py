@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from mutants.subjects import SCHEDULES, emitted
 
-from gemmgen.calling.sizes import solve
+from gemmgen.calling.dimensions import solve
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import Stored, bits, stored
 from gemmgen.proof import launcher, launcher_arguments

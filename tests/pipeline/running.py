@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from gemmgen.base.source import Source
+from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import Case, Data, Order
-from gemmgen.calling.operands import drawn
 from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.formats import F32, Real, stored
 from gemmgen.numerics.reference import compare

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from functions import with_functions
 
+from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import Case
-from gemmgen.calling.operands import drawn
 from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Interface, MultipleOf, Param
 from gemmgen.numerics import reference
 from gemmgen.numerics.fma import fused

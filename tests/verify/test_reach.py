@@ -7,7 +7,7 @@ from math import ceil
 
 import pytest
 
-from gemmgen.calling.sizes import ROW, spread
+from gemmgen.calling.dimensions import ROW, spread
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.cases import cases_of, work

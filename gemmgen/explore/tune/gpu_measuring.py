@@ -12,7 +12,7 @@ from gemmgen.analyze.gpus import GPUS, Gpu
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
-from gemmgen.calling.contraction import Contraction, contraction
+from gemmgen.calling.gemm_roles import Contraction, contraction
 from gemmgen.calling.launches import Case, spelled
 from gemmgen.explore.tune.measuring import SAMPLE, Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.gpu import device

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.calling.arguments import tensors
-from gemmgen.calling.contraction import contraction
+from gemmgen.calling.dimensions import shared_letters
+from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Data
-from gemmgen.calling.sizes import shared_letters
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.axes import axes_of, in_storage, sizes_of
-from gemmgen.numerics.drawing import NUMPY, Kind, Library, draw, largest_count
+from gemmgen.numerics.drawing import NUMPY, ArrayLibrary, Kind, draw, largest_count
 from gemmgen.numerics.formats import Real, computing
 
 Element = TypeVar("Element", bound=np.generic)
@@ -32,7 +32,7 @@ _KINDS: Mapping[Data, tuple[Kind, Kind, Kind, Kind]] = {
 """The kinds of values of A, B, C and the epilogue's own tensors."""
 
 
-def drawn(interface: Interface, case: Case, on: Library = NUMPY) -> dict[str, Real]:
+def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[str, Real]:
     """Every tensor, the old C included, as numbers that its type represents, in its roles
     (``numerics.axes``); it has one element along letters whose matrices are shared."""
     product = contraction(interface)

@@ -7,7 +7,7 @@ from math import lcm, prod
 
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.arguments import tensors
-from gemmgen.calling.contraction import contraction
+from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Layout
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import (
