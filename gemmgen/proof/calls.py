@@ -1,4 +1,4 @@
-"""One call of a kernel on the CPU: matrices in poisoned memory, run, and everything looked at."""
+"""One call of a kernel on the CPU, in poisoned memory, with a check of all results."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 
 
 def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
-    """When asynchronous copies may land: one is enough for a kernel that has none."""
+    """The completion times of asynchronous copies to test: one for a kernel without any."""
     asynchronous = any(copy.mode == "cp_async" for copy in copies(emitted.program.main))
     return LANDINGS if asynchronous else LANDINGS[:1]
 
 
 class Caller:
-    """Calls one kernel; the sums of inputs that come again are kept."""
+    """Calls one kernel; caches the products of inputs."""
 
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
@@ -43,9 +43,9 @@ class Caller:
     def complaint(
         self, case: Case, kernel: CompiledKernel, seconds: float = RUN_SECONDS
     ) -> str | None:
-        """What is wrong with the kernel's answer to ``case``, in words; None where nothing is.
+        """A sentence about what is wrong with the kernel's result for ``case``, or None.
 
-        Raises ``KernelFailure`` where the run is stopped, as after ``seconds``.
+        Raises ``KernelFailure`` if the run is stopped, as after ``seconds``.
         """
         problem, interface = self.problem, self.emitted.interface
         params = interface.params
@@ -74,7 +74,7 @@ class Caller:
         return _difference(problem, placed, before, result, want)
 
     def span(self, case: Case) -> int:
-        """Bytes from the first element to the last of all tensors, what lies between included."""
+        """Bytes from the first element to the last of all tensors, gaps included."""
         interface = self.emitted.interface
         values, found = values_of(interface, case), 0
         for param in interface.params:
@@ -88,7 +88,7 @@ class Caller:
         follows = self._summation.follows_blocks
         order = case.order if follows else "ascending"
         if order == "shuffled" and case.data == "normal":
-            case = replace(case, data="integers")  # whose sums are the same in any order
+            case = replace(case, data="integers")  # their sums are exact in any order
         key = case.shape, case.data, order, case.layout == "shared"
         if key not in self._sums:
             problem = self.problem

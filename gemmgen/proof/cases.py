@@ -1,8 +1,8 @@
-"""The calls with which C2 tries a kernel: what each of them can show, at the least cost.
+"""The calls that C2 makes of a kernel.
 
-``cases`` tries the shapes of ``default_shapes`` with numbers, paddings, orders and layouts in turn.
-``reaching`` adds the few calls that are larger or lie farther apart.  A new kind of call is one
-more generator in ``_REACHING``.
+``cases`` combines the shapes of ``default_shapes`` with numbers, paddings, orders and layouts.
+``reaching`` adds a few calls that are larger or have far addresses.  A new kind of call is one more
+generator in ``_REACHING``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gemmgen.proof.shapes import (
     default_shapes,
     far_shapes,
     fit,
-    ragged_terms,
+    ragged_depth,
     ring_of,
     tile_of,
     with_batches,
@@ -31,29 +31,29 @@ FACTORS = (0.0, 1.0, -1.0, 0.7)
 _DATA: tuple[Data, ...] = ("integers", "normal", "permutation")
 _PADS = (0, 1, 5)
 _SMALL = 64
-"""Elements of C up to which a shape meets every alpha and beta."""
+"""Elements of C up to which a shape is called with every alpha and beta."""
 _FEW = 4
 _LARGE = 1 << 14
 """Elements of C beyond which only the first ``_WATCHED`` calls of a shape are watched."""
 _WATCHED = 2
 SPAN = 2**43
-"""Bytes of address space that are enough for one far call; almost none of them are touched."""
+"""Bytes of address space that are enough for one far call; almost none of them are accessed."""
 _BLOCKS = 40
-"""A grid has at least as many in one call."""
-_TERMS = 520
-"""One sum has at least as many."""
+"""The least blocks of a grid in one call."""
+_DEPTH = 520
+"""The least K of one call."""
 _MOST_ELEMENTS = 1 << 22
-"""Of C, beyond which there is no second band of the raster."""
+"""Rows of C beyond which a second raster group is not tested."""
 _LIGHT = 1 << 22
-"""Multiply-adds up to which calls that show wrong values alone are watched all the same."""
+"""Multiply-adds up to which calls for wrong values only are watched nevertheless."""
 _WORTH = 1 << 20
-"""Multiply-adds of all unwatched calls, below which a second program costs more than it saves."""
+"""Multiply-adds of all unwatched calls below which a second program costs more than it saves."""
 
 
 def cases_of(emitted: Emitted, landings: tuple[Landing, ...] = ()) -> tuple[Case, ...]:
-    """All calls of a kernel for which no shapes were asked for.
+    """All calls of a kernel without given shapes.
 
-    ``landings`` are the kernel's own where none are given.
+    ``landings`` are by default the kernel's own.
     """
     landings = landings or landings_of(emitted)
     found = (*cases(default_shapes(emitted), landings), *reaching(emitted, landings))
@@ -69,10 +69,10 @@ def work(emitted: Emitted, shape: Shape) -> int:
 
 
 def cases(shapes: tuple[Shape, ...], landings: tuple[Landing, ...] = ("late",)) -> Iterator[Case]:
-    """Small shapes with every alpha and beta, others with some; orders, paddings, data and, of
-    batches, layouts in turn.
+    """Small shapes with every alpha and beta, others with some; orders, paddings, data and, for
+    batches, layouts alternate.
 
-    Each kind of NaN and infinity is placed once per shape; asynchronous copies land in each of
+    Each kind of NaN and infinity occurs once per shape; asynchronous copies complete at each of
     ``landings``.
     """
     for case, landing in product(_cases(shapes), landings):
@@ -92,7 +92,7 @@ def _cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
             watched = size <= _LARGE or number < _WATCHED
             case = Case(shape, next(data), alpha, beta, next(pads), order, layout=layout)
             yield replace(case, watched=watched)
-            next(data if at % 2 else orders)  # else the same few meet again and again
+            next(data if at % 2 else orders)  # else only a few combinations would occur
         for kind in ("NaN in A", "infinity in B"):
             order, layout = next(orders), next(layouts)
             case = Case(shape, kind, 1.0, 0.0, next(pads), order, layout=layout)
@@ -100,7 +100,7 @@ def _cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
 
 
 def reaching(emitted: Emitted, landings: tuple[Landing, ...] = ("late",)) -> Iterator[Case]:
-    """Calls beyond the default shapes: of many blocks, long sums, stale tiles, far addresses."""
+    """Calls beyond the default shapes: many blocks, large K, stale tiles, far addresses."""
     for generate in _REACHING:
         for case in generate(emitted):
             both = case.data in ("infinities in A", "infinities in B")
@@ -108,8 +108,8 @@ def reaching(emitted: Emitted, landings: tuple[Landing, ...] = ("late",)) -> Ite
 
 
 def _whole_tiles(emitted: Emitted) -> Iterator[Case]:
-    """Several whole tiles along each letter, where ``N / BN + 1`` counts one too many; a second
-    band of the raster, where that moves a tile."""
+    """Several whole tiles along each letter, for which ``N / BN + 1`` is one too many; a second
+    raster group, if that changes the order of tiles."""
     m, n, k, _ = tile_of(emitted.program)
     band = _band(emitted)
     columns = 2 if band > 1 else 3
@@ -118,7 +118,7 @@ def _whole_tiles(emitted: Emitted) -> Iterator[Case]:
 
 
 def _many_blocks(emitted: Emitted) -> Iterator[Case]:
-    """A last, shorter band of the raster, and blocks of large numbers."""
+    """A last, shorter raster group, and large block numbers."""
     m, n, *_ = tile_of(emitted.program)
     parts, band = emitted.program.main.work.parts, _band(emitted)
     rows = band + 2 if band > 1 else 3 if parts > 1 else 5
@@ -129,37 +129,37 @@ def _many_blocks(emitted: Emitted) -> Iterator[Case]:
 
 
 def _band(emitted: Emitted) -> int:
-    """Block rows in a band of the raster; 1 where there is none, or too high a one."""
+    """Block rows of a raster group; 1 without a raster, or if the group is too large to test."""
     m, n, *_ = tile_of(emitted.program)
     band = emitted.program.main.work.raster
     return band if (band + 2) * m * (n + 1) <= _MOST_ELEMENTS else 1
 
 
 def _long_sums(emitted: Emitted) -> Iterator[Case]:
-    """Several times round the ring of stages; more rows than columns, both less than a tile."""
+    """Each stage is used several times; more rows than columns, both less than a tile."""
     _, _, k, stages = tile_of(emitted.program)
     ring = ring_of(emitted.program)
-    terms = max(_TERMS, 3 * k * stages, ring + k * stages) + k // 2 + 1
-    shape = fit(emitted, with_batches(emitted, (9, 5, terms), 1))
+    depth = max(_DEPTH, 3 * k * stages, ring + k * stages) + k // 2 + 1
+    shape = fit(emitted, with_batches(emitted, (9, 5, depth), 1))
     yield Case(shape, "normal", 0.7, 0.7, 1, "shuffled", watched=False)
 
 
 def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
-    """A stage that keeps an element of an earlier tile, where 0 belongs: it meets a zero of the
-    other operand, so that only an infinity shows it.
+    """Detects a stale element of an earlier tile where a 0 belongs: it is multiplied by a zero of
+    the other operand, so that only an infinity exposes it.
 
-    The last part of a split sum has more tiles than there are stages, the last one ragged.
+    The last part of split-K has more tiles than stages, the last one partial.
     """
     *_, stages = tile_of(emitted.program)
-    terms = ragged_terms(emitted.program, stages + 1)
-    shape = fit(emitted, with_batches(emitted, (5, 9, terms), 1))
+    depth = ragged_depth(emitted.program, stages + 1)
+    shape = fit(emitted, with_batches(emitted, (5, 9, depth), 1))
     watched = work(emitted, shape) <= _LIGHT
     yield Case(shape, "infinities in A", 1.0, 0.0, 1, "ascending", watched=watched)
     yield Case(shape, "infinities in B", 1.0, 0.0, 0, "descending", watched=watched)
 
 
 def _far_addresses(emitted: Emitted) -> Iterator[Case]:
-    """Offsets that an int does not hold."""
+    """Offsets that don't fit an int."""
     for shape in far_shapes(emitted):
         yield Case(shape, "normal", 0.7, -1.0, far=True)
 

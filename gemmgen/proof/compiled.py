@@ -1,4 +1,4 @@
-"""C3: the text compiles without a warning for every architecture that can run it."""
+"""C3: the text compiles without warnings for every architecture that can run it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE = 65536
 
 
 def check(subject: Subject) -> Outcome:
-    """Compiles; checks registers against the block's threads and the ``require`` lines."""
+    """Compiles the text, and checks registers against the block's threads and ``require`` lines."""
     emitted = subject.emitted
     missing = compiler.available()
     if missing is not None:
@@ -48,18 +48,18 @@ def check(subject: Subject) -> Outcome:
     complaint = _complaint(emitted, found) or by_nvcc.complaint
     if complaint is not None:
         return replace(failed(LAYER, complaint), figures=figures)
-    return replace(passed(LAYER, f"{_told(found)}; {by_nvcc.told}"), figures=figures)
+    return replace(passed(LAYER, f"{_summary(found)}; {by_nvcc.done}"), figures=figures)
 
 
 def _unchecked(emitted: Emitted, why: str) -> str:
-    """``why``, and the gates that were not evaluated for it."""
+    """``why``, and the ``require`` lines that were not checked because of it."""
     gates = gates_of(emitted.schedule)
     return f"{why}; not evaluated: {spelled(gates)}" if gates else why
 
 
 def architectures(emitted: Emitted) -> tuple[str, ...]:
-    """Those that the block's shared memory fits and that have what it needs; an exact
-    target (``sm_90a``) stands alone."""
+    """The architectures that have enough shared memory and the instructions; only itself for an
+    exact target (``sm_90a``)."""
     if not emitted.target.removeprefix("sm_").isdigit():
         return (emitted.target,)
     used = emitted.interface.static_shared + emitted.interface.dynamic_shared
@@ -93,7 +93,7 @@ def _complaint(emitted: Emitted, found: dict[str, compiler.Report]) -> str | Non
     return broken[0].message if broken else None
 
 
-def _told(found: dict[str, compiler.Report]) -> str:
+def _summary(found: dict[str, compiler.Report]) -> str:
     parts: list[str] = []
     for arch, compiled in found.items():
         spills = f" ({spills_of(compiled)} spilled)" if compiled.spills else ""

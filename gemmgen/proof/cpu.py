@@ -1,7 +1,7 @@
-"""C2: the emitted text itself, run on this machine, against the very bits it should give.
+"""C2: the emitted text itself, run on this machine, compared with the expected bits.
 
-Each of its accesses is looked at while it runs (races, bounds, alignment, what was never written);
-of the largest calls some show wrong values and writes beside the tensors alone.
+Each of its accesses is checked while it runs (races, bounds, alignment, unwritten memory); some of
+the largest calls only detect wrong values and writes outside the tensors.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from gemmgen.sim.widths import check_widths
 
 LAYER = "C2"
 MOST = 1 << 26
-"""Multiply-adds beyond which a shape is left to a GPU."""
+"""Multiply-adds above which a shape is left to a GPU."""
 
 _NEAR = "; none past 2^31 elements, as this process is granted no address space for that"
 
 
 def check(subject: Subject) -> Outcome:
-    """Runs the kernel at ragged shapes; the first wrong answer ends the check."""
+    """Runs the kernel at ragged shapes until the first wrong result."""
     emitted, small = subject.emitted, _small(subject)
     landings = landings_of(emitted)
     chosen = tuple(cases(small, landings)) if small else cases_of(emitted, landings)
@@ -53,7 +53,7 @@ def check(subject: Subject) -> Outcome:
         return skipped(LAYER, str(missing))
     if complaint is not None:
         return failed(LAYER, complaint)
-    return passed(LAYER, _told(chosen) + _left(subject) + (_NEAR if near else ""))
+    return passed(LAYER, _summary(chosen) + _left(subject) + (_NEAR if near else ""))
 
 
 def first_complaint(
@@ -64,11 +64,10 @@ def first_complaint(
     warn: bool = True,
     seconds: float = RUN_SECONDS,
 ) -> str | None:
-    """What is wrong with ``text``, in words, at the first of the calls that shows it; None where
-    nothing is.
+    """A sentence about the first call with a wrong result, or None.
 
-    Each run is stopped after ``seconds``.  Raises ``CompileFailure`` where g++ refuses the text or
-    (``warn``) warns, ``CannotCheck`` where this machine can't run kernels.
+    Each run is stopped after ``seconds``.  Raises ``CompileFailure`` if g++ refuses the text or
+    (``warn``) warns, ``CannotCheck`` if this machine can't run kernels.
     """
     compiled: dict[bool, CompiledKernel] = {}
     check_widths(text, caller.emitted.interface)
@@ -95,11 +94,11 @@ def first_complaint(
 
 
 def _small(subject: Subject) -> tuple[Shape, ...]:
-    """The shapes asked for that a CPU can do."""
+    """The given shapes that are small enough for a CPU."""
     return tuple(s for s in subject.shapes if prod(s) <= MOST)
 
 
-def _told(chosen: tuple[Case, ...]) -> str:
+def _summary(chosen: tuple[Case, ...]) -> str:
     watched, far = sum(c.watched for c in chosen), sum(c.far for c in chosen)
     shapes = len({(case.shape, case.far) for case in chosen})
     past = f", {counted(far, 'run')} past 2^31 elements" if far else ""

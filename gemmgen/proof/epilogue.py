@@ -1,4 +1,4 @@
-"""The epilogue over whole matrices, rounded exactly as the emitted text rounds it."""
+"""The epilogue over whole matrices, with the emitted text's rounding."""
 
 from __future__ import annotations
 
@@ -38,21 +38,22 @@ OLD = "old"
 
 @record
 class Wanted:
-    """What C must be, before it is rounded to its type; ``bound`` (None: the very bits) where a
-    library function takes part."""
+    """The expected C, before it is rounded to its type; ``bound`` (None: exact bits) if it depends
+    on a library function."""
 
     value: Real
     bound: F64 | None
 
 
 ROUNDED = frozenset({"exp", "erf", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sqrt"})
-"""Functions whose steps round: where f32 holds the exact value, it need not be the computed one."""
+"""Functions whose steps round: the computed value may differ from an exact value that f32 can
+represent."""
 FINEST = 2.0**-10
-"""A number of an epilogue that is no multiple of this counts as one that products round."""
+"""Products with a number of an epilogue that is no multiple of this are assumed to round."""
 
 
 def rounds(expr: Expr) -> bool:
-    """Whether a step of the epilogue may round on its way to a value that f32 holds."""
+    """Whether a step of the epilogue may round although f32 can represent the result."""
     match expr:
         case Binary("/"):
             return True
@@ -130,15 +131,15 @@ def variables(
 
 
 def _spelt(problem: Problem) -> tuple[Spelling, Expr]:
-    """The epilogue in the operations of the text, and the locals that it uses."""
+    """The epilogue in the operations of the text, and its local variables."""
     c = problem.c.name
 
     def rule(expr: Expr) -> Expr | None:
         return Var(OLD) if isinstance(expr, Element) and expr.buffer == c else None
 
     spelling = Spelling()
-    told = transform(problem.epilogue, rule) if hides_c(problem) else problem.epilogue
-    return spelling, spelling.spell(told)
+    simplified = transform(problem.epilogue, rule) if hides_c(problem) else problem.epilogue
+    return spelling, spelling.spell(simplified)
 
 
 def _calls_library(expr: Expr) -> bool:
@@ -162,7 +163,7 @@ class _Rounded:
         return computing(self.problem.accumulate)
 
     def result(self, moved: int | None, by: float) -> Real:
-        """The value where library call ``moved`` is off by the share ``by`` of its result."""
+        """The value if library call ``moved`` has the relative error ``by``."""
         self.calls, self._moved, self._by = 0, moved, by
         spelling, value = _spelt(self.problem)
         names, tensors = dict(self.names), cast(Mapping[str, Value], self.tensors)

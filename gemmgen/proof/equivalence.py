@@ -52,35 +52,35 @@ from gemmgen.proof.epilogue import hides_c, rounds, variables
 Kind = TypeVar("Kind", bound=np.generic)
 
 RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
-"""How far a result that its type can't hold may lie off, in units of roundoff: of itself, and of
-the greatest sum."""
+"""The error bound of a result that its type can't represent, in units of roundoff: of itself, and
+of the greatest sum."""
 
 
 @record
 class Difference:
-    """Where a program first goes wrong: ``place`` is a row and a column of C, behind the numbers of
-    the matrix; empty where no element is."""
+    """The first error of a program: ``index`` is a row and a column of C, after the batch indices;
+    empty if the error concerns no element."""
 
     reason: str
-    place: tuple[int, ...] = ()
+    index: tuple[int, ...] = ()
     got: float | None = None
     want: float | None = None
 
     def text(self) -> str:
-        if not self.place:
+        if not self.index:
             return self.reason
-        place = f"C[{', '.join(map(str, self.place))}]"
+        element = f"C[{', '.join(map(str, self.index))}]"
         if self.got is None:
-            return f"{place} {self.reason}"
-        return f"{place} is {self.got!r}, should be {self.want!r} ({self.reason})"
+            return f"{element} {self.reason}"
+        return f"{element} is {self.got!r}, should be {self.want!r} ({self.reason})"
 
 
 def same_meaning(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Difference | None:
     """The first difference between ``lowered`` and ``problem`` at ``shape`` (M, N, K, and the
     extents of the batches), or None.
 
-    A shape that breaks what an interface requires is a ``ValueError``.  Results that f32 can't hold
-    exactly (of exp, of a division) may differ in the last bits.
+    A shape that violates a requirement of the interface is a ``ValueError``.  Results that f32
+    can't represent (of exp, of a division) may differ in the last bits.
     """
     for case in cases(lowered, problem, shape):
         found = result_of(lowered, problem, case)
@@ -91,7 +91,7 @@ def same_meaning(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Dif
 
 
 def nearest(programs: Iterable[LoweredProgram], problem: Problem, shape: Shape) -> Shape:
-    """``shape``, made larger where one of ``programs`` requires it."""
+    """``shape``, increased if one of ``programs`` requires it."""
     for lowered in programs:
         interface = _interface(lowered)
         names = [interface.extent(letter) for letter in problem.letters]
@@ -120,7 +120,7 @@ class Result:
 
 
 def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result | Difference:
-    """Runs ``lowered``; a difference where it does what it may not."""
+    """Runs ``lowered``; returns a difference if it violates a rule."""
     interface, name = _interface(lowered), problem.c.name
     lost = _named(problem) - {param.name for param in interface.params}
     if lost:
@@ -156,15 +156,15 @@ def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result |
             return Difference(f"{what} is changed, at element {int(np.argmax(changed))}")
     reached = in_roles(_view(written, *lies), c.indices, axes)
     if not reached.all():
-        place = tuple(int(i) for i in np.argwhere(~reached)[0])
-        return Difference("is never written", place)
+        index = tuple(int(i) for i in np.argwhere(~reached)[0])
+        return Difference("is never written", index)
     found = _view(memories[name], *lies).view(STORAGE[c.dtype])
     given |= {each: np.zeros_like(given[each]) for each in unread}
     return Result(in_roles(cast(Stored, found), c.indices, axes), given, scalars)
 
 
 def _interface(lowered: LoweredProgram) -> Interface:
-    """A program's interface: its kernels' as one, but for the tensors between them."""
+    """A program's interface: those of its kernels combined, without the tensors between them."""
     faces = [kernel.interface for kernel in lowered.kernels]
     params = {p.name: p for face in faces for p in face.params if p.name not in lowered.temporaries}
     return replace(

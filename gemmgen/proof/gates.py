@@ -1,5 +1,5 @@
-"""``require registers`` and ``require spills``: the bounds that only a compiled kernel can be held
-against.  ``require shared`` and ``require threads`` are checked with the schedule."""
+"""``require registers`` and ``require spills``, which are checked on the compiled kernel.
+``require shared`` and ``require threads`` are checked with the schedule."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def spelled(gates: tuple[Require, ...]) -> str:
 
 
 def check_gates(emitted: Emitted) -> None:
-    """Compiles for the schedule's target where it has gates.  Raises ``ScheduleError`` for those
-    that do not hold, ``CannotCheck`` where there is no compiler."""
+    """Compiles for the schedule's target if it has such lines.  Raises ``ScheduleError`` for those
+    that do not hold, ``CannotCheck`` if there is no compiler."""
     gates = gates_of(emitted.schedule)
     if not gates:
         return
@@ -38,7 +38,7 @@ def check_gates(emitted: Emitted) -> None:
 
 
 def mistakes(emitted: Emitted, report: Report) -> tuple[Mistake, ...]:
-    """The gates that the kernel, compiled for its target, does not meet."""
+    """The ``require`` lines that the kernel, compiled for its target, does not meet."""
     values = {"registers": report.registers, "spills": report.spills}
     return tuple(
         Mistake(

@@ -24,12 +24,12 @@ from gemmgen.schedule.roles import extents
 LAYER = "G2"
 LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
 MANY: Shape = (2, 3, 5, 70_001)
-"""More matrices than the 65,535 blocks of a grid's other dimensions."""
+"""A batch larger than the 65,535 blocks of a grid's other dimensions."""
 SEQUENTIAL = 1 << 24
 """Multiply-adds up to which the sums are computed in the kernel's order, bit for bit.
 
-Beyond it an epilogue that jumps (``round``, ``where``) is checked on integers alone, whose sums are
-exact in any order.
+Above it a discontinuous epilogue (``round``, ``where``) is checked on integers alone, whose sums
+are exact in any order.
 """
 
 

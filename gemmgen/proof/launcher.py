@@ -1,8 +1,8 @@
-"""The launcher of an emitted text, called and compared with the interface: what it launches, with
-which arguments, and what it refuses.
+"""Checks of an emitted text's launcher against the interface: the grid, the arguments, and the
+calls that it refuses.
 
-Called alone, it launches no kernel, so its arguments may be of any size.  That a launch of these
-numbers runs the kernel rightly is shown by each run of the text, which goes through the launcher.
+Called alone, it launches no kernel, so its arguments may be of any size.  Runs of the text go
+through the launcher, too, and show that the kernel works with these arguments.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _ALWAYS_THERE = 48 * 1024
 
 @record
 class ExpectedReturn:
-    """What a call must do: an error, and whether it launches."""
+    """The expected result of a call: an error, and whether it launches."""
 
     error: int
     launches: bool
 
 
 def complaint(emitted: Emitted, text: str, kernel: CompiledKernel) -> str | None:
-    """What is wrong with the launcher of ``text``, which ``kernel`` was compiled from, in words;
-    None where nothing is."""
+    """A sentence about what is wrong with the launcher of ``text``, from which ``kernel`` was
+    compiled, or None."""
     name = f"launch_{emitted.name}"
     if not kernel.has_launcher:
         return f"the text has no {name}"
@@ -46,15 +46,15 @@ def complaint(emitted: Emitted, text: str, kernel: CompiledKernel) -> str | None
         answers = kernel.call_launcher([call for _, call in made])
     except KernelFailure as failure:
         return f"{name}: {failure}"
-    for (told, call), called in zip(made, answers, strict=True):
+    for (purpose, call), called in zip(made, answers, strict=True):
         wrong = _difference(emitted.interface, call, called)
         if wrong is not None:
-            return f"{name}, {told}: {wrong}"
+            return f"{name}, {purpose}: {wrong}"
     return None
 
 
 def expected(interface: Interface, values: Mapping[str, int | float]) -> ExpectedReturn:
-    """By the interface alone."""
+    """The expected result by the interface."""
     numbers = {name: int(v) for name, v in values.items() if isinstance(v, int)}
     broken = interface.violated(numbers)
     if any(numbers[name] < 0 for name in interface.extent_names()):
@@ -104,12 +104,12 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
     passed = _passed(interface, call.values)
     for param, got in zip(interface.params, called.arguments, strict=True):
         if got != bits_of(param, passed[param.name]):
-            return f"does not pass {param.name} in its place"
+            return f"does not pass {param.name} in its position"
     return None
 
 
 def _passed(interface: Interface, values: Mapping[str, int | float]) -> Mapping[str, int | float]:
-    """What reaches the kernel: no terms where their sum is multiplied by 0."""
+    """The kernel's arguments: K = 0 if the product is multiplied by 0."""
     scalars = {p.name: float(values[p.name]) for p in interface.params if p.kind == "scalar"}
     if interface.product is None or not interface.skips_product(scalars):
         return values

@@ -1,4 +1,5 @@
-"""A launcher's arguments: right ones, and each requirement at its bound and broken alone."""
+"""Arguments for tests of a launcher: valid ones, and each requirement at its bound and violated
+alone."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ from gemmgen.schedule.roles import extents
 from gemmgen.sim.launcher_calls import LauncherCall
 
 LAUNCH_FAILED, NO_FUNCTION = 719, 98
-"""What the runtime is made to answer: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction."""
+"""Errors that the runtime stub returns: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction."""
 _STREAM = 0x5EA0
 _FIRST, _APART = 0x7F0000001000, 0x10000
-"""Addresses of tensors: nothing is read there."""
+"""Addresses of tensors, which are not read."""
 Values = dict[str, int | float]
 
 
 def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
-    """Calls with what they are for: launches beside each multiple of a tile, each requirement at
-    its bound and broken alone, no C, too many blocks, errors of the runtime."""
+    """Calls with their purposes: launches around each multiple of a tile, each requirement at its
+    bound and violated alone, no C, too many blocks, errors of the runtime."""
     interface = emitted.interface
     plain = _values(emitted, {})
     launch = LauncherCall(plain, _STREAM)
@@ -45,18 +46,18 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     if interface.dynamic_shared:
         refused = replace(launch, attribute_error=NO_FUNCTION)
         yield "where shared memory is refused", refused
-    for told, values in (
+    for purpose, values in (
         *_shapes(emitted),
         *_signs(interface, plain),
         *_broken(emitted, plain),
         *_many(emitted),
     ):
-        yield told, LauncherCall(values, _STREAM)
+        yield purpose, LauncherCall(values, _STREAM)
 
 
 def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
-    """A call that keeps every requirement near ``sizes``; where they leave an extent out, a little
-    more than a tile.  No two values are equal where nothing forbids it."""
+    """A call near ``sizes`` that meets every requirement; an extent that is left out is a little
+    more than a tile.  Values differ from each other unless a requirement forbids it."""
     interface = emitted.interface
     tiles = dict(interface.tiles)
     names = tuple(extents(emitted.schedule.gemm).values())
@@ -74,7 +75,7 @@ def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
 
 
 def _shapes(emitted: Emitted) -> Iterator[tuple[str, Values]]:
-    """Beside one, two and three tiles along each letter, and none."""
+    """Extents around one, two and three tiles along each letter, and 0."""
     interface = emitted.interface
     for name, tile in (*interface.tiles, *((name, 1) for _, name in interface.batches)):
         for size in sorted({0, 1, *(max(k * tile + d, 1) for k in (1, 2, 3) for d in (-1, 0, 1))}):
@@ -92,7 +93,7 @@ def _signs(interface: Interface, plain: Values) -> Iterator[tuple[str, Values]]:
 
 
 def _broken(emitted: Emitted, plain: Values) -> Iterator[tuple[str, Values]]:
-    """Each requirement at its bound, and broken by the least that breaks it and no other."""
+    """Each requirement at its bound, and violated by the least amount, without violating others."""
     for rule in emitted.interface.requirements:
         for values in _bounds(emitted, plain, rule):
             yield f"{rule.text()}, with {rule.name} = {values[rule.name]}", values
@@ -123,7 +124,7 @@ def _bounds(emitted: Emitted, plain: Values, rule: Requirement) -> Iterator[Valu
 
 
 def _greatest(emitted: Emitted, name: str, bound: int) -> Iterator[Values]:
-    """An extent as large as it may be, and just larger, with rows that are as long."""
+    """An extent at its maximum, and just above, with rows of that length."""
     interface = emitted.interface
     small = dict.fromkeys(interface.shaping(), 1)
     try:
@@ -141,13 +142,13 @@ def _greatest(emitted: Emitted, name: str, bound: int) -> Iterator[Values]:
 
 
 def _fits(interface: Interface, values: Values) -> bool:
-    """Can the ints be passed at all?"""
+    """Whether the values fit the parameters' types."""
     ints = (p.name for p in interface.params if p.kind in ("extent", "ld"))
     return all(int(values[name]) <= INT_MAX for name in ints)
 
 
 def _many(emitted: Emitted) -> Iterator[tuple[str, Values]]:
-    """Numbers of blocks about 2^31 and as large as they come."""
+    """Numbers of blocks around 2^31 and the largest possible."""
     interface = emitted.interface
     sizes = {**dict(interface.tiles), **{name: 1 for _, name in interface.batches}}
     first, *others = interface.shaping()
@@ -168,15 +169,17 @@ def _factors(count: int) -> Iterator[tuple[int, int]]:
     yield root, count // root
     yield root, count // root + 1
     yield root + 1, root + 1
-    yield 65537, 65537  # of which 32 bits are a grid again
+    yield 65537, 65537  # truncated to 32 bits it is a valid grid
     yield 1, count
     yield 1, count + 1
     yield 7, count // 7
     yield 7, count // 7 + 1
 
 
-def _large(emitted: Emitted, told: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, Values]]:
-    """A call of large extents, cut where the requirements bound them."""
+def _large(
+    emitted: Emitted, purpose: str, sizes: Mapping[str, int]
+) -> Iterator[tuple[str, Values]]:
+    """A call with large extents, limited by the requirements."""
     interface = emitted.interface
     bounds = {r.name: r.bound for r in interface.requirements if isinstance(r, AtMost)}
     cut: dict[str, int] = {}
@@ -188,4 +191,4 @@ def _large(emitted: Emitted, told: str, sizes: Mapping[str, int]) -> Iterator[tu
     except UsageError:
         return
     if _fits(interface, values):
-        yield told, values
+        yield purpose, values

@@ -1,4 +1,4 @@
-"""All layers, in order; what a verdict needs of them."""
+"""All layers in order, and the ones that a verdict needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAYERS = {
 """Each layer and its file in this folder."""
 
 NEEDED = ("C1", "C2")
-"""Layers without which nothing is proved."""
+"""Layers that a verdict always needs."""
 
 
 def verify(subject: Subject) -> Iterator[Outcome]:
@@ -31,12 +31,12 @@ def verify(subject: Subject) -> Iterator[Outcome]:
 
 
 def needed_by(schedule: Schedule) -> tuple[str, ...]:
-    """Layers that this schedule asks for: C3, where it has ``require`` lines for a compiler."""
+    """Layers that this schedule needs: C3, if it has ``require`` lines for a compiler."""
     return ("C3",) if gates_of(schedule) else ()
 
 
 def exit_code(outcomes: tuple[Outcome, ...], required: tuple[str, ...] = ()) -> int:
-    """1 where a layer failed; 0 where the needed and the required ones passed; else 3."""
+    """1 if a layer failed; 0 if the needed and the required ones passed; else 3."""
     if any(outcome.status == "failed" for outcome in outcomes):
         return 1
     held = {outcome.layer for outcome in outcomes if outcome.status == "passed"}

@@ -13,11 +13,11 @@ from gemmgen.proof.shapes import fit, ring_of, tile_of
 
 LAYER = "C1"
 MOST = 1 << 16
-"""Elements of C beyond which a shape is no matter for an interpreter."""
+"""Elements of C above which a shape is too large for the interpreter."""
 
 
 def check(subject: Subject) -> Outcome:
-    """Interprets the program after each pass; a failure names the pass where it first appears."""
+    """Interprets the program after each pass; a failure names the first wrong pass."""
     steps = rewrite(subject.emitted.schedule)
     shapes = shapes_of(subject)
     for step in steps:
@@ -29,7 +29,7 @@ def check(subject: Subject) -> Outcome:
 
 
 def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
-    """Where the program of ``step`` is not its problem, in words."""
+    """A sentence about the first difference of ``step``'s program from its problem, or None."""
     lowered, problem = make_concrete(step.program), step.program.problem
 
     def prove() -> str | None:

@@ -1,4 +1,4 @@
-"""What a layer is asked, and what it answers."""
+"""The subject and the outcome of a layer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Status = Literal["passed", "failed", "skipped"]
 
 @record
 class Outcome:
-    """What became of a layer.
+    """The outcome of a layer.
 
     ``detail`` says what was shown, or where it failed; ``reason`` why it was skipped.  ``figures``
-    are numbers found on the way, for scripts: registers per architecture, say.
+    are additional results for scripts: registers per architecture, say.
     """
 
     layer: str
@@ -30,7 +30,7 @@ class Outcome:
 
 @record
 class Subject:
-    """A kernel to prove; without ``shapes`` each layer takes its own."""
+    """A kernel to prove; without ``shapes`` each layer uses its own."""
 
     emitted: Emitted
     shapes: tuple[Shape, ...] = ()

@@ -26,12 +26,14 @@ def check(subject: Subject) -> Outcome:
     for name, lines in (("", text), (" with its lines reversed", _reversed(text))):
         again = parse_schedule(Source(lines, "<canonical text>"))
         if again != schedule:
-            told = _difference(text, format_schedule(again))
-            return failed(LAYER, f"the canonical text{name} parses to another schedule: {told}")
+            difference = _difference(text, format_schedule(again))
+            return failed(
+                LAYER, f"the canonical text{name} parses to another schedule: {difference}"
+            )
         emitted = compile_schedule(again).text
         if emitted != subject.emitted.text:
-            told = _difference(subject.emitted.text, emitted)
-            return failed(LAYER, f"the canonical text{name} gives other bytes: {told}")
+            difference = _difference(subject.emitted.text, emitted)
+            return failed(LAYER, f"the canonical text{name} gives other bytes: {difference}")
     unread = unread_level(subject.emitted.program)
     if unread is not None:
         return failed(LAYER, unread)
@@ -50,8 +52,8 @@ def unread_level(program: Program) -> str | None:
         except IRTextError as wrong:
             return f"the text of its {type(level).__name__} does not read back: {wrong}"
         if again != level:
-            told = _difference(text, print_ir(again))
-            return f"the text of its {type(level).__name__} reads back as another: {told}"
+            difference = _difference(text, print_ir(again))
+            return f"the text of its {type(level).__name__} reads back as another: {difference}"
     return None
 
 
@@ -60,7 +62,7 @@ def _reversed(text: str) -> str:
 
 
 def _difference(one: str, other: str) -> str:
-    """The first line that two texts don't share."""
+    """The first line in which two texts differ."""
     for number, (a, b) in enumerate(zip_longest(one.splitlines(), other.splitlines()), 1):
         if a != b:
             return f"line {number} is {b!r}, and was {a!r}"

@@ -15,15 +15,15 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import batches, extents
 
 _MOST_ROWS = 4000
-"""Of all tensors of a far call: the CPU run sends each one by itself."""
-_MOST_TERMS = 1024
-"""Beyond which the last parts of a split sum stay empty."""
+"""Rows of all tensors of a far call: the CPU run sends each one separately."""
+_MOST_DEPTH = 1024
+"""The K above which the last parts of split-K stay empty."""
 _K_STEP = 8
-"""Stands for the k tile of a kernel that has none."""
+"""The k tile of a kernel that has none."""
 
 
 def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
-    """Small, ragged, one beside each tile, past the ring of stages (also where k alone is ragged),
+    """Small, ragged, one around each tile, more tiles than stages (also with only k ragged),
     several tiles, and K = 0; one batch, several, and none."""
     m, n, k, _ = tile_of(emitted.program)
     ring = ring_of(emitted.program)
@@ -39,7 +39,7 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     )
     count = len(batches(emitted.schedule.gemm))
     if count:
-        # Of extents without a common divisor a wrong numbering may reach all matrices.
+        # With coprime extents a wrong numbering may still reach all matrices.
         sizes = ((1,), (3, 2), (2, 2), (1, 2), (3, 1), (1, 1), (2, 1), (2, 3))
         wanted = tuple(
             (*shape, *(batch * count)[:count]) for shape, batch in zip(wanted, sizes, strict=True)
@@ -49,13 +49,13 @@ def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
 
 
 def far_shapes(emitted: Emitted) -> tuple[Shape, ...]:
-    """Whole tiles and ragged ones along the columns of C and along k, and less than one tile, of
-    more rows than columns; none where neither a leading dimension nor a stride can be chosen."""
+    """Whole tiles and ragged ones along the columns of C and along k, and less than one tile, with
+    more rows than columns; empty if neither a leading dimension nor a stride can be chosen."""
     if not can_be_far(emitted.interface):
         return ()
     m, n, k, _ = tile_of(emitted.program)
-    terms = ragged_terms(emitted.program, 2)
-    large = ((m, n + 3, terms), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5))
+    depth = ragged_depth(emitted.program, 2)
+    large = ((m, n + 3, depth), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5))
     wanted = (*large, (9, 5, k // 2 + 1))
     shapes = [fit(emitted, with_batches(emitted, each, 2)) for each in wanted]
     light = [shape for shape in shapes if _rows(emitted, shape) <= _MOST_ROWS]
@@ -77,7 +77,7 @@ def with_batches(emitted: Emitted, matrix: Shape, count: int) -> Shape:
 
 
 def tile_of(program: Program) -> tuple[int, int, int, int]:
-    """The block's tile along rows, columns and terms, and the most stages of one."""
+    """The block's tile along m, n and k, and the most stages of one operand."""
     kernel, problem = program.main, program.problem
     sizes = dict(kernel.work.tile)
     pipeline = pipeline_of(kernel)
@@ -85,7 +85,7 @@ def tile_of(program: Program) -> tuple[int, int, int, int]:
     return sizes[problem.m], sizes[problem.n], pipeline.step if pipeline else _K_STEP, stages
 
 
-def ragged_terms(program: Program, own: int) -> int:
+def ragged_depth(program: Program, own: int) -> int:
     """The K for which the last part of split-K has ``own`` whole steps and a partial one."""
     _, _, k, _ = tile_of(program)
     return ((own + 2) * (program.main.work.parts - 1) + own) * k + k // 2 + 1
@@ -95,13 +95,13 @@ def ring_of(program: Program) -> int:
     """The K that uses every stage in every part."""
     _, _, k, stages = tile_of(program)
     parts = program.main.work.parts
-    return min(k * (stages + 1) * parts, max(k * (stages + 1), _MOST_TERMS))
+    return min(k * (stages + 1) * parts, max(k * (stages + 1), _MOST_DEPTH))
 
 
 def fit(emitted: Emitted, wanted: Shape) -> Shape:
-    """``wanted``, made larger where an assumption or a requirement asks for it.
+    """``wanted``, increased if an assumption or a requirement needs it.
 
-    Where it leaves batches out there are 2, or 3 and 2; what it has too many of is not looked at.
+    Batches that it leaves out are 2, or 3 and 2; extents that it has too many of are ignored.
     """
     names = tuple(extents(emitted.schedule.gemm).values())
     left_out = max(len(names) - len(wanted), 0)
@@ -117,13 +117,13 @@ def exactly(emitted: Emitted, shape: Shape) -> Shape:
     if any(values[name] != size for name, size in wanted.items()):
         broken = ", ".join(r.text() for r in constraints(emitted.interface) if _breaks(r, wanted))
         why = broken or "its assumptions taken together"
-        told = f"{emitted.name} can't be called with {spelled(shape)}"
-        raise UsageError(f"{told}: it requires {why}")
+        refused = f"{emitted.name} can't be called with {spelled(shape)}"
+        raise UsageError(f"{refused}: it requires {why}")
     return shape
 
 
 def _breaks(rule: Requirement, sizes: Mapping[str, int]) -> bool:
-    """Is ``rule`` one of extents alone, and broken?"""
+    """Whether ``rule`` concerns only extents, and is violated."""
     try:
         return not rule.holds(sizes)
     except KeyError:

@@ -1,4 +1,4 @@
-"""The order in which a schedule's kernel adds the terms of a sum: bits follow from it."""
+"""The order in which a schedule's kernel adds products, which determines the bits of a sum."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gemmgen.numerics.formats import Real
 
 @record
 class Summation:
-    """``parts`` ranges of whole steps of ``step`` terms, each summed term by term.
+    """``parts`` ranges of whole steps of ``step`` elements, each summed in the order of k.
 
-    ``ordered``: the parts are added in the order of their numbers, by ``groups`` of neighbours;
-    else in that of the blocks.
+    ``ordered``: the parts are added in the order of their numbers, in ``groups`` of consecutive
+    ones; else in the order of the blocks.
     """
 
     parts: int = 1
@@ -22,24 +22,24 @@ class Summation:
     ordered: bool = True
     groups: int = 1
     width: int = 0
-    """Of a piece of a lane's terms, where the lanes of a warp share a sum; else 0."""
+    """Contiguous k elements of a lane, if the lanes of a warp split k; else 0."""
 
     @staticmethod
     def of(program: Program) -> Summation:
         kernel = program.main
         pipeline, work = pipeline_of(kernel), kernel.work
         step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
-        terms = kernel.spread.k_layout
-        return Summation(work.parts, step, ordered, work.groups, terms.width if terms else 0)
+        k_layout = kernel.spread.k_layout
+        return Summation(work.parts, step, ordered, work.groups, k_layout.width if k_layout else 0)
 
     @property
     def follows_blocks(self) -> bool:
-        """Do its bits depend on which block comes first?"""
+        """Whether its bits depend on the order of the blocks."""
         return not self.ordered and self.parts > 2
 
     def sums(self, a: Real, b: Real, *, backwards: bool = False) -> Real:
-        """A (M, K) times B (K, N) in the kernel's very bits, where blocks come in ascending order,
-        or ``backwards``."""
+        """A (M, K) times B (K, N) with the kernel's bits, for blocks in ascending order, or
+        ``backwards``."""
         if self.width:
             return reference.lanes(a, b, self.step, self.width)
         reverse = backwards and self.follows_blocks

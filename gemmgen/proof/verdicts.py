@@ -1,7 +1,7 @@
-"""What was proved before, by the content of all that decides, so that it is proved once.
+"""A cache of verdicts, so that equal things are proved once.
 
-A verdict is kept only for what passed.  Its key holds what was proved, the whole package's sources
-and the versions of what computes; ``GEMMGEN_CACHE=0`` proves anew, as for every cache.
+Only passes are kept.  The key has what was proved, the whole package's sources and the versions of
+the tools; ``GEMMGEN_CACHE=0`` disables it, like every cache.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _SUFFIXES = {".py", ".cpp", ".cuh", ".h", ".j2", ".lark"}
 
 
 def complaint_of(prove: Callable[[], str | None], layer: str, *about: object) -> str | None:
-    """``prove()``, what is wrong in words; None at once where it was None for ``about`` before.
+    """The result of ``prove()``, a sentence or None; None at once if it was None for ``about``
+    before.
 
-    ``about`` tells all that ``prove`` looks at by its ``repr``.
+    The ``repr`` of ``about`` must include everything that ``prove`` depends on.
     """
     name = f"verdict-{caches.key(checker(), layer, *map(repr, about))}"
     if caches.read(name) is not None:
@@ -36,7 +37,7 @@ def complaint_of(prove: Callable[[], str | None], layer: str, *about: object) ->
 
 @cache
 def checker() -> str:
-    """The identity of all that judges: this package's sources, Python, NumPy and the machine."""
+    """The identity of the checker: this package's sources, Python, NumPy and the machine."""
     sources = sorted(path for path in PACKAGE.rglob("*") if path.suffix in _SUFFIXES)
     parts = (p for path in sources for p in (str(path.relative_to(PACKAGE)), path.read_bytes()))
     return caches.key(sys.version, np.__version__, platform.machine(), *parts)

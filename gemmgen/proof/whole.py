@@ -1,6 +1,6 @@
-"""The whole text, its launcher included, compiled as users compile it: by nvcc, where it is here.
+"""The whole text, its launcher included, compiled by nvcc if it is installed.
 
-NVRTC sees no launcher, and nvcc's own cubins come without one.
+NVRTC does not compile launchers, and cubins don't contain them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ OPTIONS = ("-std=c++17", "-Werror", "all-warnings", "-Xcompiler", "-Wall")
 
 @record
 class Whole:
-    """``complaint`` is what nvcc refuses, or None; ``told`` says what was done, or why nothing."""
+    """``complaint`` is nvcc's error, or None; ``done`` says what was done, or why nothing was."""
 
     complaint: str | None
-    told: str
+    done: str
 
 
 @cache
@@ -32,22 +32,22 @@ def compiled(text: str, arch: str) -> Whole:
         by = nvcc.Nvcc()
     except (OSError, CannotCheck):
         return Whole(None, "the launcher was not compiled: nvcc is not here")
-    told = f"{by.name} compiles the launcher, too"
+    done = f"{by.name} compiles the launcher, too"
     entry = f"whole-{caches.key(by.name, arch, repr(OPTIONS), text)}"
     if caches.read(entry) is not None:
-        return Whole(None, told)
+        return Whole(None, done)
     try:
         log = _log(by, text, arch)
     except CannotCheck as unable:
         return Whole(None, f"the launcher was not compiled: {unable}")
     if log is not None:
-        return Whole(f"{by.name} refuses the whole text ({arch}):\n{log}", told)
+        return Whole(f"{by.name} refuses the whole text ({arch}):\n{log}", done)
     caches.write(entry, {"compiled": b""})
-    return Whole(None, told)
+    return Whole(None, done)
 
 
 def _log(by: nvcc.Nvcc, text: str, arch: str) -> str | None:
-    """What nvcc says where it refuses the text."""
+    """nvcc's log if it refuses the text, else None."""
     with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
         Path(folder, "kernel.cu").write_text(text, encoding="utf-8")
         done = by.run("-c", f"-arch={arch}", *OPTIONS, "kernel.cu", "-o", "kernel.o", folder=folder)

@@ -112,7 +112,7 @@ def test_a_difference_names_its_place():
     wrong = Select(of("&&", of("==", "m", 3), of("==", "n", 5)), zero, at("A", "m", "k"))
     difference = check(swapped(naive(), at("A", "m", "k"), wrong), (8, 8, 3))
     assert difference is not None
-    assert difference.place == (3, 5)
+    assert difference.index == (3, 5)
     assert difference.text().startswith("C[3, 5] is ")
     assert "1 wrong in all" in difference.text()
 
