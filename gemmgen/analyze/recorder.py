@@ -30,8 +30,8 @@ from gemmgen.interpreter.checked_machine import argument
 from gemmgen.interpreter.control_flow import uniform
 from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.machine import Step, Trip
-from gemmgen.interpreter.mechanisms import code_for
 from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import Closure, FrameSlot, Run, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For

@@ -11,7 +11,7 @@ import numpy as np
 from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.recorder import Recorder
 from gemmgen.analyze.watched_memory import Watch
-from gemmgen.interpreter.mechanisms import code_for
+from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import FrameSlot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define

@@ -11,7 +11,7 @@ from math import lcm
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.calling.requirements import explain
+from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import bounds, is_folded
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import Footprint, Geometry, tensors
-from gemmgen.calling.requirements import explain
+from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import may_meet
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import Aligned, Interface

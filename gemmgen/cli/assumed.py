@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from gemmgen.base.errors import UsageError
-from gemmgen.schedule.heads import assume_key
+from gemmgen.schedule.assume_lines import assume_key
 from gemmgen.schedule.model import Assume, Schedule
 from gemmgen.schedule.roles import extents
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gemmgen.expand.asynchronous import AsyncPipeline
 from gemmgen.expand.fragments import steps_over_problem
-from gemmgen.expand.lanes import LanePipeline
-from gemmgen.expand.registers import RegisterPipeline
+from gemmgen.expand.pipeline_async import AsyncPipeline
+from gemmgen.expand.pipeline_lanes import LanePipeline
+from gemmgen.expand.pipeline_registers import RegisterPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.ir.control import Block
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed, Transfer

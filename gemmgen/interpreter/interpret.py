@@ -17,7 +17,7 @@ import numpy as np
 from gemmgen.calling.launches import Landing, Order
 from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, poisoned
-from gemmgen.interpreter.mechanisms import code_for
+from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.simt import Lanes, Trap
 from gemmgen.interpreter.workspace import LaunchState, in_order
 from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains

@@ -25,11 +25,11 @@ from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import add, div, mul, simplify
 from gemmgen.ir.target import STATIC_SHARED
 from gemmgen.lower import asynchronous, bounds, copies, lanes, split, threads, wmma
-from gemmgen.lower.checks import checks_of
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
 from gemmgen.lower.placement import placement
 from gemmgen.lower.signature import interface_of
+from gemmgen.lower.static_asserts import static_asserts_of
 from gemmgen.lower.thread_map import thread_maps
 from gemmgen.lower.types import in_double
 
@@ -66,7 +66,7 @@ def _kernel(context: Context) -> LoweredKernel:
     )
     if context.problem.accumulate == "f64":
         body = in_double(body)
-    checks, launch = checks_of(context), _launch(context, interface)
+    checks, launch = static_asserts_of(context), _launch(context, interface)
     return LoweredKernel(
         interface,
         constants_of(context, (body, checks, shared, launch)),

@@ -15,9 +15,9 @@ from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, contraction, epilogue, operands, warps
-from gemmgen.lower.checks import both, divides
 from gemmgen.lower.context import LANE, TID, Context, Lowering, SumBody, X, Y
 from gemmgen.lower.split import piece_width
+from gemmgen.lower.static_asserts import both, divides
 
 
 def array(context: Context, buffer: Buffer) -> Node:

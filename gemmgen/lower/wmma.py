@@ -29,8 +29,8 @@ from gemmgen.ir.warp_matrices import (
     WarpBarrier,
 )
 from gemmgen.lower import addresses, bounds, epilogue, warps
-from gemmgen.lower.checks import both, divides
 from gemmgen.lower.context import LANE, Context, Lowering, SumBody
+from gemmgen.lower.static_asserts import both, divides
 from gemmgen.lower.vectors import store_width
 
 PIECE, SLOT = Var("piece"), Var("slot")

@@ -7,9 +7,9 @@ from dataclasses import replace
 from gemmgen.base.errors import Mistake, Mistakes
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.schedule.directives import Checked
-from gemmgen.schedule.heads import first_given
+from gemmgen.schedule.directive_arguments import Checked
 from gemmgen.schedule.model import Argument, Directive, Operand
+from gemmgen.schedule.repeated import first_given
 from gemmgen.schedule.spec import DirectiveSpec, Role
 
 _ROLES: tuple[Role, ...] = ("a", "b", "c")

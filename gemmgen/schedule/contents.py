@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
-from gemmgen.base.errors import Mistake, Mistakes, Refusal
-from gemmgen.base.source import Source, Span, shown
+from gemmgen.base.errors import Mistake, Mistakes
+from gemmgen.base.source import Source, Span
 from gemmgen.schedule.epilogue_expressions import Parsed, read_expression
 from gemmgen.schedule.grammar import parse
 from gemmgen.schedule.raw import (
@@ -18,9 +17,8 @@ from gemmgen.schedule.raw import (
     Word,
 )
 from gemmgen.schedule.sets import Let
-from gemmgen.schedule.statements import Statement, no_word, split
-from gemmgen.schedule.vocabulary import Vocabulary
-from gemmgen.schedule.words import LATER
+from gemmgen.schedule.statements import Statement, split
+from gemmgen.schedule.vocabulary import Vocabulary, check_word
 
 
 @dataclass
@@ -57,31 +55,6 @@ def read_contents(source: Source, vocabulary: Vocabulary, mistakes: Mistakes) ->
             _read(statement, contents, vocabulary, mistakes)
             contents.broken.discard(statement.word)
     return contents
-
-
-def check_word(statement: Statement, vocabulary: Vocabulary) -> None:
-    """Refuses a statement whose first word is not in the language."""
-    word = statement.word
-    if word in vocabulary.statements:
-        return
-    if not word:
-        raise no_word(statement)
-    if word in LATER:
-        raise Refusal(
-            f"{word} is not in this version", at=statement.word_span, hint=LATER[word].hint
-        )
-    meant = vocabulary.meant(word)
-    rest = statement.rest.lstrip()
-    if rest[:1] == "=":
-        meant = "an argument is written in its directive's line; an open bracket continues a line"
-    elif rest[:1] == "[" and "=" in rest:
-        meant = f"did you mean `gemm {shown(statement.text)}`?"
-    name = re.match(r"\w+", statement.text)
-    raise Refusal(
-        f"unknown directive `{shown(name.group() if name else word)}`",
-        at=statement.word_span,
-        hint=meant or f"the directives are {', '.join(vocabulary.directives)}",
-    )
 
 
 def _read(

@@ -7,9 +7,9 @@ from gemmgen.base.source import Source, Span, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.epilogue_expressions import Use
 from gemmgen.schedule.gemm_line import Scope
-from gemmgen.schedule.heads import first_given
 from gemmgen.schedule.model import Dtypes
 from gemmgen.schedule.raw import RawArgument, RawDirective, Word
+from gemmgen.schedule.repeated import first_given
 from gemmgen.schedule.roles import tensors
 from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, DTYPES_LATER
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from gemmgen.base.errors import Mistakes, ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.schedule.contents import check_word
 from gemmgen.schedule.formatting import aligned
 from gemmgen.schedule.gemm_line import check_gemm
 from gemmgen.schedule.grammar import parse
@@ -16,7 +15,7 @@ from gemmgen.schedule.raw import Reader
 from gemmgen.schedule.roles import letters, spelt
 from gemmgen.schedule.spec import DirectiveSpec
 from gemmgen.schedule.statements import Statement, split
-from gemmgen.schedule.vocabulary import Vocabulary
+from gemmgen.schedule.vocabulary import Vocabulary, check_word
 
 _COMMENT = re.compile(r"#[^\n]*")
 _BLANKS = re.compile(r"\s+")

@@ -8,21 +8,14 @@ from gemmgen.base.errors import Mistake, Mistakes, ScheduleError
 from gemmgen.base.source import Source, Span
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.target import DEFAULT_TARGET
+from gemmgen.schedule.assume_lines import assume_key, check_assume
 from gemmgen.schedule.canonical import canonical
 from gemmgen.schedule.contents import Contents, read_contents
-from gemmgen.schedule.directives import Checked, check_directive
+from gemmgen.schedule.directive_arguments import Checked, check_directive
 from gemmgen.schedule.dtype_lines import check_dtypes
 from gemmgen.schedule.epilogue_names import check_epilogue
 from gemmgen.schedule.gemm_line import Scope, check_gemm
-from gemmgen.schedule.heads import (
-    assume_key,
-    check_assume,
-    check_default_kernel,
-    check_kernel,
-    check_require,
-    check_target,
-    first_given,
-)
+from gemmgen.schedule.kernel_line import check_default_kernel, check_kernel
 from gemmgen.schedule.model import (
     DEFAULT_GEMM,
     NOWHERE,
@@ -34,8 +27,11 @@ from gemmgen.schedule.model import (
     Require,
     Schedule,
 )
+from gemmgen.schedule.repeated import first_given
+from gemmgen.schedule.require_lines import check_require
 from gemmgen.schedule.roles import letters, tensors
 from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
+from gemmgen.schedule.target_line import check_target
 from gemmgen.schedule.vocabulary import Vocabulary
 from gemmgen.schedule.words import QUANTITIES
 

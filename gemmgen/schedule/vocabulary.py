@@ -1,12 +1,17 @@
-"""The statements of the language: those of ``words``, and the directives that it is given."""
+"""The statements of the language, those of ``words`` and the directives that it is given; and the
+refusal of a word that is none of them, with its hint."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import shown
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
+from gemmgen.schedule.statements import Statement, no_word
 from gemmgen.schedule.words import HEADS, LATER, close
 
 
@@ -52,3 +57,28 @@ class Vocabulary:
         for name, stated in (*HEADS.items(), *LATER.items()):
             if stated.elsewhere:
                 yield name, stated.elsewhere
+
+
+def check_word(statement: Statement, vocabulary: Vocabulary) -> None:
+    """Refuses a statement whose first word is not in the language."""
+    word = statement.word
+    if word in vocabulary.statements:
+        return
+    if not word:
+        raise no_word(statement)
+    if word in LATER:
+        raise Refusal(
+            f"{word} is not in this version", at=statement.word_span, hint=LATER[word].hint
+        )
+    meant = vocabulary.meant(word)
+    rest = statement.rest.lstrip()
+    if rest[:1] == "=":
+        meant = "an argument is written in its directive's line; an open bracket continues a line"
+    elif rest[:1] == "[" and "=" in rest:
+        meant = f"did you mean `gemm {shown(statement.text)}`?"
+    name = re.match(r"\w+", statement.text)
+    raise Refusal(
+        f"unknown directive `{shown(name.group() if name else word)}`",
+        at=statement.word_span,
+        hint=meant or f"the directives are {', '.join(vocabulary.directives)}",
+    )

@@ -10,7 +10,7 @@ import pytest
 from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.recorder import Recorder, record_accesses
 from gemmgen.analyze.watched_memory import Watch
-from gemmgen.interpreter.mechanisms import NODES, code_for
+from gemmgen.interpreter.node_table import NODES, code_for
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir import lowered

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gemmgen.expand import asynchronous, registers, ring
-from gemmgen.expand.asynchronous import AsyncPipeline
+from gemmgen.expand import pipeline_async, pipeline_registers, ring
+from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Trial, trial_at
@@ -34,14 +34,14 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def barrier_dropped(patch: pytest.MonkeyPatch) -> None:
     """The barrier between a step's arithmetic and the next step's tiles."""
-    body = registers.RegisterPipeline._body
+    body = pipeline_registers.RegisterPipeline._body
 
-    def without(self: registers.RegisterPipeline) -> tuple[object, ...]:
+    def without(self: pipeline_registers.RegisterPipeline) -> tuple[object, ...]:
         found = body(self)
         last = max((i for i, node in enumerate(found) if isinstance(node, Barrier)), default=-1)
         return tuple(node for i, node in enumerate(found) if i != last)
 
-    patch.setattr(registers.RegisterPipeline, "_body", without)
+    patch.setattr(pipeline_registers.RegisterPipeline, "_body", without)
 
 
 def stage_off_by_one(patch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,8 @@ def guard_dropped(patch: pytest.MonkeyPatch) -> None:
 
 def first_tile_taken_for_full(patch: pytest.MonkeyPatch) -> None:
     """Elements before k = 0 are read."""
-    patch.setattr(asynchronous, "edge_of_first", lambda kernel: "stop")
-    patch.setattr(registers, "edge_of_first", lambda kernel: "stop")
+    patch.setattr(pipeline_async, "edge_of_first", lambda kernel: "stop")
+    patch.setattr(pipeline_registers, "edge_of_first", lambda kernel: "stop")
 
 
 def last_tile_taken_for_any(patch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gemmgen.expand import asynchronous
-from gemmgen.expand.asynchronous import AsyncPipeline
+from gemmgen.expand import pipeline_async
+from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.ring import Ring, rings
 from gemmgen.ir.control import Barrier, Block, Commit, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Timed
@@ -97,7 +97,7 @@ def stage_overwritten(patch: Patch) -> None:
             Overwriting(r.copies, r.stages, r.prefix, r.unrolled) for r in rings(kernel, pipeline)
         )
 
-    patch.setattr(asynchronous, "rings", overwriting)
+    patch.setattr(pipeline_async, "rings", overwriting)
 
 
 def barrier_missing(patch: Patch) -> None:

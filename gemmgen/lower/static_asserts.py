@@ -13,7 +13,7 @@ from gemmgen.lower.context import THREADS, Context
 from gemmgen.lower.thread_map import ThreadMap, thread_maps
 
 
-def checks_of(context: Context) -> tuple[Check, ...]:
+def static_asserts_of(context: Context) -> tuple[Check, ...]:
     """Conditions that hold of this kernel's constants, and break if a reader edits them badly."""
     found = (*context.lowering.checks(context), *_whole_tiles(context))
     if context.leaves_early:
