@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
+from gemmgen.base.source import Source
 from gemmgen.cli import options, require, shape_option
 from gemmgen.cli.files import name_of, put, shown_path, writable, write_file
 from gemmgen.cli.unified_diff import unified
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.model import Schedule
 
 
 @click.command("emit")
 @click.argument("file", required=False)
 @click.option("--schedule", "named", metavar="FILE", help="The same as FILE.")
 @click.option("-o", "--output", metavar="OUT", help="A file in place of standard output.")
+@click.option("--name", "kernel", metavar="NAME", help="The kernel's name: launch_NAME.")
 @options.arch
 @options.settings
 @click.option(
@@ -38,6 +44,7 @@ def command(
     file: str | None,
     named: str | None,
     output: str | None,
+    kernel: str | None,
     arch: str | None,
     settings: Sequence[options.Setting],
     shape: shape_option.Written | None,
@@ -58,6 +65,8 @@ def command(
     if output not in (None, "-"):
         writable(output, path)
     schedule = options.load(path, settings, arch)
+    if kernel is not None:
+        schedule = _renamed(schedule, kernel)
     if shape is not None:
         from gemmgen.cli.assumed import assume_shape
 
@@ -88,6 +97,12 @@ def _only(file: str | None, named: str | None) -> str:
     path = named if file is None else file
     assert path is not None
     return path
+
+
+def _renamed(schedule: Schedule, kernel: str) -> Schedule:
+    """The same schedule with a `kernel` line; its name is checked as that of any schedule."""
+    text = format_schedule(replace(schedule, kernel=kernel))
+    return parse_schedule(Source(text, schedule.source.name))
 
 
 def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:

@@ -18,6 +18,7 @@ from gemmgen.emit.launcher_view import launcher_view
 from gemmgen.emit.layout import WIDTH, directive, laid_out
 from gemmgen.emit.printing import printed
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.parameters import namespace
 
 
 class FileView(TypedDict):
@@ -30,6 +31,7 @@ class FileView(TypedDict):
     launch: list[str]
     units: str
     requires: list[str]
+    namespace: str
     functions: list[str]
     kernel: str
     launcher: str
@@ -47,6 +49,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         "launch": launch_lines(interface),
         "units": units_text(interface),
         "requires": requirement_lines(interface, room - 1),
+        "namespace": namespace(interface.name),
         "functions": device_functions.called(kernel.body),
         "kernel": printed("kernel.j2", kernel_view(kernel)),
         "launcher": printed("launcher.j2", launcher_view(kernel)),

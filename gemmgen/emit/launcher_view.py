@@ -21,6 +21,7 @@ from gemmgen.ir.interface import (
     Requirement,
 )
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.parameters import namespace
 
 _ROOM = 80
 """Columns of a line of conditions."""
@@ -30,6 +31,7 @@ class LauncherView(TypedDict):
     """What ``launcher.j2`` sees."""
 
     name: str
+    namespace: str
     parameters: list[list[str]]
     refused: list[str]
     misaligned: list[list[str]]
@@ -56,6 +58,7 @@ def launcher_view(kernel: LoweredKernel) -> LauncherView:
     extents = dict.fromkeys(interface.shaping())
     return {
         "name": interface.name,
+        "namespace": namespace(interface.name),
         "parameters": parameter_rows(interface, 92, restrict=False),
         "refused": _lines(_argument_conditions(interface)),
         "misaligned": [misaligned] if misaligned else [],

@@ -44,3 +44,9 @@ def ld_name(tensor: str) -> str:
 def stride_name(tensor: str, letter: str) -> str:
     """The kernel parameter that parts a tensor's matrices along a batch letter: ``stride_A_b``."""
     return f"stride_{tensor}_{letter}"
+
+
+def namespace(kernel: str) -> str:
+    """The namespace of a kernel's constants and functions, so that several kernels may be in one
+    file."""
+    return f"{kernel}_detail"

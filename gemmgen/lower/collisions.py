@@ -15,6 +15,7 @@ from gemmgen.base.source import Span
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.lowered import CountArrival, LoweredKernel, Node, Point, RegisterArray
+from gemmgen.ir.parameters import namespace
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.schedule.model import Schedule
 
@@ -37,7 +38,7 @@ def repeated(kernel: LoweredKernel) -> Iterator[str]:
     """Names that are declared where they can be seen already."""
     seen: set[str] = set()
     interface = kernel.interface
-    own = (interface.name, f"launch_{interface.name}")
+    own = (interface.name, f"launch_{interface.name}", namespace(interface.name))
     functions = dict.fromkeys(function.name for function in kernel.functions)
     outside = (*own, *(c.name for c in kernel.constants), *functions)
     inside = (*(p.name for p in interface.params), *(a.name for a in kernel.shared))

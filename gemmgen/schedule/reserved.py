@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gemmgen.ir.identifiers import language_word
 from gemmgen.ir.names import load
-from gemmgen.ir.parameters import CONSTANTS, ld_name
+from gemmgen.ir.parameters import CONSTANTS, ld_name, namespace
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
 
@@ -109,4 +109,8 @@ def vector_names(tensor: str) -> dict[str, str]:
 
 def kernel_names(kernel: str) -> dict[str, str]:
     """The names that a kernel takes."""
-    return {kernel: "the kernel", f"launch_{kernel}": "the kernel's launcher"}
+    return {
+        kernel: "the kernel",
+        f"launch_{kernel}": "the kernel's launcher",
+        namespace(kernel): "the kernel's namespace",
+    }

@@ -26,6 +26,7 @@ _INTEGERS = {
 
 _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
+_NAMESPACE = re.compile(r"^namespace (\w+) \{$", re.MULTILINE)
 _FUNCTION = re.compile(r"__forceinline__\s[^;{}()]*?(\w+)\s*\(")
 _CONFIGURED = re.compile(r"(\w+)<<<(.*?)>>>", re.DOTALL)
 
@@ -53,6 +54,7 @@ def unit_text(text: str, interface: Interface) -> str:
         f'#line {after} "{file}"',
         _configured(launcher, interface.name, after),
         '#line 1 "call"',
+        *(f"using namespace {found[1]};" for found in _NAMESPACE.finditer(functions)),
         *_calls(interface, name if has_launcher(text, interface) else None),
     ]
     bounds = _LAUNCH_BOUNDS.search(kernel)
@@ -63,8 +65,15 @@ def unit_text(text: str, interface: Interface) -> str:
     dynamic = _DYNAMIC_SHARED.search(kernel)
     if dynamic:
         size = max(interface.dynamic_shared, 1)
-        lines.append(f"alignas(128) thread_local unsigned char {dynamic[1]}[{size}];")
+        memory = f"alignas(128) thread_local unsigned char {dynamic[1]}[{size}];"
+        within = _NAMESPACE.search(functions)
+        lines.append(f"namespace {within[1]} {{ {memory} }}" if within else memory)
     return "\n".join(lines) + "\n"
+
+
+def closing(functions: str) -> str:
+    """The end of the namespaces that ``functions``, above a kernel, open."""
+    return "}" * len(_NAMESPACE.findall(functions))
 
 
 def has_launcher(text: str, interface: Interface) -> bool:

@@ -15,7 +15,7 @@ from gemmgen.base import temporary
 from gemmgen.ir.interface import Interface
 from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure
-from gemmgen.sim.unit import BEGIN, END
+from gemmgen.sim.unit import BEGIN, END, closing
 
 _WIDE = """\
 #include "host.h"
@@ -46,7 +46,7 @@ def check_widths(text: str, interface: Interface) -> None:
             raise CompileFailure(f"the text has no parameter {name}")
     with temporary.folder() as directory:
         source = Path(directory, "kernel.cpp")
-        unit = f'{_WIDE}#line 1 "{interface.name}.cu"\n{functions}{kernel}'
+        unit = f'{_WIDE}#line 1 "{interface.name}.cu"\n{functions}{kernel}\n{closing(functions)}'
         source.write_text(unit, encoding="utf-8")
         flags = (*toolchain.kernel_flags(warn=False), f"-I{resources.files('gemmgen.sim')}")
         try:

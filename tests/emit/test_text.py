@@ -30,7 +30,7 @@ WORDS = frozenset(
     blockIdx threadIdx x y float2 float4 dim3 fmaf size_t
     cudaErrorInvalidConfiguration cudaErrorInvalidValue cudaErrorMisalignedAddress cudaError_t
     cudaFuncAttributeMaxDynamicSharedMemorySize cudaFuncSetAttribute cudaGetLastError
-    cudaStream_t cudaSuccess __device__ __forceinline__
+    cudaStream_t cudaSuccess __device__ __forceinline__ namespace using
     """,
     )
 )
@@ -96,7 +96,7 @@ def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     own |= set(re.findall(r"(\w+)(?:\[[^\]]*\])* = ", code(kernel.text)))
     own |= set(re.findall(r", (\w+)\[", code(kernel.text)))
     own |= set(re.findall(r"unsigned (\w+)", code(kernel.text)))
-    own |= {kernel.name, f"launch_{kernel.name}"}
+    own |= {kernel.name, f"launch_{kernel.name}", f"{kernel.name}_detail"}
     own |= set(re.findall(r"__forceinline__ void (\w+)\(", code(kernel.text)))
     schedule = CASES[name].text
     own |= PTX if "async_copy" in schedule or "tensor_core" in schedule else frozenset()

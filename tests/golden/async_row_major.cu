@@ -25,6 +25,8 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
+namespace gemm_detail {
+
 // Copies 4 neighbouring elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
@@ -257,12 +259,15 @@ gemm(int M, int N, int K,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
     float alpha, const float *A, int lda, const float *B, int ldb,
     float beta, float *C, int ldc, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483583 ||
         lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;

@@ -17,6 +17,8 @@
 //     A, x aligned to 16 bytes
 //     y overlaps none of A, x
 
+namespace gemm_detail {
+
 // Copies 4 neighbouring elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
@@ -184,12 +186,15 @@ gemm(int M, int N, int K,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
     float alpha, const float *A, int lda, const float *x, int ldx,
     float beta, float *y, int ldy, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483630 || K > 2147483119 ||
         lda < K || ldx < K || ldy < N || lda % 4 != 0 || ldx % 4 != 0)
         return cudaErrorInvalidValue;

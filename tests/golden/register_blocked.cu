@@ -17,6 +17,8 @@
 //     M <= 2147483503, N <= 2147483503, K <= 2147483615
 //     C overlaps none of A, B
 
+namespace gemm_detail {
+
 // ---- kernel ----
 
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
@@ -145,12 +147,15 @@ gemm(int M, int N, int K,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
     float alpha, const float *A, int lda, const float *B, int ldb,
     float beta, float *C, int ldc, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
         lda < K || ldb < N || ldc < N)
         return cudaErrorInvalidValue;

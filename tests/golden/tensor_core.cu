@@ -28,6 +28,8 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
+namespace gemm_detail {
+
 // Copies 4 neighbouring elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
@@ -356,6 +358,8 @@ gemm(int M, int N, int K,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
@@ -363,6 +367,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     const unsigned short *B, int ldb, float beta, unsigned short *C,
     int ldc, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483535 ||
         lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
         return cudaErrorInvalidValue;

@@ -20,6 +20,8 @@
 //     arrived: ceil(M / 32) * ceil(N / 64) * 4 bytes, zeros; each launch leaves zeros
 //     workspace and arrived of its own for each of several launches at a time
 
+namespace gemm_detail {
+
 // Copies 4 neighbouring elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
@@ -225,12 +227,15 @@ gemm(int M, int N, int K,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
     float alpha, const float *A, int lda, const float *B, int ldb,
     float beta, float *C, int ldc, float *workspace, unsigned *arrived, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
         lda < K || ldb < N || ldc < N)
         return cudaErrorInvalidValue;

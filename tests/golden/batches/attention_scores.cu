@@ -22,6 +22,8 @@
 //     S overlaps none of Q, K, mask, slope
 //     no two elements of S are one
 
+namespace gemm_detail {
+
 // Copies 4 neighbouring elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
@@ -165,6 +167,8 @@ gemm(int I, int J, int D, int size_b, int size_h,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int I, int J, int D, int size_b, int size_h,
@@ -174,6 +178,7 @@ cudaError_t launch_gemm(int I, int J, int D, int size_b, int size_h,
     const float *mask, long long stride_mask_b, const float *slope,
     float scale, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (I < 0 || J < 0 || D < 0 || size_b < 0 || size_h < 0 || I > 2147483599 ||
         J > 2147483567 || D > 2147483623 || ldq < D || ldk < D || lds < J ||
         lds % 4 != 0 || stride_S_b % 4 != 0 || stride_S_h % 4 != 0)

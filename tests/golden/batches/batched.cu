@@ -26,6 +26,8 @@
 //     C overlaps none of A, B
 //     no two elements of C are one
 
+namespace gemm_detail {
+
 // Copies 4 neighbouring elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
@@ -245,6 +247,8 @@ gemm(int M, int N, int K, int size_b,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K, int size_b,
@@ -252,6 +256,7 @@ cudaError_t launch_gemm(int M, int N, int K, int size_b,
     const float *B, int ldb, long long stride_B_b, float beta,
     float *C, int ldc, long long stride_C_b, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || size_b < 0 || M > 2147483567 || N > 2147483567 ||
         K > 2147483615 || lda < K || ldb < N || ldc < N || lda % 4 != 0 ||
         stride_A_b % 4 != 0 || ldb % 4 != 0 || stride_B_b % 4 != 0 || ldc % 4 != 0 ||

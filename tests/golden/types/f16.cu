@@ -15,6 +15,8 @@
 //     M <= 2147483623, N <= 2147483599, K <= 2147483630
 //     C overlaps none of A, B
 
+namespace gemm_detail {
+
 // The number that the bits of an f16 stand for.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
@@ -64,6 +66,8 @@ gemm(int M, int N, int K,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
@@ -71,6 +75,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     const unsigned short *B, int ldb, float beta, unsigned short *C,
     int ldc, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
         lda < K || ldb < N || ldc < N)
         return cudaErrorInvalidValue;

@@ -13,6 +13,8 @@
 //     M <= 2147483623, N <= 2147483599, K <= 2147483630
 //     C overlaps none of A, B
 
+namespace gemm_detail {
+
 // ---- kernel ----
 
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
@@ -43,12 +45,15 @@ gemm(int M, int N, int K,
 
 // ---- end of kernel ----
 
+}  // namespace gemm_detail
+
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
     double alpha, const double *A, int lda, const double *B, int ldb,
     double beta, double *C, int ldc, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
         lda < K || ldb < N || ldc < N)
         return cudaErrorInvalidValue;
