@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
-from typing import Literal, TypeVar, cast
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from typing import TypeVar, cast
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.base.processes import serve_quietly
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Runner, Screen
+from gemmgen.explore.tune.workers import kill
 from gemmgen.gpu import device
 
 T = TypeVar("T")
 PATIENCE, BEGINNING = 120.0, 120.0
 """Timeouts in seconds: for an answer, and for the start of the process."""
-Answer = tuple[Literal["done", "refused", "lost"], object]
 
 
 class Lost(Exception):
-    """The runner's process ended, or does not answer; the message says which."""
+    """The runner's process ended, can't use the GPU any more, or does not answer; the message says
+    which."""
 
 
 def require_gpu() -> None:
@@ -40,7 +41,6 @@ class RemoteRunner:
 
     def __init__(self, make: Callable[[], Runner], patience: float = PATIENCE):
         self._make, self._patience = make, patience
-        self._context = multiprocessing.get_context("spawn")
         self._device_info: DeviceInfo | None = None
         self._start()
 
@@ -72,8 +72,7 @@ class RemoteRunner:
 
     def end(self) -> None:
         """Ends the process, whatever it is doing."""
-        self._process.kill()
-        self._connection.close()
+        kill(self._pool)
 
     def _one_by_one(
         self,
@@ -92,71 +91,58 @@ class RemoteRunner:
     def _ask(self, question: str, *arguments: object) -> object:
         assert self.device_info
         try:
-            self._connection.send((question, arguments))
-            kind, answer = self._answer(self._patience)
-        except (OSError, EOFError):
-            kind, answer = "lost", "the GPU's process ended"
-        if kind == "done":
-            return answer
-        if kind == "refused":
-            raise CannotCheck(str(answer))
-        self._start()
-        self._greeting()
-        raise Lost(str(answer))
-
-    def _answer(self, patience: float) -> Answer:
-        if not self._connection.poll(patience):
-            self._process.kill()
-            return "lost", f"no answer within {patience:.0f} s"
-        return cast(Answer, self._connection.recv())
+            return _answer(self._pool.submit(_answered, question, arguments), self._patience)
+        except Lost:
+            self.end()
+            self._start()
+            self._greeting()
+            raise
 
     def _start(self) -> None:
-        ours, theirs = self._context.Pipe()
-        self._connection = ours
-        self._process = self._context.Process(target=serve, args=(theirs, self._make), daemon=True)
-        self._process.start()
-        theirs.close()
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, context, initializer=serve_quietly)
+        self._begun = self._pool.submit(_begin, self._make)
 
     def _greeting(self) -> DeviceInfo:
         try:
-            kind, answer = self._answer(BEGINNING)
-        except (OSError, EOFError):
-            kind, answer = "lost", "it ended"
-        if kind == "refused":
-            raise CannotCheck(str(answer))
-        if kind == "lost":
-            raise CannotCheck(f"the process that measures could not be started: {answer}")
-        assert isinstance(answer, DeviceInfo)
-        return answer
+            return _answer(self._begun, BEGINNING)
+        except Lost as lost:
+            what = f"the process that measures could not be started: {lost}"
+            raise CannotCheck(what) from None
 
 
-def serve(connection: Connection, make: Callable[[], Runner]) -> None:
-    """The process: a greeting, then an answer to each request until the connection ends."""
-    serve_quietly()
+def _answer(future: Future[T], patience: float) -> T:
     try:
-        runner = make()
-        connection.send(("done", runner.device_info))
-        while True:
-            connection.send(("done", _answered(runner, *connection.recv())))
+        return future.result(patience)
+    except TimeoutError:
+        raise Lost(f"no answer within {patience:.0f} s") from None
+    except BrokenExecutor:
+        raise Lost("the GPU's process ended") from None
+
+
+# In the process.
+
+_runners: list[Runner] = []
+
+
+def _begin(make: Callable[[], Runner]) -> DeviceInfo:
+    return cast(DeviceInfo, _sendable(lambda: _made(make)))
+
+
+def _made(make: Callable[[], Runner]) -> DeviceInfo:
+    _runners.append(make())
+    return _runners[0].device_info
+
+
+def _answered(question: str, arguments: tuple[object, ...]) -> object:
+    return _sendable(lambda: getattr(_runners[0], question)(*arguments))
+
+
+def _sendable(do: Callable[[], object]) -> object:
+    """What ``do`` returns; its errors as ones that another process can read."""
+    try:
+        return do()
     except GemmgenError as error:
-        connection.send(("refused", str(error)))
-    except EOFError:
-        return
+        raise CannotCheck(str(error)) from None
     except Exception as error:  # CUDA's errors: this process can't use the GPU any more
-        connection.send(("lost", f"{type(error).__name__}: {error}"))
-
-
-def _answered(runner: Runner, question: str, arguments: tuple[object, ...]) -> object:
-    match question, arguments:
-        case "check", (candidates,):
-            return runner.check(cast(Sequence[Candidate], candidates))
-        case "time", (candidates, rounds, screen):
-            return runner.time(
-                cast(Sequence[Candidate], candidates),
-                cast(int, rounds),
-                cast(Screen | None, screen),
-            )
-        case "prove", (candidate, text):
-            return runner.prove(cast(Candidate, candidate), cast(str, text))
-        case _:
-            raise AssertionError(question)
+        raise Lost(f"{type(error).__name__}: {error}") from None

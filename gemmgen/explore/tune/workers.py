@@ -23,6 +23,14 @@ class Job(Generic[T]):
     pool: int
 
 
+def kill(pool: ProcessPoolExecutor) -> None:
+    """Ends the processes of ``pool``, whatever they are doing."""
+    processes = list((pool._processes or {}).values())  # pyright: ignore[reportPrivateUsage]
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.kill()
+
+
 class Workers:
     """``jobs`` processes; if one is killed, the jobs of the others are repeated.
 
@@ -60,12 +68,7 @@ class Workers:
 
     def end(self) -> None:
         """Terminates the processes."""
-        processes = list(
-            (self._pool._processes or {}).values()
-        )  # pyright: ignore[reportPrivateUsage]
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
+        kill(self._pool)
 
     def __enter__(self) -> Workers:
         return self
