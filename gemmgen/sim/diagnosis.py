@@ -7,6 +7,7 @@ import struct
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 from gemmgen.base.record import record
 from gemmgen.sim.citations import blame
@@ -14,18 +15,8 @@ from gemmgen.sim.findings import Finding, Kind, Location
 from gemmgen.sim.layout import TYPE, SharedSymbol
 from gemmgen.sim.unit import BEGIN
 
-_KINDS: tuple[Kind, ...] = (
-    "race",
-    "two owners",
-    "out of bounds",
-    "never written",
-    "misaligned",
-    "divergent barrier",
-    "arithmetic",
-    "under way",
-    "not waited for",
-    "divergent warp",
-)
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+"""In the order of runner.h."""
 _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
 _DETAIL_BYTES = 96

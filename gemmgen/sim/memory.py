@@ -74,26 +74,6 @@ class EmbeddedView:
         steps = tuple(s * memory.itemsize for s in strides)
         return EmbeddedView(as_strided(memory[start:], shape, steps), memory, start, strides, dtype)
 
-    @staticmethod
-    def poisoned(
-        rows: int, cols: int, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
-    ) -> EmbeddedView:
-        """A matrix never written, its rows ``pitch`` elements apart."""
-        pitch = cols if pitch is None else pitch
-        assert pitch >= cols
-        return EmbeddedView.strided((rows, cols), (pitch, 1), offset=offset, dtype=dtype)
-
-    @staticmethod
-    def holding(
-        values: Array, pitch: int | None = None, *, offset: int = 0, dtype: DType = "f32"
-    ) -> EmbeddedView:
-        """A matrix that holds a copy of the elements ``values`` (rows, cols)."""
-        matrix = EmbeddedView.poisoned(
-            len(values), values.shape[1], pitch, offset=offset, dtype=dtype
-        )
-        matrix.view[:] = values
-        return matrix
-
     @property
     def pitch(self) -> int:
         """Elements between two rows."""
@@ -153,16 +133,6 @@ class Sparse(EmbeddedView):
 
     def touched(self) -> str | None:
         return None
-
-
-def sparse(values: Array, pitch: int) -> Array:
-    """``values`` (rows, cols) with rows ``pitch`` elements apart, in sparse memory."""
-    rows, cols = values.shape
-    size = values.dtype.itemsize
-    memory = _mapped(rows * pitch * size)
-    view = np.frombuffer(memory, values.dtype).reshape(rows, pitch)[:, :cols]
-    view[:] = values
-    return view
 
 
 def can_span(size: int) -> bool:

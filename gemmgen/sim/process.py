@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 import weakref
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from gemmgen.sim.failures import KernelFault, KernelTimeout
@@ -40,15 +41,10 @@ class Process:
         Raises KernelFault or KernelTimeout; the process has then ended.  ``seconds`` don't include
         the wait for another thread's launch.
         """
-        with self._lock:
-            return self._launch(launch, seconds)
-
-    def _launch(self, launch: LaunchRequest, seconds: float) -> bytes:
-        deadline = time.monotonic() + seconds
-        try:
-            self._send(launch, seconds)
-            magic, status, size = _ANSWER.unpack(self._receive(_ANSWER.size, deadline))
-            assert magic == MAGIC
+        memory = [part for buffer in launch.buffers for part in buffer.parts()]
+        with self._lock, self._closed_on_error():
+            deadline = time.monotonic() + seconds
+            status, size = self._asked((memoryview(head_of(launch, seconds)), *memory), deadline)
             if status == 1:
                 raise KernelFault(self._receive(size, deadline).decode("utf-8", "replace"))
             if status in (2, 3):
@@ -60,27 +56,32 @@ class Process:
                 for part in buffer.parts() if buffer.writable else ():
                     self._receive_into(part, deadline)
             return b""
-        except BaseException:
-            self.close()
-            raise
 
     def exchange(self, request: bytes, seconds: float) -> tuple[int, bytes]:
         """Sends ``request``; returns the status and the bytes of its answer."""
-        with self._lock:
-            return self._exchange(request, time.monotonic() + seconds)
-
-    def _exchange(self, request: bytes, deadline: float) -> tuple[int, bytes]:
-        try:
-            pipe = self._started().stdin
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):  # the answer says why
-                _write_all(pipe.fileno(), memoryview(request))
-            magic, status, size = _ANSWER.unpack(self._receive(_ANSWER.size, deadline))
-            assert magic == MAGIC
+        with self._lock, self._closed_on_error():
+            deadline = time.monotonic() + seconds
+            status, size = self._asked((memoryview(request),), deadline)
             return status, self._receive(size, deadline)
+
+    @contextlib.contextmanager
+    def _closed_on_error(self) -> Generator[None]:
+        try:
+            yield
         except BaseException:
             self.close()
             raise
+
+    def _asked(self, parts: Sequence[memoryview], deadline: float) -> tuple[int, int]:
+        """Sends a request; the status and the bytes of the answer that follows."""
+        pipe = self._started().stdin
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):  # the answer says why
+            for part in parts:
+                _write_all(pipe.fileno(), part)
+        magic, status, size = _ANSWER.unpack(self._receive(_ANSWER.size, deadline))
+        assert magic == MAGIC
+        return status, size
 
     def close(self) -> None:
         """Ends the process; the next launch starts another."""
@@ -111,16 +112,6 @@ class Process:
                 bufsize=0,
             )
         return self._running
-
-    def _send(self, launch: LaunchRequest, seconds: float) -> None:
-        pipe = self._started().stdin
-        assert pipe is not None
-        memory = [part for buffer in launch.buffers for part in buffer.parts()]
-        try:
-            for part in (memoryview(head_of(launch, seconds)), *memory):
-                _write_all(pipe.fileno(), part)
-        except BrokenPipeError:
-            pass  # the answer says why
 
     def _receive(self, size: int, deadline: float) -> bytes:
         data = bytearray(size)

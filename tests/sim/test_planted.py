@@ -12,7 +12,7 @@ from plants import PLANTS, RAGGED, WRONG_VALUES
 
 from gemmgen.calling.launches import LANDINGS, ORDERS, Case
 from gemmgen.sim.failures import CompileFailure, KernelFault
-from gemmgen.sim.memory import sparse
+from gemmgen.sim.memory import Sparse
 from gemmgen.sim.packing import Argument
 
 
@@ -56,11 +56,12 @@ PITCH = 2**30
 
 def spanning() -> dict[str, Argument]:
     """Three rows a matrix, more than 2^31 elements apart from first to last."""
-    a, b = np.full((3, 3), 2, np.float32), np.full((3, 4), 3, np.float32)
-    matrices = {"A": sparse(a, PITCH), "B": sparse(b, PITCH)}
-    matrices["C"] = sparse(np.ones((3, 4), np.float32), PITCH)
-    numbers = {"M": 3, "N": 4, "K": 3, "alpha": 1.0, "beta": 1.0}
-    return matrices | numbers | dict.fromkeys(("lda", "ldb", "ldc"), PITCH)
+    found: dict[str, Argument] = {"M": 3, "N": 4, "K": 3, "alpha": 1.0, "beta": 1.0}
+    for name, columns, value in (("A", 3, 2), ("B", 4, 3), ("C", 4, 1)):
+        matrix = Sparse.spanning((3, columns), (PITCH, 1), dtype="f32").view
+        matrix[...] = value
+        found |= {name: matrix, f"ld{name.lower()}": PITCH}
+    return found
 
 
 @pytest.mark.parametrize("name", ["naive", "double_buffered", "warp_tiled"])

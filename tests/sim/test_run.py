@@ -46,9 +46,14 @@ def small(body: str, *, before: str = "") -> str:
     )
 
 
+def poisoned(rows: int, columns: int, pitch: int = 0, *, offset: int = 0) -> EmbeddedView:
+    """A matrix never written, its rows ``pitch`` elements apart."""
+    return EmbeddedView.strided((rows, columns), (pitch or columns, 1), offset=offset)
+
+
 def run_small(body: str, n: int = 32, *, shared: int = 0, seconds: float = 10) -> EmbeddedView:
-    a = EmbeddedView.holding(np.arange(1, n + 1, dtype=np.float32)[None])
-    c = EmbeddedView.poisoned(1, n)
+    a, c = poisoned(1, n), poisoned(1, n)
+    a.view[:] = np.arange(1, n + 1)
     kernel = compile_kernel(small(body), replace(SMALL, dynamic_shared=shared))
     kernel.run({"N": n, "A": a.view[0], "C": c.view[0]}, seconds=seconds)
     assert a.touched() is None
@@ -259,8 +264,9 @@ def test_refuses_a_call_that_breaks_a_requirement() -> None:
     kernel = compile_kernel(text("naive"), replace(interface("naive"), requirements=needs))
     with pytest.raises(CallError, match="gemm requires lda % 16 == 0"):
         kernel.run(call())
-    shifted = EmbeddedView.poisoned(4, 12, offset=1).view
-    wide = EmbeddedView.holding(np.ones((4, 8), np.float32), 16).view
+    shifted = poisoned(4, 12, offset=1).view
+    wide = poisoned(4, 8, 16).view
+    wide[:] = 1
     with pytest.raises(CallError, match="gemm requires C is 16-byte aligned"):
         kernel.run(call(C=shifted, A=wide, lda=16))
 
@@ -274,7 +280,7 @@ def test_refuses_a_missing_argument() -> None:
 
 def test_offset_pointers_keep_their_alignment() -> None:
     for offset in (0, 1, 2, 3):
-        c = EmbeddedView.poisoned(4, 12, 13, offset=offset)
+        c = poisoned(4, 12, 13, offset=offset)
         kernel = compile_kernel(text("naive"), interface("naive"))
         kernel.run(call(C=c.view, ldc=13))
         assert (c.view == 8).all() and c.touched() is None
