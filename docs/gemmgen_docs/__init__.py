@@ -1,1 +1,1 @@
-"""The generated parts of the documentation, each as Markdown."""
+"""The generated parts of the documentation, as Markdown."""

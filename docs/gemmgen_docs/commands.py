@@ -1,4 +1,4 @@
-"""The command line: its help, and what its commands print."""
+"""The command line: help texts and outputs of commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RAN = "ran.json"
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command printed."""
+    """The output of a command."""
 
     out: str
     err: str
@@ -34,7 +34,7 @@ class Ran:
 def run(line: str) -> Ran:
     """``gemmgen ...`` run in the root of the repository, in this process.
 
-    What it prints is kept for the next build, by all that decides it; where a GPU is, nothing is.
+    Outputs are cached by everything that they depend on, except on a machine with a GPU.
     """
     if device.missing() is None:
         return _run(line)
@@ -49,7 +49,7 @@ def run(line: str) -> Ran:
 
 @functools.cache
 def _sources() -> str:
-    """Of the package and its examples, without what no command of a page uses."""
+    """A key of the sources of the package and its examples, without those that no page uses."""
     files = sorted(p for folder in ("gemmgen", "examples") for p in (ROOT / folder).rglob("*.*"))
     used = [p for p in files if p.is_file() and not {*p.parts} & {"__pycache__", "mutate", "fuzz"}]
     return caches.key(*(part for path in used for part in (str(path), path.read_bytes())))
@@ -71,12 +71,12 @@ def _run(line: str) -> Ran:
 
 
 def exists(line: str) -> bool:
-    """Is the command of ``line`` in this version?"""
+    """Whether this version has the command of ``line``."""
     return shlex.split(line)[1] in COMMANDS
 
 
 def output(line: str) -> str:
-    """A command and what it prints, as a block."""
+    """A command and its output, as a block."""
     ran = run(line)
     return fence(f"$ {line}\n{ran.out}{ran.err}", "console")
 

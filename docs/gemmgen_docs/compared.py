@@ -1,4 +1,4 @@
-"""Which example is shown beside which other one, and at which shape it is counted."""
+"""The example that each example is compared with, and the shape of its counts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gemmgen_docs import schedules
 
 @dataclass(frozen=True)
 class Compared:
-    """What a page sets its example against.
+    """The comparison of a page.
 
-    ``before`` is another example, or none.  With ``without`` it is the example itself, and these
-    statements are taken from it.  ``shape`` is what ``gemmgen explain`` counts.  ``page`` is
-    where it is shown, where that is not a page of its own name.
+    ``before`` is another example, or none.  With ``without`` it is the example itself, without
+    these statements.  ``shape`` is that of ``gemmgen explain``.  ``page`` is the page that shows
+    it, unless that has the example's name.
     """
 
     before: str | None
@@ -22,13 +22,13 @@ class Compared:
     page: str = ""
 
     def text(self) -> str | None:
-        """The schedule that comes before."""
+        """The schedule that the example is compared with."""
         if self.before is None:
             return None
         return schedules.without(schedules.text(self.before), *self.without)
 
     def called(self) -> str:
-        """It, in words."""
+        """Its description."""
         if not self.without:
             return f"`{self.before}`"
         left = [schedules.directive(line) for line in schedules.statements(self.text() or "")]
@@ -67,9 +67,9 @@ BEYOND = {
     "best/large_mk_kn": Compared("async_copy", page="best.md"),
     "best/deep": Compared("best/deep", ("split_k",), "64x64x65536", page="best.md"),
 }
-"""What the ladder does not reach, each beside the example that is nearest to it."""
+"""The examples beyond the ladder, each compared with the most similar example."""
 
 
 def of(name: str) -> Compared:
-    """What example ``name`` is set against."""
+    """The comparison of example ``name``."""
     return {**RUNGS, **BEYOND}[name]

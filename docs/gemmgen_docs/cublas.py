@@ -1,4 +1,4 @@
-"""The fastest schedules beside cuBLAS: what ``benchmarks/against_cublas.py`` measured."""
+"""The fastest schedules against cuBLAS, as measured by ``benchmarks/against_cublas.py``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ COLUMNS = {
     "padded": ("pad",),
     "blocks": ("raster", "split_k"),
 }
-"""What tells the fastest schedules apart, and the directives that say it."""
+"""The parameters in which the fastest schedules differ, and their directives."""
 
 
 def grid() -> str:
-    """The cases in several storage orders: shares, and what both reach."""
+    """The cases in several storage orders: shares, and both TFLOP/s."""
     found = shares.grid(shares.read())
     rows = [
         [
@@ -57,21 +57,21 @@ def others() -> str:
 
 
 def about() -> str:
-    """Where and when it was measured."""
+    """The GPU and the date of the measurement."""
     return shares.about(shares.read())
 
 
 def short() -> str:
-    """What is below its target, in words; so is the case that nothing is."""
+    """A sentence about the cases below their targets, or that there are none."""
     lines = [line for line in shares.read() if line.is_short()]
     if not lines:
         return "Nothing is below its target."
-    told = [
+    lines_below = [
         f"- **{line.spelled()}, {code(line.storage())}**: {line.share:.1%} of a target of "
-        f"{line.target:.0%}, {line.tflops():.1f} TFLOP/s beside cuBLAS's {line.rival():.1f}"
+        f"{line.target:.0%}, {line.tflops():.1f} TFLOP/s against cuBLAS's {line.rival():.1f}"
         for line in lines
     ]
-    return f"{shares.SHORT} Below {_their(lines)}:\n\n" + "\n".join(told) + "\n"
+    return f"{shares.SHORT} Below {_their(lines)}:\n\n" + "\n".join(lines_below) + "\n"
 
 
 def _their(lines: Sequence[shares.Line]) -> str:
@@ -79,7 +79,7 @@ def _their(lines: Sequence[shares.Line]) -> str:
 
 
 def orders(extents: str) -> str:
-    """One row of the grid, turned: both sides' TFLOP/s in each storage order."""
+    """One row of the grid, transposed: both TFLOP/s in each storage order."""
     (row,) = (
         [line for line in row if line]
         for row in shares.grid(shares.read()).rows
@@ -95,7 +95,7 @@ def orders(extents: str) -> str:
 
 
 def parts() -> str:
-    """What each of the fastest schedules is made of."""
+    """The parameters of the fastest schedules."""
     rows = []
     for name in _names():
         found = schedules.statements(schedules.text(f"best/{name}"))
@@ -105,13 +105,13 @@ def parts() -> str:
 
 
 def _staged(statements: Sequence[str]) -> tuple[str, str]:
-    """How many copies of a tile there are, and what fills them."""
+    """The number of stages, and the kind of copies."""
     stages = [int(x) for line in statements for x in re.findall(r"\bstages=(\d+)", line)]
     return str(max(stages, default=2)), _arguments(statements, ("async_copy",)) or "registers"
 
 
 def _arguments(statements: Sequence[str], names: Sequence[str]) -> str:
-    """What the statements of these directives say, without the word itself."""
+    """The arguments of these directives' statements."""
     said = [" ".join(x.split()[1:]) for x in statements if schedules.directive(x) in names]
     return "<br>".join(map(code, said))
 

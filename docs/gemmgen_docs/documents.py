@@ -1,4 +1,4 @@
-"""What the documents hold, and where it is here: read from ``data/documents.toml``."""
+"""The contents of the documents and their counterparts here, from ``data/documents.toml``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ROWS = Path(__file__).parents[1] / "data" / "documents.toml"
 
 @dataclass(frozen=True)
 class Row:
-    """One thing of a document.
+    """One item of a document.
 
-    It is here as a ``file`` of the repository, a ``command`` whose output has what it ``holds``, a
-    ``schedule`` that compiles or a ``page`` of this site.  ``gpu``: the command needs one.
-    ``refused``: the file is a schedule that is wrong on purpose.  ``needs_compiler``: what the
-    command prints is read from compiled code.
+    Its counterpart is a ``file`` of the repository, a ``command`` whose output has what it
+    ``holds``, a ``schedule`` that compiles or a ``page`` of this site.  ``gpu``: the command needs
+    one.  ``refused``: the file is a schedule that is wrong on purpose.  ``needs_compiler``: the
+    command's output depends on compiled code.
     """
 
     document: str
@@ -41,7 +41,7 @@ class Row:
     note: str = ""
 
     def exists(self) -> bool:
-        """Is it here, as far as can be told without running it?"""
+        """Whether the counterpart exists, without running it."""
         if self.file:
             return (ROOT / self.file).is_file()
         if self.command:
@@ -51,19 +51,19 @@ class Row:
         return bool(self.page) and (ROOT / "docs" / self.page.partition("#")[0]).is_file()
 
     def where(self) -> str:
-        """Its place, as Markdown."""
+        """The link to it, as Markdown."""
         assert self.exists(), f"{self.document}, {self.what}: not here"
         if self.page:
-            path, _, place = self.page.partition("#")
+            path, _, anchor = self.page.partition("#")
             name = path.rpartition("/")[2].replace(".md", "")
-            return f"[{name}{place and ': '}{place.replace('-', ' ')}]({self.page})"
+            return f"[{name}{anchor and ': '}{anchor.replace('-', ' ')}]({self.page})"
         return "<br>".join(
             code(x) for x in (self.file or self.command or self.schedule).splitlines()
         )
 
 
 def compiles(text: str) -> bool:
-    """Is ``text`` a schedule of this version?"""
+    """Whether ``text`` is a schedule of this version."""
     try:
         compile_source(Source(text, "my.sched"))
     except ScheduleError:
@@ -73,7 +73,7 @@ def compiles(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Document:
-    """A document: its number, what it is."""
+    """A document: its number and its description."""
 
     key: str
     title: str

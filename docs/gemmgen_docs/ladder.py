@@ -1,4 +1,4 @@
-"""The ladder and beyond: a schedule, what it changes, what bounds it, and what was measured."""
+"""The ladder and beyond: a schedule, its changes, its bounds, and its measurements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rung(name: str) -> str:
 
 
 def changes(name: str, level: int = 2) -> str:
-    """What an example changes in the program and in the CUDA C; the whole where it is the first."""
+    """The changes of an example in the program and in the CUDA C; for the first, all of both."""
     mark, to = "#" * level, schedules.text(name)
     against = compared.of(name)
     before = against.text()
@@ -55,7 +55,7 @@ def _explain(name: str) -> str:
 
 
 def limits(name: str, level: int = 2) -> str:
-    """The bounds of an example, the tightest first, and all that is counted."""
+    """The bounds of an example, the tightest first, and all counts."""
     roofline = explained(name)["roofline"]
     bounds = sorted(roofline["bounds"], key=lambda bound: -bound["seconds"])
     rows = [
@@ -84,13 +84,13 @@ def _binding(name: str) -> str:
     at = " x ".join(str(shape[part]) for part in ("rows", "columns", "contracted"))
     return (
         f"At {at} on an NVIDIA {found['gpu']} the tightest bound is that of "
-        f"**{roofline['binding']}**: {attainable:.1f} of {peak:,.1f} TFLOP/s could be reached at "
-        f"the most. The counts are exact; latency, which these bounds leave out, costs the rest."
+        f"**{roofline['binding']}**: at most {attainable:.1f} of {peak:,.1f} TFLOP/s. The counts are "
+        f"exact; the bounds do not include latency."
     )
 
 
 def times(name: str, level: int = 2) -> str:
-    """What was measured of an example; nothing where nothing was."""
+    """The measurements of an example, if there are any."""
     found = measured.of(name)
     if not found:
         return ""
@@ -105,8 +105,8 @@ def times(name: str, level: int = 2) -> str:
         for row in found
     ]
     header = ("shape", "ms", "TFLOP/s", "of cuBLAS", "result right")
-    told = f"On an {found[0]['gpu']}, interleaved with cuBLAS, medians; {_documents(name)}\n"
-    return f"{'#' * level} Measured\n\n{told}\n{markdown_table(header, rows, right=(1, 2, 3))}"
+    note = f"On an {found[0]['gpu']}, interleaved with cuBLAS, medians; {_documents(name)}\n"
+    return f"{'#' * level} Measured\n\n{note}\n{markdown_table(header, rows, right=(1, 2, 3))}"
 
 
 def _documents(name: str) -> str:
@@ -117,15 +117,15 @@ def _documents(name: str) -> str:
 
 
 def table() -> str:
-    """All rungs of the ladder side by side."""
-    told = ""
+    """A table of all rungs of the ladder."""
+    note = ""
     if found := measured.of("naive"):
-        told = f"\nMeasured on an {found[0]['gpu']}, f32, by `gemmgen ladder`.\n"
-    return _table("rung", RUNGS) + told
+        note = f"\nMeasured on an {found[0]['gpu']}, f32, by `gemmgen ladder`.\n"
+    return _table("rung", RUNGS) + note
 
 
 def beyond_table() -> str:
-    """What the ladder does not reach, side by side."""
+    """A table of the examples beyond the ladder."""
     return _table("schedule", BEYOND)
 
 
@@ -159,7 +159,7 @@ def _line(name: str, sizes: Sequence[int], documented: bool) -> list[str]:
 
 
 def _new(name: str) -> str:
-    """The statements that say what the schedule before does not, as code."""
+    """The statements with facts that the compared schedule does not have, as code."""
     known = {x for line in _statements(compared.of(name).text() or "") for x in _facts(line)}
     lines = _statements(schedules.text(name))
     return ", ".join(f"`{line}`" for line in lines if not _facts(line) <= known)

@@ -1,4 +1,4 @@
-"""The language's reference: from the passes' docstrings and specifications, and its words."""
+"""The language's reference, from the passes' docstrings and specifications."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ MEANINGS = {
     "clamp": "x, but at least low and at most high",
     "where": "yes where the condition holds, else no",
 }
-"""The functions of an epilogue in words."""
+"""Descriptions of an epilogue's functions."""
 ARGUMENTS = {"min": "x, y", "max": "x, y", "clamp": "x, low, high", "where": "condition, yes, no"}
 
 
 def statements() -> str:
-    """The statements that are no directive."""
+    """The statements other than directives."""
     rows = [(code(name), cell(head.summary), code(head.example)) for name, head in HEADS.items()]
     return table(("statement", "what it says", "written"), rows)
 
@@ -129,12 +129,12 @@ def _unindented(text: str) -> tuple[str, ...]:
 
 
 def _arguments(spec: DirectiveSpec) -> str:
-    told = [_operands(spec)] if spec.operands else []
+    notes = [_operands(spec)] if spec.operands else []
     if spec.layout:
-        told.append("`A[k, m]` gives the order of the letters in shared memory.")
+        notes.append("`A[k, m]` gives the order of the letters in shared memory.")
     rows = [_argument(argument) for argument in spec.arguments]
     header = ("argument", "value", "where it is left out", "the same as without")
-    return " ".join(told) + "\n\n" + (table(header, rows) + "\n" if rows else "")
+    return " ".join(notes) + "\n\n" + (table(header, rows) + "\n" if rows else "")
 
 
 def _operands(spec: DirectiveSpec) -> str:
@@ -177,18 +177,18 @@ def targets() -> str:
 
 
 def quantities() -> str:
-    """What ``require`` may bound, as words."""
+    """The quantities that ``require`` may bound."""
     return ", ".join(code(quantity) for quantity in QUANTITIES)
 
 
 def layers() -> str:
-    """The layers that ``gemmgen verify`` runs, as words."""
+    """The layers that ``gemmgen verify`` runs."""
     return ", ".join(LAYERS)
 
 
 @dataclass(frozen=True)
 class Combination:
-    """A schedule (the ``gemm`` line understood) and what becomes of it."""
+    """A schedule (the ``gemm`` line may be implied) and its outcome."""
 
     rule: str
     schedule: str
@@ -208,18 +208,18 @@ def read_combinations() -> tuple[Combination, ...]:
 
 
 def combinations() -> str:
-    """Each rule beside a schedule, and what this build says to it."""
+    """Each rule with a schedule, and this build's result."""
     rows = []
     for one in read_combinations():
         found = one.outcome()
         if isinstance(found, Emitted):
             threads = found.interface.block[0] * found.interface.block[1]
-            told = f"right: {threads} threads, {found.interface.static_shared:,} bytes shared"
+            result = f"right: {threads} threads, {found.interface.static_shared:,} bytes shared"
         else:
-            told = f"refused: {cell(found.message)}. *{cell(found.hint)}*"
+            result = f"refused: {cell(found.message)}. *{cell(found.hint)}*"
         written = "<br>".join(code(line) for line in one.schedule.strip().splitlines())
-        rows.append((cell(one.rule), written, told))
+        rows.append((cell(one.rule), written, result))
     return table(("rule", "schedule", "what gemmgen says"), rows)
 
 
-assert set(MEANINGS) == set(FUNCTIONS), "an epilogue's function has no words here"
+assert set(MEANINGS) == set(FUNCTIONS), "an epilogue's function has no description here"

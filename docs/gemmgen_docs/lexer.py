@@ -1,4 +1,4 @@
-"""Colours for ``.sched`` blocks."""
+"""Syntax highlighting of ``.sched`` blocks."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ class ScheduleLexer(RegexLexer):
 
 
 def register() -> None:
-    """Lets Pygments find the lexer by its name."""
+    """Registers the lexer with Pygments by its name."""
     LEXERS["ScheduleLexer"] = (__name__, ScheduleLexer.name, ("sched",), ("*.sched",), ())

@@ -31,12 +31,12 @@ def code(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Words in a table's cell: a bar would end it, a tag would be one."""
+    """Text for a table's cell, with bars and tags escaped."""
     return " ".join(text.replace("|", "&#124;").replace("<", "&lt;").split())
 
 
 def difference(before: str, after: str, context: int) -> str:
-    """What turns ``before`` into ``after``, without the heads that name files."""
+    """The diff from ``before`` to ``after``, without the file names."""
     lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=context)
     kept = [line for line in lines if not line.startswith(("---", "+++"))]
     if context > len(before.splitlines()):

@@ -1,4 +1,4 @@
-"""What was measured on a GPU, read from the files of ``data/``; nothing where there is no file."""
+"""Measurements on a GPU, from the files of ``data/`` that exist."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def rows() -> tuple[Row, ...]:
 
 
 def of(name: str) -> list[Row]:
-    """What is known of an example: its rows, at one shape each.  A command names rows by the stems
-    of files, or by whole paths where two stems are the same."""
+    """The rows of an example, at one shape each.  A command names rows by the stems of files, or by
+    whole paths if two stems are the same."""
     names = (name, name.rpartition("/")[2], f"examples/{name}.sched")
     return [row for row in rows() if row["name"] in names and row["ms"] is not None]
 
 
 def cubes(name: str) -> dict[int, Row]:
-    """Those at as many rows as columns and terms, by that size."""
+    """The rows with M = N = K, by that size."""
     return {max(s): row for row in of(name) if len(s := {*row["shape"].values()}) == 1}
 
 
 def share(row: Row) -> str:
-    """How much of cuBLAS's speed, in percent."""
+    """The share of cuBLAS's speed, in percent."""
     return "" if row["share"] is None else f"{row['share']:.1%}"

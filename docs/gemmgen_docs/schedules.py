@@ -1,4 +1,4 @@
-"""A schedule of examples/, or one that differs from it, and what becomes of it."""
+"""A schedule of examples/, or a variant of it, its program and its kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(name: str) -> str:
 
 @functools.cache
 def emitted(written: str) -> Emitted:
-    """What becomes of a schedule, given as its text."""
+    """The kernel of a schedule's text."""
     return compile_source(Source(written, "my.sched"))
 
 
@@ -37,17 +37,17 @@ def kernel(written: str) -> str:
 
 
 def statements(written: str) -> list[str]:
-    """The lines of a schedule that say something."""
+    """The statements of a schedule."""
     return [line for line in written.splitlines() if line and not line.startswith("#")]
 
 
 def directive(statement: str) -> str:
-    """The word that a statement begins with."""
+    """The first word of a statement."""
     return statement.split()[0]
 
 
 def without(written: str, *names: str) -> str:
-    """A schedule without the statements ``names``, each of which it has."""
+    """A schedule without the statements ``names``, which it must have."""
     lines = statements(written)
     missing = set(names) - {directive(line) for line in lines}
     assert not missing, f"no {missing} in:\n{written}"
@@ -65,8 +65,8 @@ def cuda(name: str) -> str:
 
 
 def variant(name: str, statement: str) -> str:
-    """What ``statement`` changes in an example's text, in place of the example's own of that
-    directive where it has one."""
+    """The changes of an example's text by ``statement``, which replaces the example's own of that
+    directive if it has one."""
     lines = [x for x in statements(text(name)) if directive(x) != directive(statement)]
     other = "".join(f"{line}\n" for line in [*lines, statement])
     changes = difference(kernel(text(name)), kernel(other), 2)

@@ -1,4 +1,4 @@
-"""A page of examples/uses: what it says of itself, its schedules, its code."""
+"""A page of examples/uses: its docstring, its schedules, its code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from gemmgen_docs.markdown import fence
 
 
 def use(name: str, *files: str) -> str:
-    """The docstring of ``name`` as text, the schedules ``files`` (that of its own name where there
-    are none), and the code behind the docstring."""
+    """The docstring of ``name`` as text, the schedules ``files`` (by default that of its own name),
+    and the code after the docstring."""
     path = schedules.EXAMPLES / "uses" / f"{name}.py"
     text = path.read_text(encoding="utf-8")
     first, *_ = ast.parse(text).body
@@ -22,6 +22,6 @@ def use(name: str, *files: str) -> str:
 
 
 def helper() -> str:
-    """What the pages share."""
+    """The common code of the pages."""
     text = (schedules.EXAMPLES / "uses" / "run.py").read_text(encoding="utf-8")
     return fence(text, "python", "examples/uses/run.py")
