@@ -84,8 +84,8 @@ def _binding(name: str) -> str:
     at = " x ".join(str(shape[part]) for part in ("rows", "columns", "contracted"))
     return (
         f"At {at} on an NVIDIA {found['gpu']} the tightest bound is that of "
-        f"**{roofline['binding']}**: at most {attainable:.1f} of {peak:,.1f} TFLOP/s. The counts are "
-        f"exact; the bounds do not include latency."
+        f"**{roofline['binding']}**: at most {attainable:.1f} of {peak:,.1f} TFLOP/s. The "
+        "counts are exact; the bounds do not include latency."
     )
 
 
