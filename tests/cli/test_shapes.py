@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
+from passes.equality import difference
 
 from gemmgen.base.source import Source
 from gemmgen.cli import timed as timing
+from gemmgen.cli.assumed import assume_shape
 from gemmgen.cli.shape_option import Written, cube, resolve, shape
 from gemmgen.gpu import device
 from gemmgen.language import parse_schedule
+from gemmgen.pipeline import rewrite
 from gemmgen.proof import compiled
 from gemmgen.proof.outcome import skipped
+from gemmgen.schedule.read import read_source
 
-from .running import gemmgen
+from .running import EXAMPLES, gemmgen
 
 BATCHED = "gemm S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]\ntile i=16 j=16 d=8\n"
 GEMM = parse_schedule(Source(BATCHED)).gemm
@@ -78,3 +82,12 @@ def test_bench_counts_the_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = {"scores": compile_source(Source(BATCHED))}
     assert timing.measure(kernels, [shape("32,b=3,h=2")]) == ()
     assert seen == [{"I": 32, "J": 32, "D": 32, "size_b": 3, "size_h": 2}]
+
+
+@pytest.mark.parametrize("name", ("tiled", "vectorized"))
+def test_a_kernel_for_divisors_computes_what_the_one_for_all_does(name: str) -> None:
+    schedule = parse_schedule(read_source(str(EXAMPLES / f"{name}.sched")))
+    assumed = assume_shape(schedule, (32, 16, 8))
+    assert {a.name: a.divisor for a in assumed.assumes} == {"M": 32, "N": 16, "K": 8}
+    programs = (rewrite(each)[-1].program for each in (schedule, assumed))
+    assert difference(*programs) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from passes.equality import difference
 
 from gemmgen.base.source import Source
 from gemmgen.ir.occupancy import registers_are_scarce
@@ -36,6 +37,12 @@ def test_the_order_of_fragments_follows(name: str) -> None:
 
     assert b_first(emitted(name).text)
     assert not b_first(emitted(name, "launch_bounds blocks=1\n").text)
+
+
+@pytest.mark.parametrize("name", SCARCE)
+def test_both_orders_give_the_same_bits(name: str) -> None:
+    plain, alone = emitted(name), emitted(name, "launch_bounds blocks=1\n")
+    assert difference(plain.program, alone.program) is None
 
 
 def test_the_first_tiles_follow() -> None:
