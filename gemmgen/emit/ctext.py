@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from gemmgen.emit.layout import LAST, SOFT
+from gemmgen.emit.layout import INDEX, LAST, SOFT
 from gemmgen.ir.expr import (
     Binary,
     Call,
@@ -109,7 +109,7 @@ def _print(expr: Expr) -> tuple[str, int]:
         case Call(function, arguments):
             return f"{C_NAMES[function]}({f', {SOFT}'.join(map(c_text, arguments))})", PRIMARY
         case Element(buffer, indices):
-            return buffer + LAST.join(f"[{c_text(i)}]" for i in indices), PRIMARY
+            return buffer + INDEX.join(f"[{c_text(i)}]" for i in indices), PRIMARY
 
 
 def _within(expr: Expr, least: int) -> str:
@@ -121,7 +121,7 @@ def _binary(expr: Binary) -> tuple[str, int]:
     own = PRECEDENCE[expr.op]
     left = _operand(expr, expr.left, own)
     right = _operand(expr, expr.right, own + 1)
-    return f"{left} {expr.op} {right}", own
+    return f"{left} {expr.op} {LAST}{right}", own
 
 
 def _operand(parent: Binary, expr: Expr, least: int) -> str:

@@ -75,7 +75,7 @@ def scratch_lines(interface: Interface) -> list[str]:
         size = f"{_tiles(interface)} * {param.item * param.per_tile} bytes"
         line = f"{param.name}: {size}"
         if param.align > 4:
-            line += f", aligned to {param.align} bytes"
+            line += f", {SOFT}aligned to {param.align} bytes"
         if param.zeroed:
             line += f", zeros; {SOFT}each launch leaves zeros"
         lines.append(line)

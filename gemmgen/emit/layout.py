@@ -4,7 +4,8 @@ A mark is a character that no emitted text holds, as a soft hyphen is one betwee
 
     ``FIRST``  after the ``=`` of an assignment, used as soon as the statement is rather long
     ``SOFT``   within an expression or a list of arguments
-    ``LAST``   used if a line has no other: between the indices of an element
+    ``INDEX``  between the indices of an element, used if no ``SOFT`` fits
+    ``LAST``   within arithmetic or a directive, used if no other fits
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ WIDTH = 100
 STATEMENT = 84
 """Columns, without its indentation, of an assignment on one line."""
 
-FIRST, SOFT, LAST = "⏎", "↵", "¦"
-_MARKS = re.compile(f"[{FIRST}{SOFT}{LAST}]")
+FIRST, SOFT, INDEX, LAST = "⏎", "↵", "¦", "·"
+_MARKS = re.compile(f"[{FIRST}{SOFT}{INDEX}{LAST}]")
+_RANKS = {FIRST: 0, SOFT: 0, INDEX: 1, LAST: 2}
 _INDENT = 4
 
 
@@ -31,15 +33,17 @@ def laid_out(text: str) -> str:
     return "\n".join(_broken(line.rstrip()) for line in text.split("\n"))
 
 
-def _broken(line: str) -> str:
-    """A line and what goes on below it, further in, or after another ``//``."""
+def _broken(line: str, goes_on: bool = False) -> str:
+    """A line and what goes on below it: further in than its first line, or after another ``//``."""
     at = _break(line)
     if at is None:
         return plain(line)
     code = line.lstrip()
     indent = " " * (len(line) - len(code))
-    below = indent + ("// " if code.startswith("//") else " " * _INDENT)
-    return _broken(line[:at].rstrip()) + "\n" + _broken(below + line[at + 1 :])
+    further = "" if goes_on else " " * _INDENT
+    below = indent + ("// " if code.startswith("//") else further)
+    rest = _broken(below + line[at + 1 :], goes_on=line[at] != FIRST)
+    return f"{_broken(line[:at].rstrip(), goes_on)}\n{rest}"
 
 
 def _break(line: str) -> int | None:
@@ -51,15 +55,15 @@ def _break(line: str) -> int | None:
         return None
     marks = list(_MARKS.finditer(line))
     fits = [mark for i, mark in enumerate(marks) if mark.start() - i <= WIDTH]
-    usual = [mark for mark in fits if mark[0] != LAST]
-    return (usual or fits)[-1].start() if fits else None
+    best = min((_RANKS[mark[0]] for mark in fits), default=0)
+    return max((mark.start() for mark in fits if _RANKS[mark[0]] == best), default=None)
 
 
 def filled(texts: list[str], between: str, width: int) -> list[list[str]]:
     """``texts`` on as few lines as ``width`` allows, with ``between`` two of them."""
     lines: list[list[str]] = []
     for text in texts:
-        if lines and len(between.join((*lines[-1], text))) <= width:
+        if lines and len(plain(between.join((*lines[-1], text)))) <= width:
             lines[-1].append(text)
         else:
             lines.append([text])
@@ -67,8 +71,8 @@ def filled(texts: list[str], between: str, width: int) -> list[list[str]]:
 
 
 def directive(text: str) -> str:
-    """A directive, which may be broken before a parenthesis."""
-    return text.replace(" (", f" {SOFT}(")
+    """A directive, which may be broken before a parenthesis, else after a comma."""
+    return text.replace(" (", f" {SOFT}(").replace(", ", f", {LAST}")
 
 
 def comment_lines(note: str, origins: tuple[str, ...]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.emit.layout import FIRST, LAST, SOFT, WIDTH, comment_lines, laid_out, plain
+from gemmgen.emit.layout import FIRST, INDEX, LAST, SOFT, WIDTH, comment_lines, laid_out, plain
 
 LONG = "x" * 60
 
@@ -25,9 +25,14 @@ def test_a_line_is_filled_up_to_its_width() -> None:
     assert laid_out(longer) == f"f({'a' * 40},\n    {'b' * (WIDTH - 45)});"
 
 
-def test_each_further_line_is_indented_by_four_more() -> None:
+def test_further_lines_are_indented_by_four() -> None:
     got = laid_out(call(LONG, LONG, LONG, indent=2)).split("\n")
-    assert got == [f"  f({LONG},", f"      {LONG},", f"          {LONG});"]
+    assert got == [f"  f({LONG},", f"      {LONG},", f"      {LONG});"]
+
+
+def test_a_value_on_a_line_of_its_own_has_its_further_lines_below_it() -> None:
+    got = laid_out(f"a = {FIRST}{call(LONG, LONG)}").split("\n")
+    assert got == ["a =", f"    f({LONG},", f"        {LONG});"]
 
 
 def test_an_assignment_is_broken_after_its_sign_before_anything_else() -> None:
@@ -36,11 +41,18 @@ def test_an_assignment_is_broken_after_its_sign_before_anything_else() -> None:
     assert laid_out(f"    a = {FIRST}{LONG};") == f"    a = {LONG};"
 
 
-def test_the_last_resort_is_used_where_there_is_no_other() -> None:
-    element = f"{'a' * 70}[i]{LAST}[{'j' * 40}]"
+def test_indices_are_parted_if_no_other_mark_fits() -> None:
+    element = f"{'a' * 70}[i]{INDEX}[{'j' * 40}]"
     assert laid_out(element) == f"{'a' * 70}[i]\n    [{'j' * 40}]"
-    either = f"c ? {SOFT}{'a' * 70}[i]{LAST}[{'j' * 40}]"
+    either = f"c ? {SOFT}{'a' * 70}[i]{INDEX}[{'j' * 40}]"
     assert laid_out(either).startswith("c ?\n")
+
+
+def test_arithmetic_is_parted_last() -> None:
+    total = f"{'a' * 70} + {LAST}{'b' * 70}"
+    assert laid_out(total) == f"{'a' * 70} +\n    {'b' * 70}"
+    element = f"{'a' * 50}[i]{INDEX}[{'j' * 20} + {LAST}{'j' * 40}]"
+    assert laid_out(element) == f"{'a' * 50}[i]\n    [{'j' * 20} + {'j' * 40}]"
 
 
 def test_without_a_mark_a_line_stays_long() -> None:

@@ -13,6 +13,7 @@ from pipeline.running import Operands, Want, call, check, emitted
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit.kernel_view import BEGIN, END
+from gemmgen.fuzz.draw import schedule_at
 from gemmgen.ir.lowered import Node
 from gemmgen.numerics.formats import F32
 from gemmgen.pipeline import compile_source
@@ -67,6 +68,13 @@ DECLARATION = re.compile(
 )
 
 
+def compiled_or_none(text: str) -> str | None:
+    try:
+        return compile_source(Source(text)).text
+    except ScheduleError:
+        return None
+
+
 def code(text: str) -> str:
     """The text without its comments, directives of the preprocessor and strings."""
     bare = re.sub(r'//.*|^\s*#.*|"[^"]*"', "", text, flags=re.MULTILINE)
@@ -116,6 +124,12 @@ def test_is_tidy(name: str) -> None:
         assert line == line.rstrip() and "\t" not in line
         assert len(line) <= 100, line
     assert text.isascii() and text.endswith("\n") and "\n\n\n" not in text
+
+
+def test_lines_are_broken_whatever_the_epilogue_is() -> None:
+    texts = map(compiled_or_none, (schedule_at(7, index) for index in range(60)))
+    lines = [line for text in texts if text is not None for line in text.split("\n")]
+    assert len(lines) > 1000 and [line for line in lines if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("name", CASES)

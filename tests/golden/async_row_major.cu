@@ -137,8 +137,8 @@ gemm(int M, int N, int K,
             const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
             gg_copy_async_16(
                 &A_shared[ahead][A_m + piece * A_STEP]
-                    [A_k ^ (((A_m + piece * A_STEP) / 4 % 4) * 4)], &A[(long long)m * lda + k],
-                        valid * sizeof(float));
+                [A_k ^ (((A_m + piece * A_STEP) / 4 % 4) * 4)], &A[(long long)m * lda + k],
+                valid * sizeof(float));
         }
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -177,8 +177,8 @@ gemm(int M, int N, int K,
             const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
             gg_copy_async_16(
                 &A_shared[write_stage][A_m + piece * A_STEP]
-                    [A_k ^ (((A_m + piece * A_STEP) / 4 % 4) * 4)], &A[(long long)m * lda + k],
-                        valid * sizeof(float));
+                [A_k ^ (((A_m + piece * A_STEP) / 4 % 4) * 4)], &A[(long long)m * lda + k],
+                valid * sizeof(float));
         }
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {

@@ -180,7 +180,7 @@ gemm(int M, int N, int K,
                 const int valid = next_k < K && m < M ? 1 : 0;
                 gg_copy_async_4(
                     &A_shared[write_stage][A_k + piece * A_STEP][A_m + along * A_ALONG],
-                        &A_piece[along * A_ALONG], valid * sizeof(float));
+                    &A_piece[along * A_ALONG], valid * sizeof(float));
             }
         }
         #pragma unroll
@@ -193,7 +193,7 @@ gemm(int M, int N, int K,
                 const int valid = next_k < K && n < N ? 1 : 0;
                 gg_copy_async_4(
                     &B_shared[write_stage][B_k + piece * B_STEP][B_n + along * B_ALONG],
-                        &B_piece[along * B_ALONG], valid * sizeof(float));
+                    &B_piece[along * B_ALONG], valid * sizeof(float));
             }
         }
         gg_commit_group();

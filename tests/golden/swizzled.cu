@@ -160,7 +160,7 @@ gemm(int M, int N, int K,
                     for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
                         copy4(&A_frag[(k + 1) % 2][reg_m],
                             &A_shared[stage][k + 1]
-                                [(thread_m ^ (((k + 1) / 4) * 16)) + reg_m * LM]);
+                            [(thread_m ^ (((k + 1) / 4) * 16)) + reg_m * LM]);
                     }
                     #pragma unroll
                     for (int reg_n = 0; reg_n < TN; reg_n += VEC) {

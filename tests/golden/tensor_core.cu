@@ -150,7 +150,7 @@ constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
 constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
 constexpr int SHARED_BYTES = STAGES * BM * (BK + A_PAD) * sizeof(unsigned short) +
     STAGES * BK * (BN + B_PAD) * sizeof(unsigned short) +
-        ((BM / WM) * IM) * (BN + acc_PAD) * sizeof(float);
+    ((BM / WM) * IM) * (BN + acc_PAD) * sizeof(float);
 static_assert(WM % IM == 0 && WN % IN == 0, "the fragments fill a warp's tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
@@ -186,7 +186,7 @@ gemm(int M, int N, int K,
         reinterpret_cast<unsigned short(*)[BM][BK + A_PAD]>(shared_memory_32);
     unsigned short(*const B_shared)[BK][BN + B_PAD] =
         reinterpret_cast<unsigned short(*)[BK][BN + B_PAD]>(
-            shared_memory_32 + STAGES * sizeof(A_shared[0]));
+        shared_memory_32 + STAGES * sizeof(A_shared[0]));
     float(*const acc_shared)[BN + acc_PAD] = reinterpret_cast<float(*)[BN + acc_PAD]>(
         shared_memory_32 + STAGES * sizeof(A_shared[0]) + STAGES * sizeof(B_shared[0]));
 
