@@ -89,7 +89,7 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
     width, size = max(width for width, _ in seen), BYTES[array.dtype]
     tile = kernel.buffer(array.name)
     rows, row = array.sizes[-2:]
-    length = row - tile.pad
+    length = tile.extent(tile.letters[-1])
     groups = {w: _counted([first for x, first in seen if x == w]) for w in {w for w, _ in seen}}
 
     def conflicts(by: int, swizzle: Swizzle | None) -> Conflicts:

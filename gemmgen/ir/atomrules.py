@@ -28,8 +28,7 @@ def fragments_lie_in_aligned_lines(program: Program, kernel: Kernel) -> Iterator
             atom = ATOMS[contract.atom]
             for copy in (o for o in loop.body if isinstance(o, Copy) and atom.lanes > 1):
                 tile = kernel.buffer(copy.src)
-                inner = tile.letters[-1]
-                line = BYTES[tile.dtype] * ((dict(tile.shape)[inner] or 0) + tile.pad)
+                line = 0 if tile.space is Space.GLOBAL else BYTES[tile.dtype] * tile.row
                 if tile.space is not Space.SHARED or line % atom.line:
                     yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
 

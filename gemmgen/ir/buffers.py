@@ -8,7 +8,7 @@ from math import prod
 
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS, Atom, Holding
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import BYTES, DType
 
 Origins = tuple[str, ...]
 """The canonical directives that shaped a node, in their order."""
@@ -166,3 +166,14 @@ class Buffer:
         size = dict(self.shape)[letter]
         assert size is not None
         return size
+
+    @property
+    def row(self) -> int:
+        """Elements from the begin of a tile's row to the begin of the next, ``pad`` included."""
+        return self.extent(self.letters[-1]) + self.pad
+
+    @property
+    def bytes(self) -> int:
+        """Of a tile in shared memory, all stages together."""
+        rows = prod(self.extent(letter) for letter in self.letters[:-1])
+        return self.stages * rows * self.row * BYTES[self.dtype]

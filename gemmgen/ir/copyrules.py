@@ -92,9 +92,9 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
         src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
         same = src.letters[-1] == dst.letters[-1]
         for tile in (src, *((dst,) if same else ())):
-            row = tile.pad + (dict(tile.shape)[tile.letters[-1]] or 0)
-            if tile.space is Space.SHARED and row % operation.width:
-                yield f"{line_of(operation)}: width={operation.width}, rows of {tile.name} of {row}"
+            if tile.space is Space.SHARED and tile.row % operation.width:
+                rows = f"rows of {tile.name} of {tile.row}"
+                yield f"{line_of(operation)}: width={operation.width}, {rows}"
 
 
 def types_change_on_the_way_to_a_fragment(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -122,12 +122,22 @@ class Context:
         """The letters of the output, batches first: what an epilogue has as numbers."""
         return (*self.kernel.work.batch, *self.letters)
 
+    @property
+    def tiled(self) -> tuple[str, ...]:
+        """Row, column, and the contracted letter where this kernel contracts."""
+        contracts = self.kernel.has(self.problem.a.name)
+        return (*self.letters, self.problem.k) if contracts else self.letters
+
+    @cached_property
+    def final(self) -> Map:
+        """The statement that writes the output."""
+        return next(s for s in self.kernel.body if isinstance(s, Map))
+
     @cached_property
     def element(self) -> Var:
         """Numbers the neighbours of a wide access: ``e``, or ``elem`` where a letter, a tensor or a
         scalar is called ``e``."""
-        value = _map_of(self.kernel).value
-        chosen = {v.name for v in walk(value) if isinstance(v, Var)}
+        chosen = {v.name for v in walk(self.final.value) if isinstance(v, Var)}
         chosen |= {self.kernel.name, *self.problem.letters, *(t.name for t in self.tensors)}
         return Var("elem" if "e" in chosen else "e")
 
@@ -167,15 +177,11 @@ class Context:
                 # A matrix between two kernels has the letters of the output.
                 own = Tensor(buffer.name, (*problem.batch, *buffer.letters), buffer.dtype)
                 found[buffer.name] = known.get(buffer.name, own)
-        for e in walk(_map_of(self.kernel).value):
+        for e in walk(self.final.value):
             if isinstance(e, Element) and e.buffer not in found:
                 letters = tuple(i.name for i in e.indices if isinstance(i, Var))
                 found[e.buffer] = Tensor(e.buffer, letters, self.problem.dtype(e.buffer))
         return tuple(found.values())
-
-
-def _map_of(kernel: Kernel) -> Map:
-    return next(s for s in kernel.body if isinstance(s, Map))
 
 
 def next_name(copy: Copy) -> str:

@@ -7,27 +7,25 @@ from dataclasses import replace
 from typing import Any
 
 from gemmgen.ir import names
-from gemmgen.ir.atoms import ATOMS, Holding
-from gemmgen.ir.buffers import Buffer, Space
+from gemmgen.ir.atoms import Holding
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import (
     ExpandedKernel,
     ExpandedProgram,
     Timed,
 )
-from gemmgen.ir.expr import Expr
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram, Node, SharedArray
+from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram, Node
 from gemmgen.ir.nodes import Init, Map, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
-from gemmgen.ir.simplify import add, div, mul, simplify
-from gemmgen.ir.target import STATIC_SHARED
-from gemmgen.lower import asynchronous, bounds, copies, lanes, split, threads, wmma
+from gemmgen.ir.simplify import simplify
+from gemmgen.lower import asynchronous, copies, lanes, split, threads, wmma
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
 from gemmgen.lower.placement import placement
+from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.static_asserts import static_asserts_of
 from gemmgen.lower.thread_map import thread_maps
@@ -53,11 +51,8 @@ def _temporaries(program: Program) -> tuple[str, ...]:
 
 
 def _kernel(context: Context) -> LoweredKernel:
-    shared = tuple(_shared(context, b) for b in context.kernel.buffers if b.space is Space.SHARED)
-    total = sum(array.bytes for array in shared)
-    laid = total + sum(-array.bytes % ACCESS for array in shared[:-1])
-    is_static = laid <= STATIC_SHARED
-    interface = interface_of(context, total if is_static else 0, 0 if is_static else laid)
+    shared = shared_arrays(context)
+    interface = interface_of(context, *static_or_dynamic(shared))
     body = (
         *placement(context),
         *_first_pieces(context),
@@ -89,28 +84,6 @@ def _launch(context: Context, interface: Interface) -> Launch:
         (threads(x), threads(y)) if interface.block[1] > 1 else (THREADS,),
         PARTS if context.is_split else None,
     )
-
-
-def _shared(context: Context, buffer: Buffer) -> SharedArray:
-    sizes = [buffer.extent(letter) for letter in buffer.letters]
-    shape = [_extent(context, buffer, letter) for letter in buffer.letters]
-    sizes[-1] += buffer.pad
-    shape[-1] = add(shape[-1], context.pad(buffer))
-    if buffer.stages > 1:
-        sizes.insert(0, buffer.stages)
-        shape.insert(0, context.stages(buffer))
-    aligned = ATOMS[context.kernel.spread.atom].aligned
-    return SharedArray(
-        buffer.name, buffer.dtype, tuple(shape), tuple(sizes), buffer.origins, aligned
-    )
-
-
-def _extent(context: Context, buffer: Buffer, letter: str) -> Expr:
-    """The whole tile's extent; of a slice, a piece for each warp."""
-    if buffer.extent(letter) == bounds.tile(context, letter):
-        return names.block(letter)
-    warps = div(names.block(letter), names.warp(letter))
-    return mul(warps, names.instruction(letter))
 
 
 def _first_pieces(context: Context) -> tuple[Node, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -177,16 +178,16 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
     sizes = dict(program.main.work.tile)
     least = max(SHORTEST, ATOMS[program.main.spread.atom].k)
     for step in (1 << power for power in range(11, 1, -1) if 1 << power >= least):
-        used = sum(_total(tile, {k: step}) for tile in tiles)
+        used = sum(_resized(tile, {k: step}).bytes for tile in tiles)
         if step < tiles[0].extent(k) and used <= TARGETS[schedule.target].shared:
             return f"tile {m}={sizes[m]} {n}={sizes[n]} {k}={step} needs {used:,} bytes"
     return "a smaller tile"
 
 
-def _total(tile: Buffer, changed: Mapping[str, int]) -> int:
-    """Bytes of a tile in shared memory, with other extents along some letters."""
-    rows, columns = (changed.get(letter, tile.extent(letter)) for letter in tile.letters)
-    return tile.stages * rows * (columns + tile.pad) * BYTES[tile.dtype]
+def _resized(tile: Buffer, changed: Mapping[str, int]) -> Buffer:
+    """A tile with other extents along some letters."""
+    shape = ((letter, changed.get(letter, size)) for letter, size in tile.shape)
+    return replace(tile, shape=tuple(shape))
 
 
 def _bytes(tile: Buffer) -> str:
@@ -194,7 +195,7 @@ def _bytes(tile: Buffer) -> str:
     row = f"({sizes[-1]} + {tile.pad})" if tile.pad else str(sizes[-1])
     stages = f"{tile.stages} stages x " if tile.stages > 1 else ""
     size = BYTES[tile.dtype]
-    return f"{tile.name}: {stages}{sizes[0]} x {row} x {size} bytes = {_total(tile, {}):,}"
+    return f"{tile.name}: {stages}{sizes[0]} x {row} x {size} bytes = {tile.bytes:,}"
 
 
 def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:

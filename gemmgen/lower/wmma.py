@@ -28,7 +28,7 @@ from gemmgen.ir.warp_matrices import (
     StoreFragment,
     WarpBarrier,
 )
-from gemmgen.lower import addresses, bounds, epilogue, warps
+from gemmgen.lower import addresses, bounds, epilogue, shared_arrays, warps
 from gemmgen.lower.context import LANE, Context, Lowering, SumBody
 from gemmgen.lower.static_asserts import both, divides
 from gemmgen.lower.vectors import store_width
@@ -66,7 +66,9 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
             context, tile, node.stage, {letter: _first(letter, number), k: node.k}
         )
         line = _line(context, tile)
-        return (LoadFragment(target, source, _pitch(context, tile), side, line, tile.dtype),)
+        return (
+            LoadFragment(target, source, shared_arrays.row(context, tile), side, line, tile.dtype),
+        )
 
     return _each(context, letter, load)
 
@@ -122,7 +124,7 @@ def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Nod
         StoreFragment(
             addresses.in_shared(context, slice_, None, within),
             Element("acc", tuple(numbers[letter] for letter in context.letters)),
-            _pitch(context, slice_),
+            shared_arrays.row(context, slice_),
             "row" if inner == context.problem.n else "col",
         ),
     )
@@ -180,11 +182,6 @@ def _sums(
 def _first(letter: str, number: Expr) -> Expr:
     """Where the warp's fragment of this number begins, within the block's tile."""
     return add(names.warp_origin(letter), mul(number, names.instruction(letter)))
-
-
-def _pitch(context: Context, tile: Buffer) -> Expr:
-    """Elements between the lines of a tile."""
-    return add(names.block(tile.letters[-1]), context.pad(tile))
 
 
 def _line(context: Context, tile: Buffer) -> Line:

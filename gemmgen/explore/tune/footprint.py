@@ -121,7 +121,7 @@ def _ways(kernel: Kernel, fill: Copy) -> int:
     if tile.swizzle is not None:
         return 1
     run = tile.extent(_last(kernel, fill.src))
-    row = (tile.extent(tile.letters[-1]) + tile.pad) * BYTES[tile.dtype] // BANK
+    row = tile.row * BYTES[tile.dtype] // BANK
     down = min(WARP, max(1, run // fill.width))
     banks = WARP // gcd(fill.width * row, WARP)
     return max(1, down // banks)

@@ -1,0 +1,79 @@
+"""What the launcher requires of a call: extents that an int can index, leading dimensions that rows
+fit in, aligned pointers and rows where accesses are wide, and what the schedule assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir.buffers import Space
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import copies, pipeline_of
+from gemmgen.ir.facts import equal_to
+from gemmgen.ir.interface import (
+    INT_MAX,
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Param,
+    Requirement,
+)
+from gemmgen.lower import addresses, bounds
+from gemmgen.lower.context import Context
+from gemmgen.lower.vectors import store_width
+
+MARGIN = 16
+"""Indices may run this far past a tile: a wide access looks at its last element."""
+
+
+def requirements(
+    context: Context, params: tuple[Param, ...], pitches: tuple[tuple[str, str], ...]
+) -> Iterator[Requirement]:
+    """What a call must satisfy; ``pitches`` are tensors and their leading dimensions."""
+    yield from _ranges(context)
+    for name, pitch in pitches:
+        letters = next(p.indices for p in params if p.name == name)
+        row = bounds.extent(context, letters[-1]).name
+        if pitch != row:
+            yield AtLeast(pitch, row)
+    yield from _wide(context)
+    known = {p.name for p in params}
+    for fact in context.program.facts:
+        name = equal_to(context.program, fact.name)
+        if fact.divisor is not None and name in known:
+            yield MultipleOf(name, fact.divisor)
+        if fact.equals is not None and fact.name in known and fact.equals in known:
+            yield Equal(fact.name, fact.equals)
+
+
+def _ranges(context: Context) -> Iterator[Requirement]:
+    """Indices are ints: a tile that begins inside an extent must also end below 2^31."""
+    pipeline = pipeline_of(context.kernel)
+    stages = max(b.stages for b in context.kernel.buffers)
+    reaches: dict[str, int] = {}
+    for letter in context.tiled:
+        reach = bounds.tile(context, letter)
+        if pipeline is not None and letter == pipeline.letter:
+            reach *= max(stages, pipeline.unroll) + context.kernel.work.parts - 1
+        name = bounds.extent(context, letter).name
+        reaches[name] = max(reach, reaches.get(name, 0))
+    for name, reach in reaches.items():
+        yield AtMost(name, INT_MAX - reach - MARGIN)
+
+
+def _wide(context: Context) -> Iterator[Requirement]:
+    """Wide accesses to global memory: aligned pointers, and rows that keep them aligned."""
+    widths: dict[str, int] = {}
+    for copy in copies(context.kernel):
+        if context.buffer(copy.src).space is Space.GLOBAL:
+            widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
+    final = context.final
+    widths[final.dst] = max(store_width(context.kernel, final), widths.get(final.dst, 1))
+    for buffer in context.kernel.buffers:
+        width = widths.get(buffer.name, 1)
+        if buffer.space is Space.GLOBAL and width > 1:
+            yield Aligned(buffer.name, BYTES[buffer.dtype] * width)
+            yield MultipleOf(addresses.pitch(context, buffer.name).name, width)
+            for stride in context.problem.strides(context.tensor(buffer.name)).values():
+                yield MultipleOf(stride, width)

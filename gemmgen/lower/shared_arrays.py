@@ -1,0 +1,52 @@
+"""A kernel's arrays in shared memory: their extents by name and in numbers, with stages and pads;
+and whether they are declared statically or lie in dynamic shared memory."""
+
+from __future__ import annotations
+
+from gemmgen.ir import names
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.buffers import Buffer, Space
+from gemmgen.ir.dtypes import ACCESS
+from gemmgen.ir.expr import Expr
+from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.simplify import add, div, mul
+from gemmgen.ir.target import STATIC_SHARED
+from gemmgen.lower import bounds
+from gemmgen.lower.context import Context
+
+
+def shared_arrays(context: Context) -> tuple[SharedArray, ...]:
+    """One for each tile in shared memory."""
+    tiles = (b for b in context.kernel.buffers if b.space is Space.SHARED)
+    return tuple(_array(context, tile) for tile in tiles)
+
+
+def static_or_dynamic(arrays: tuple[SharedArray, ...]) -> tuple[int, int]:
+    """Bytes of static and of dynamic shared memory, one of them 0: it is dynamic if there is more
+    than a kernel may declare, and each array then begins where the widest access can."""
+    total = sum(array.bytes for array in arrays)
+    aligned = total + sum(-array.bytes % ACCESS for array in arrays[:-1])
+    return (total, 0) if aligned <= STATIC_SHARED else (0, aligned)
+
+
+def row(context: Context, tile: Buffer) -> Expr:
+    """Elements from the begin of a row to the begin of the next, by name: ``BN + B_PAD``."""
+    return add(_extent(context, tile, tile.letters[-1]), context.pad(tile))
+
+
+def _array(context: Context, tile: Buffer) -> SharedArray:
+    *outer, _ = tile.letters
+    sizes = (*(tile.extent(letter) for letter in outer), tile.row)
+    shape = (*(_extent(context, tile, letter) for letter in outer), row(context, tile))
+    if tile.stages > 1:
+        sizes, shape = (tile.stages, *sizes), (context.stages(tile), *shape)
+    aligned = ATOMS[context.kernel.spread.atom].aligned
+    return SharedArray(tile.name, tile.dtype, shape, sizes, tile.origins, aligned)
+
+
+def _extent(context: Context, tile: Buffer, letter: str) -> Expr:
+    """The whole tile's extent; of a slice, a piece for each warp."""
+    if tile.extent(letter) == bounds.tile(context, letter):
+        return names.block(letter)
+    warps = div(names.block(letter), names.warp(letter))
+    return mul(warps, names.instruction(letter))
