@@ -1,11 +1,10 @@
 """async_copy: copy tiles into shared memory without passing through registers.
 
-``cp.async`` (sm_80 on) moves 4, 8 or 16 bytes from global to shared memory while the thread goes
-on, and writes zeros behind the end of a matrix by itself.  Copies are counted in groups, one per
-tile, and a step waits for the group of the tile that it needs.  It builds on ``double_buffer``,
-whose ``stages`` say how many tiles are under way; a tile that changes its layout on the way in is
-copied element by element, which elements of two bytes are too small for.  ``via=registers`` says
-what its absence does.
+``cp.async`` (sm_80 on) copies 4, 8 or 16 bytes from global to shared memory asynchronously, and
+fills elements outside a matrix with zeros.  Copies are committed in groups, one per tile, and a
+step waits for the group of its tile.  It needs ``double_buffer``, whose ``stages`` determine the
+number of outstanding tiles; a transposed tile is copied element by element, for which elements of
+two bytes are too small.  ``via=registers`` equals the directive's absence.
 
     copy A_shared = A
 ==> async_copy A via=cp_async
@@ -125,7 +124,7 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
 
 
 def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
-    """How a tile of small elements can be copied asynchronously."""
+    """The hint for a tile of small elements: directives that allow an asynchronous copy."""
     order = kernel.buffer(tensor).letters
     if order[-1] == tile.letters[-1]:
         return f"vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
@@ -134,7 +133,7 @@ def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
 
 
 def _check_ring(program: Program, operands: tuple[OperandArgument, ...]) -> None:
-    """Groups are counted per tile of the pipeline, so its copies go the same way."""
+    """Checks that all copies of the pipeline are asynchronous: groups are counted per tile."""
     kernel = program.main
     pipeline = pipeline_of(kernel)
     assert pipeline is not None

@@ -1,7 +1,7 @@
-"""Which banks a warp's threads touch together in a shared tile, and the swizzle that spreads them.
+"""A model of the bank conflicts of a shared tile, and the swizzles that may avoid them.
 
-A model of lowering's rules in integers alone: ``lower/thread_map.py`` shares a copy out piece by
-piece, the spread says which thread reads which element.  ``explain`` counts the same in the lowered
+It repeats lowering's rules in integers: ``lower/thread_map.py`` distributes a copy piece by piece,
+the spread determines which thread reads which element.  ``explain`` counts the same in the lowered
 code, and tests compare the two.
 """
 
@@ -20,18 +20,18 @@ from gemmgen.ir.target import WARP
 
 BANKS, BANK_BYTES = 32, 4
 MOST_WARPS = 4
-"""Warps that are looked at: the others do alike."""
+"""Warps in the model: the others access the same banks."""
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 """A row and a column of the tile."""
 
 
 @record
 class Phase:
-    """Threads served together: the places where their accesses begin, ``width`` elements of
-    ``size`` bytes each, and how often the like happens in a step."""
+    """Threads served together: the positions where their accesses begin, ``width`` elements of
+    ``size`` bytes each, and how often such a phase occurs in a step."""
 
-    places: tuple[Place, ...]
+    positions: tuple[Position, ...]
     width: int
     size: int
     times: int
@@ -39,7 +39,7 @@ class Phase:
 
 def phases(kernel: Kernel, tile: Buffer, *, asynchronous: bool = False) -> tuple[Phase, ...]:
     """All phases of a step's stores to and reads from ``tile``, in some of the block's warps;
-    ``asynchronous`` where a later rung will have it copied so."""
+    ``asynchronous``: a later pass makes the copies asynchronous."""
     threads = kernel.spread.threads
     count = max(1, threads // WARP)
     warps = sorted({at * (count - 1) // (MOST_WARPS - 1) for at in range(MOST_WARPS)})
@@ -57,7 +57,7 @@ def phases(kernel: Kernel, tile: Buffer, *, asynchronous: bool = False) -> tuple
 def _stores(
     kernel: Kernel, copy: Copy, tile: Buffer, threads: range, asynchronous: bool
 ) -> Iterator[Phase]:
-    """Neighbouring threads have neighbouring pieces, in the order of global memory."""
+    """The stores: adjacent threads have adjacent pieces, in the order of global memory."""
     size = BYTES[tile.dtype]
     outer, inner = kernel.buffer(copy.src).letters
     per_row = tile.extent(inner) // copy.width
@@ -76,7 +76,7 @@ def _stores(
 
 
 def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
-    """Fragments, or operands read where they are used: the same for each step of k."""
+    """The reads of fragments, or of operands where they are used: the same for each step of k."""
     copy = next((c for c in copies(kernel) if c.src == tile.name), None)
     direct = tile.name in (contraction(kernel).a, contraction(kernel).b)
     if copy is None and not direct:
@@ -87,7 +87,7 @@ def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
     axis, spread = kernel.spread.axis(letter), kernel.spread
     for register in range(0, axis.registers, width):
         piece, e = divmod(register, axis.width)
-        starts: list[Place] = []
+        starts: list[Position] = []
         for thread in threads:
             warp, lane = _position(spread, letter, thread)
             at = ((warp * axis.pieces + piece) * axis.lanes + lane) * axis.width + e
@@ -95,7 +95,7 @@ def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
         yield from _phases(starts, width, BYTES[tile.dtype], tile.extent(k))
 
 
-def _position(spread: Spread, letter: str, thread: int) -> Place:
+def _position(spread: Spread, letter: str, thread: int) -> Position:
     """The warp and the lane of a thread along ``letter``; both go along x first."""
     x = spread.axis(spread.x)
     (y,) = (a for a in spread.axes if a.letter != spread.x)
@@ -105,21 +105,21 @@ def _position(spread: Spread, letter: str, thread: int) -> Place:
     return warp // x.warps, lane // x.lanes
 
 
-def _phases(starts: list[Place], width: int, size: int, times: int) -> Iterator[Phase]:
-    """Accesses of up to 4 bytes go all at once, of 8 by half warps, of 16 by quarters."""
+def _phases(starts: list[Position], width: int, size: int, times: int) -> Iterator[Phase]:
+    """The phases of an access: one for up to 4 bytes, half warps for 8, quarter warps for 16."""
     together = WARP // max(1, width * size // BANK_BYTES)
     for first in range(0, len(starts), together):
         yield Phase(tuple(starts[first : first + together]), width, size, times)
 
 
 def conflicts(found: Iterable[Phase], row: int, swizzle: Swizzle | None) -> int:
-    """Wavefronts beyond one a phase, with rows of ``row`` elements."""
+    """Wavefronts in addition to one a phase, with rows of ``row`` elements."""
     return sum((_wavefronts(phase, row, swizzle) - 1) * phase.times for phase in found)
 
 
 def _wavefronts(phase: Phase, row: int, swizzle: Swizzle | None) -> int:
     banks: list[set[int]] = [set() for _ in range(BANKS)]
-    for at, column in set(phase.places):
+    for at, column in set(phase.positions):
         first = at * row + (swizzle.column(at, column) if swizzle else column)
         start, end = first * phase.size, (first + phase.width) * phase.size
         for word in range(start // BANK_BYTES, -(-end // BANK_BYTES)):
@@ -128,8 +128,8 @@ def _wavefronts(phase: Phase, row: int, swizzle: Swizzle | None) -> int:
 
 
 def candidates(kernel: Kernel, tile: Buffer) -> tuple[Swizzle, ...]:
-    """Every swizzle that keeps wide accesses whole and permutes no more than the banks; those of
-    small patterns first."""
+    """Every swizzle that keeps wide accesses contiguous and whose period is at most that of the
+    banks; small patterns first."""
     outer, inner = tile.letters
     row, rows, widest = tile.extent(inner), tile.extent(outer), wide_access(kernel, tile)
     most = BANKS * BANK_BYTES // BYTES[tile.dtype]

@@ -1,4 +1,4 @@
-"""What passes are written with: reading what a directive said, and refusing it."""
+"""The base of passes: reading the statements of a directive, and their spans for refusals."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from gemmgen.schedule.spec import DirectiveSpec
 
 
 class Pass(Protocol):
-    """One rung: a directive as a value, and the rewrite it asks for.
+    """One rung: a directive as a value, and its rewrite.
 
-    ``AFTER`` names the directives whose result this one builds on: where one of those was refused,
-    this one is not tried, so that a user reads causes and no consequences.
+    ``AFTER`` names the directives that this one depends on: if one of those was refused, this one
+    is not applied, so that a user sees causes without consequences.
     """
 
     SPEC: ClassVar[DirectiveSpec]
     AFTER: ClassVar[tuple[str, ...]]
 
     def apply(self, program: Program) -> Program:
-        """``program`` with this rung; raises ``Refusal`` where it can't be had."""
+        """``program`` with this rung; raises ``Refusal`` if it is illegal."""
         ...
 
 
 @record
 class OperandArgument:
-    """What one statement says of one operand."""
+    """A statement's argument for one operand."""
 
     operand: Operand
     value: int
     origin: str
     span: Span = field(default=NOWHERE, compare=False)
-    """The place of the value (or of the operand where there is none)."""
+    """The span of the value (or of the operand without a value)."""
 
 
 @record
@@ -47,13 +47,13 @@ class Said:
 
     @staticmethod
     def of(schedule: Schedule, name: str) -> Said | None:
-        """The statements of ``name``, or None where the schedule has none."""
+        """The statements of ``name``, or None if the schedule has none."""
         found = tuple(d for d in schedule.directives if d.name == name)
         return Said(found) if found else None
 
     @property
     def origin(self) -> str:
-        """The canonical text of a directive that stands once."""
+        """The canonical text of a directive with one statement."""
         return format_directive(self.statements[0])
 
     @property
@@ -61,28 +61,28 @@ class Said:
         return self.statements[0].span
 
     def integer(self, name: str) -> int | None:
-        """The value of an integer argument of a directive that stands once."""
+        """The value of an integer argument of a directive with one statement."""
         for argument in self.statements[0].arguments:
             if argument.name == name and isinstance(argument.value, int):
                 return argument.value
         return None
 
     def word(self, name: str) -> str | None:
-        """The value of a word argument of a directive that stands once."""
+        """The value of a word argument of a directive with one statement."""
         for argument in self.statements[0].arguments:
             if argument.name == name and isinstance(argument.value, str):
                 return argument.value
         return None
 
-    def place(self, name: str) -> Span:
-        """Where argument ``name`` stands; the directive where it is left out."""
+    def span_of(self, name: str) -> Span:
+        """The span of argument ``name``; of the directive if it is left out."""
         for argument in self.statements[0].arguments:
             if argument.name == name:
                 return argument.span
         return self.span
 
     def facts(self, argument: str, default: int = 0) -> tuple[OperandArgument, ...]:
-        """One fact per operand: the value of ``argument``, or ``default`` where it is left out."""
+        """One fact per operand: the value of ``argument``, or ``default`` if it is left out."""
         found: list[OperandArgument] = []
         for statement in self.statements:
             given = (a.value for a in statement.arguments if a.name == argument)

@@ -1,8 +1,8 @@
 """bind: which letter of C runs along threadIdx.x.
 
-Neighbouring threads of a warp differ in threadIdx.x.  Where that letter is contiguous in memory
-their accesses fall into the same 32-byte sectors (coalesced, the default); ``bind x=m y=n`` on a
-row-major C is the textbook's uncoalesced kernel.
+Adjacent threads of a warp differ in threadIdx.x.  If that letter is contiguous in memory their
+accesses are in the same 32-byte sectors (coalesced, the default); ``bind x=m y=n`` on a row-major C
+is the textbook's uncoalesced kernel.
 
     register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
 ==> bind x=m y=n
@@ -59,7 +59,7 @@ class Bind:
             other = problem.n if self.x == problem.m else problem.m
             raise Refusal(
                 f"bind gives {self.x} to both x and y",
-                at=self.said.place("y"),
+                at=self.said.span_of("y"),
                 hint=f"y={other}, or leave y out: it is the other letter of C",
             )
         return edit_main(program, lambda kernel: self._rebind(kernel, program.problem))

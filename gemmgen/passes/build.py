@@ -1,6 +1,6 @@
 """Rung 0: the naive program of a problem, a thread per element of C.
 
-Every pass rewrites what this gives, and every rewrite is checked to compute what this computes.
+Passes rewrite this program, and every rewrite is checked to compute the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gemmgen.schedule.roles import batches, roles
 
 THREADS_X, THREADS_Y = 32, 8
 TEMPORARY = "unfused"
-"""Name of the matrix between the contraction and an epilogue that is not fused yet."""
+"""Name of the matrix between the contraction and an epilogue that is not fused."""
 
 
 def build(schedule: Schedule) -> Program:
@@ -63,7 +63,7 @@ def _check_target(schedule: Schedule, problem: Problem) -> None:
 
 
 def _problem(schedule: Schedule) -> Problem:
-    """The problem that a schedule's ``gemm`` and ``fuse_epilogue`` lines state."""
+    """The problem of a schedule's ``gemm`` and ``fuse_epilogue`` lines."""
     gemm, stored = schedule.gemm, dict(schedule.dtypes)
     m, n, k = roles(gemm)
     c, a, b = (_tensor(access, stored) for access in (gemm.c, gemm.a, gemm.b))
@@ -120,7 +120,7 @@ def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
 
 
 def _global(problem: Problem, tensor: Tensor) -> Buffer:
-    """The matrix of a tensor that a block sees."""
+    """The block's own matrix of a tensor."""
     shape = tuple((letter, None) for letter in problem.matrix(tensor.letters))
     return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape)
 

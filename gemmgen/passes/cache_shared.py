@@ -1,9 +1,9 @@
 """cache_shared: stage a step's tile of an operand in shared memory.
 
 All threads of the block load the tile together, once, and read it from shared memory.  The letters
-name the layout there, the last one contiguous: ``A[k, m]`` transposes a row-major A on the way in,
-so that a thread's rows become neighbours.  Elements outside the matrix become zero, which adds
-nothing to a sum.
+name the layout there, the last one contiguous: ``A[k, m]`` transposes a row-major A, so that a
+thread's rows become contiguous.  Elements outside the matrix become zero, which adds nothing to a
+sum.
 
     loop k
       contract acc += A * B

@@ -1,8 +1,8 @@
-"""double_buffer: fill the next buffer while the present one is used.
+"""double_buffer: fill the next buffer while the current one is used.
 
-``A`` (or ``A.shared``) gives the shared tile ``stages`` copies.  The next tile is loaded early,
-into registers, and stored late, after the arithmetic, so that the loads' latency hides behind it.
-``A.register`` does the same one level down: fragment k + 1 is read while fragment k is multiplied.
+``A`` (or ``A.shared``) gives the shared tile ``stages`` buffers.  The next tile is loaded early,
+into registers, and stored late, after the arithmetic, which hides the loads' latency.
+``A.register`` does the same for fragments: fragment k + 1 is read while fragment k is multiplied.
 
     shared A_shared[k=8, m=16] f32
 ==> double_buffer A

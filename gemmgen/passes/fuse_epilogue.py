@@ -46,7 +46,7 @@ class FuseEpilogue:
 
     @staticmethod
     def of(schedule: Schedule) -> FuseEpilogue | None:
-        """The pass, where the schedule states an epilogue."""
+        """The pass, if the schedule has an epilogue."""
         return FuseEpilogue(schedule.epilogue) if schedule.epilogue else None
 
     def apply(self, program: Program) -> Program:

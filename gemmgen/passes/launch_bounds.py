@@ -1,10 +1,10 @@
-"""launch_bounds: how many blocks a multiprocessor shall hold at once, at the least.
+"""launch_bounds: minimum resident blocks per multiprocessor.
 
-The compiler gives a thread as few registers as that takes, and spills where they are too few.  One
-block's barriers and loads pass while another one computes; on the other hand a thread with more
-registers reads each operand less often.  Without the directive it is 2 blocks where the arrays of a
-thread fit twice, else 1.  ``blocks=1`` leaves the registers to the compiler, ``blocks=0`` the
-choice to gemmgen, as without the line.
+It is the second argument of ``__launch_bounds__``; the compiler caps registers to reach it, and may
+spill.  One block's barriers and loads overlap another's arithmetic; on the other hand a thread with
+more registers reads each operand less often.  Without the directive it is 2 blocks if the arrays of
+a thread fit twice, else 1.  ``blocks=1`` leaves the registers to the compiler, ``blocks=0`` the
+choice to gemmgen, as without the directive.
 
     work [m=16, n=16]
 ==> launch_bounds blocks=2
@@ -27,7 +27,7 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 @record
 class LaunchBounds:
-    """Whether so many blocks fit is told with the other limits, when threads and bytes are
+    """Whether so many blocks fit is checked with the other limits, when threads and bytes are
     known."""
 
     SPEC: ClassVar = DirectiveSpec(

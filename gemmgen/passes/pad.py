@@ -1,8 +1,8 @@
 """pad: lengthen each row of a tile in shared memory, to spread a column over the banks.
 
-Shared memory has 32 banks of 4 bytes.  Without a pad the elements of a column of 32, 64 or 128
-floats lie in one bank and are read one after another.  A row that is read or written wide must stay
-a multiple of that width.
+Shared memory has 32 banks of 4 bytes.  Without a pad the elements of a column in rows of 32, 64 or
+128 floats are in one bank and are read one after another.  A row with wide accesses must stay a
+multiple of their width.
 
     shared A_shared[k=8, m=16] f32
 ==> pad A by=4

@@ -1,8 +1,8 @@
-"""raster: the order in which blocks walk over C.
+"""raster: the order of the blocks over the tiles of C.
 
-Blocks that run at the same time share what the L2 cache holds.  ``group=8`` walks the tiles in
-bands of 8 block rows, column by column within a band, so that they read fewer different rows of A
-and columns of B than a walk row by row.
+Concurrent blocks share the L2 cache.  ``group=8`` orders the tiles in groups of 8 block rows,
+column by column within a group, so that concurrent blocks read fewer different rows of A and
+columns of B than row by row.
 
     work [m=16, n=16]
 ==> raster group=8

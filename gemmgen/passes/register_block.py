@@ -1,12 +1,12 @@
 """register_block: each thread owns an m x n micro-tile of C.
 
 A thread reads m elements of A and n of B (its fragments) for m * n multiply-adds: (1/m + 1/n) reads
-each instead of 2.  ``interleave`` deals the micro-tile in pieces of that many neighbours, spread
-over the tile, so that a warp reads neighbouring words; by default the pieces are as wide as the
-fragment's wide reads (``vectorize``), or the whole micro-tile.  Where only one fragment is read
-wider than ``interleave``, its letter keeps pieces of that width: ``interleave=1`` together with
-``vectorize A.shared width=4`` gives pieces of four rows and of single columns.  ``order`` is that
-of a thread's FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
+each instead of 2.  ``interleave`` splits the micro-tile into pieces of that many contiguous
+elements, strided over the tile, so that a warp reads contiguous words; by default the pieces are as
+wide as the fragment's wide reads (``vectorize``), or the whole micro-tile.  If only one fragment is
+read wider than ``interleave``, its letter keeps pieces of that width: ``interleave=1`` together
+with ``vectorize A.shared width=4`` gives pieces of four rows and of single columns.  ``order`` is
+that of a thread's FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
 
     register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
     loop k
@@ -61,7 +61,7 @@ class RegisterBlock:
 
     sizes: tuple[tuple[str, int], ...]
     pieces: tuple[tuple[str, int], ...]
-    """Per letter, neighbours in a piece."""
+    """Contiguous elements of a piece, per letter."""
     order: FmaOrder
     said: Said = field(compare=False)
 
@@ -82,7 +82,7 @@ class RegisterBlock:
         if self.order == "zigzag" and rows % 2:
             raise Refusal(
                 f"order=zigzag goes through pairs of rows, and {letter}={rows} is odd",
-                at=self.said.place("order"),
+                at=self.said.span_of("order"),
                 notes=(f"{rows} % 2 = 1",),
                 hint=f"order=serpentine, or {letter}={rows + 1}",
             )
@@ -115,7 +115,7 @@ class RegisterBlock:
         if self.order == "zigzag" and rows % 2:
             raise Refusal(
                 f"order=zigzag takes the rows of a micro-tile in pairs, and {letter}={rows} is odd",
-                at=self.said.place("order"),
+                at=self.said.span_of("order"),
                 notes=(f"{rows} % 2 = 1",),
                 hint=f"order=serpentine, or an even {letter}",
             )
@@ -125,7 +125,7 @@ class RegisterBlock:
         return (self.said.origin,)
 
     def _fragment(self, problem: Problem, name: str, axis: AxisSpread, x: str) -> Buffer:
-        """An operand's registers for one k, converted to what the sums are kept in."""
+        """An operand's registers for one k, converted to the type of the sums."""
         shape = ((axis.letter, axis.extent),)
         spread = Spread((axis,), x)
         dtype = problem.accumulate
@@ -136,8 +136,8 @@ class RegisterBlock:
         size, piece = dict(self.sizes)[letter], dict(self.pieces)[letter]
         if axis.lanes % size:
             raise Refusal(
-                f"register_block {letter}={size} does not divide the tile it shares out",
-                at=self.said.place(letter),
+                f"register_block {letter}={size} does not divide the tile",
+                at=self.said.span_of(letter),
                 notes=(
                     f"{axis.lanes} elements along {letter}: {axis.lanes} % {size} = "
                     f"{axis.lanes % size}",
@@ -150,7 +150,7 @@ class RegisterBlock:
         if size % piece:
             raise Refusal(
                 f"interleave={piece} does not divide the micro-tile along {letter}",
-                at=self.said.place("interleave"),
+                at=self.said.span_of("interleave"),
                 notes=(f"{size} % {piece} = {size % piece}",),
                 hint=self._fitting_pieces(letter, size, piece),
             )
@@ -171,7 +171,7 @@ def _order(word: str) -> FmaOrder:
 
 
 def _piece(size: int, width: int | None, given: int | None) -> int:
-    """Neighbours in a piece: what is given, but no less than a wide read of the fragment moves."""
+    """Elements of a piece: as given, but at least the width of the fragment's reads."""
     if given is None:
         return width if width and size % width == 0 else size
     return width if width and width % given == 0 and size % width == 0 else given
@@ -182,7 +182,7 @@ def _largest_divisor(size: int, limit: int) -> int:
 
 
 def _shared_widths(schedule: Schedule) -> dict[str, int]:
-    """Per letter of C, the width of the fragment reads that ``vectorize`` asks for."""
+    """The width of fragment reads by ``vectorize``, per letter of C."""
     said = Said.of(schedule, "vectorize")
     if said is None:
         return {}

@@ -1,12 +1,11 @@
-"""residue: which tile of the contraction is the ragged one.
+"""residue: which tile of the contraction is the partial one.
 
-K is seldom a multiple of the tile.  By default the last tile is the ragged one, and since any tile
-may be the last, each copy asks whether its term exists.  With ``k=first`` the first tile begins
-before term 0 where K asks for it, as many terms as are wanting, and every other tile is full: the
-copies of the first tile, which stand before the loop, ask whether their term exists, those in the
-loop no longer do.  The same terms are added in the same order, after zeros in place of before them.
-It needs tiles that are loaded ahead (``double_buffer``).  Wide accesses along k need ``assume K %
-4 == 0``, or wherever the tiles begin would not be aligned.
+K is seldom a multiple of the tile.  By default the last tile is partial, and since any tile may be
+the last, each copy has a K predicate.  With ``k=first`` the partial K tile is peeled to the front:
+it starts at K % BK - BK and zero-fills what precedes k = 0, so that steady-state tiles need no K
+predicate.  The same products are added in the same order, after zeros instead of before them.  It
+needs prefetched tiles (``double_buffer``).  Wide accesses along k need ``assume K % 4 == 0``, or
+the beginnings of tiles would be misaligned.
 
     pipeline k by 16
 ==> residue k=first
@@ -25,7 +24,7 @@ from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
 from gemmgen.passes.base import Said
-from gemmgen.passes.split_k_lanes import deals_terms
+from gemmgen.passes.split_k_lanes import lanes_split_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -56,7 +55,7 @@ class Residue:
     @staticmethod
     def read(said: Said, schedule: Schedule) -> Residue:
         _, _, k = roles(schedule.gemm)
-        return Residue(k, deals_terms(schedule), said)
+        return Residue(k, lanes_split_k(schedule), said)
 
     def apply(self, program: Program) -> Program:
         kernel, problem, k = program.main, program.problem, self.letter
@@ -69,13 +68,13 @@ class Residue:
             )
         if self.within_warp:
             raise self._refusal(
-                "the lanes of a warp share out its terms, and copy no tiles",
+                "the lanes of a warp split it, and copy no tiles",
                 hint=f"residue {k}=last",
             )
         self._check_tiles(kernel, pipeline, (problem.a.name, problem.b.name))
         self._check_wide(program, pipeline)
         if divides(program, problem.extent(k), pipeline.step):
-            return program  # no tile is ragged
+            return program  # no tile is partial
 
         def turn(statement: Statement) -> Statement:
             if not isinstance(statement, Pipeline):
@@ -90,12 +89,13 @@ class Residue:
         return Refusal(text, at=self.said.span, notes=notes, hint=hint)
 
     def _check_tiles(self, kernel: Kernel, pipeline: Pipeline, inputs: tuple[str, str]) -> None:
-        """Both operands come by tiles, all of which but the first are loaded in the loop."""
+        """Checks that both operands have tiles, all of which but the first are loaded in the
+        loop."""
         copied = [c.src for c in pipeline.produce]
         missing = [name for name in inputs if name not in copied]
         if missing:
             raise self._refusal(
-                f"{missing[0]} is read from global memory term by term, each with a guard",
+                f"{missing[0]} is read from global memory element by element, each with a guard",
                 hint=f"cache_shared {missing[0]} and double_buffer {missing[0]}",
             )
         late = [c.src for c in pipeline.produce if kernel.buffer(c.dst).stages == 1]
@@ -107,7 +107,7 @@ class Residue:
             )
 
     def _check_wide(self, program: Program, pipeline: Pipeline) -> None:
-        """A wide access along k begins where K does modulo its width."""
+        """Checks wide accesses along k: they begin at K modulo their width."""
         for copy in pipeline.produce:
             order = program.main.buffer(copy.src).letters
             along = order[-1] == self.letter

@@ -1,18 +1,18 @@
-"""split_k: several blocks, or the lanes of a warp, share sums, each with a part of k.
+"""split_k: split K over several blocks, or over the lanes of a warp.
 
-Where C has few tiles and k is long, one block a tile leaves most of the GPU idle.  ``parts=N``
-gives each tile N blocks; part p takes the p-th range of whole steps.  Every block leaves its sums
-in a workspace and counts itself in; the last one to come adds the parts and computes the epilogue,
-so that no block waits for another.  ``reduce=ordered`` (the default) adds them in the order of
-their numbers, with the same bits in every run; ``reduce=atomic`` keeps one tile of sums, to which
-the blocks add as they come: less memory, bits that may differ from run to run.  One block reads its
-tile's parts no faster than a multiprocessor can; ``groups=G`` adds the parts of G groups first, in
-the last block of each, and then the groups.  The launcher takes the workspace and the counters;
-from Python they are kept for you.
+If C has few tiles and K is large, one block a tile leaves most of the GPU idle.  ``parts=N`` gives
+each tile N blocks; part p sums the p-th range of whole steps.  Every block writes its partial sums
+to a workspace and increments a counter; the last block to arrive adds the parts and computes the
+epilogue, so that no block waits for another.  ``reduce=ordered`` (the default) adds them in the
+order of their numbers, with the same bits in every run; with ``reduce=atomic`` the blocks add to
+one tile of sums in the order of arrival: less memory, bits that may differ from run to run.  One
+block reads its tile's parts no faster than a multiprocessor can; ``groups=G`` reduces G groups of
+parts first, in the last block of each, and then the groups.  The launcher takes the workspace and
+the counters; the Python functions allocate them.
 
-``within=warp`` is another form: what is a thread's share of C becomes a warp's.  Each lane reads
-its own terms of a step, neighbours of its neighbours' (``vectorize`` makes them wide), and shuffles
-add what the lanes have, in one order: for matrix-vector products, and few rows.
+``within=warp`` is another form: a thread's micro-tile becomes a warp's.  Each lane reads its own k
+elements of a step, contiguous over the lanes (``vectorize`` makes them wide), and shuffles add the
+lanes' sums in a fixed order: for matrix-vector products, and few rows.
 
     work [m=16, n=16]
 ==> split_k parts=4
@@ -36,7 +36,7 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 MOST = 65535
-"""Parts of a tile: more than any GPU has blocks at once."""
+"""The most parts of a tile: more blocks than any GPU holds at once."""
 
 
 @record
@@ -87,7 +87,7 @@ class SplitK:
         return edit_main(program, self._split)
 
     def _check_forms(self) -> None:
-        """Either form, and not both."""
+        """Checks that one of the two forms is given."""
         if self.parts is None and self.lanes is None and self.groups > 1:
             raise Refusal(
                 f"split_k groups={self.groups} groups the parts of a sum, and there is no parts=",
@@ -96,7 +96,7 @@ class SplitK:
             )
         if self.parts is None and self.lanes is None:
             raise Refusal(
-                "split_k says neither how many blocks share a tile nor that lanes share sums",
+                "split_k needs parts, or within",
                 at=self.said.span,
                 hint="split_k parts=4, or split_k within=warp",
             )
@@ -114,7 +114,7 @@ class SplitK:
         if pipeline.residue == "first":
             k = pipeline.letter
             raise Refusal(
-                f"split_k parts={self.parts} shares out whole steps along {k} from term 0 on",
+                f"split_k parts={self.parts} splits whole steps along {k}, from {k} = 0 on",
                 at=self.said.span,
                 notes=(f"residue {k}=first has them begin before it",),
                 hint=f"residue {k}=last",
@@ -130,7 +130,7 @@ class SplitK:
         if self.groups > 1 and self.reduce == "atomic":
             raise Refusal(
                 "groups of parts are added in order, and reduce=atomic adds parts as they come",
-                at=self.said.place("groups"),
+                at=self.said.span_of("groups"),
                 hint="leave groups or reduce out",
             )
         assert self.parts is not None
@@ -138,7 +138,7 @@ class SplitK:
             fitting = " or ".join(str(d) for d in _divisors_near(self.parts))
             raise Refusal(
                 f"groups={self.groups} does not divide the {self.parts} parts",
-                at=self.said.place("groups"),
+                at=self.said.span_of("groups"),
                 notes=(f"{self.parts} % {self.groups} = {self.parts % self.groups}",),
                 hint=f"groups={fitting}",
             )
@@ -153,14 +153,14 @@ class SplitK:
             )
         sizes = " ".join(f"{letter}={size}" for letter, size in tile.items())
         return Refusal(
-            f"split_k shares out steps along {problem.k}, and {problem.k} has none",
+            f"split_k splits steps along {problem.k}, and {problem.k} has none",
             at=self.said.span,
             hint=f"tile {sizes} {problem.k}={step}",
         )
 
 
 def _divisors_near(parts: int) -> list[int]:
-    """The divisors on both sides of the square root, where the least is read one after another."""
+    """The divisors on both sides of the square root, which minimize sequential reads."""
     divisors = [d for d in range(1, parts + 1) if parts % d == 0]
     below = max(d for d in divisors if d * d <= parts)
     return sorted({below, parts // below})

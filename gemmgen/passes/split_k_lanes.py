@@ -1,4 +1,4 @@
-"""What ``split_k within=warp`` does: the lanes of a warp share their sums."""
+"""``split_k within=warp``: the lanes of a warp split K of their sums."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gemmgen.passes.base import OperandArgument, Said
 from gemmgen.schedule.model import NOWHERE, Schedule
 
 
-def deals_terms(schedule: Schedule) -> bool:
-    """Does the schedule deal terms to lanes?  Wide reads along k are then those of lanes."""
+def lanes_split_k(schedule: Schedule) -> bool:
+    """Whether lanes of a warp split k.  Wide reads along k are then those of lanes."""
     said = Said.of(schedule, "split_k")
     return said is not None and said.word("within") is not None
 
 
-def reads_terms(fact: OperandArgument, schedule: Schedule) -> bool:
-    """Is ``fact`` of a wide read from global memory along the contracted letter?"""
+def reads_along_k(fact: OperandArgument, schedule: Schedule) -> bool:
+    """Whether ``fact`` is a wide read from global memory along the contracted letter."""
     accesses = {access.tensor: access.indices[-1] for access in (schedule.gemm.a, schedule.gemm.b)}
     free = schedule.gemm.c.indices
     along = accesses.get(fact.operand.tensor)
@@ -33,10 +33,10 @@ def reads_terms(fact: OperandArgument, schedule: Schedule) -> bool:
 
 @record
 class Lanes:
-    """The rewrite: fragments become whole steps of an operand, dealt to lanes along k."""
+    """The rewrite: fragments become whole steps of an operand, distributed to lanes along k."""
 
     widths: tuple[OperandArgument, ...]
-    """What ``vectorize`` says of reads along k."""
+    """The ``vectorize`` arguments of reads along k."""
     origin: str
     span: Span = field(default=NOWHERE, compare=False)
 
@@ -44,7 +44,7 @@ class Lanes:
     def of(said: Said, schedule: Schedule) -> Lanes:
         wide = Said.of(schedule, "vectorize")
         facts = wide.facts("width") if wide else ()
-        own = tuple(fact for fact in facts if reads_terms(fact, schedule))
+        own = tuple(fact for fact in facts if reads_along_k(fact, schedule))
         return Lanes(own, said.origin, said.span)
 
     def apply(self, program: Program) -> Program:
@@ -52,18 +52,18 @@ class Lanes:
         pipeline = pipeline_of(kernel)
         assert pipeline is not None
         self._check_rest(program, pipeline)
-        terms = self._terms(program, pipeline.step)
+        k_layout = self._k_layout(program, pipeline.step)
         problem, main = program.problem, contraction(kernel)
         names = {problem.a.name: main.a, problem.b.name: main.b}
         fragments = tuple(
-            self._fragment(kernel, tensor, letter, terms)
+            self._fragment(kernel, tensor, letter, k_layout)
             for tensor, letter in ((problem.a, problem.m), (problem.b, problem.n))
         )
         produce = tuple(self._copy(tensor) for tensor in (problem.a, problem.b))
         a, b = (fragment.name for fragment in fragments)
         multiply = replace(main, a=a, b=b, origins=(*main.origins, self.origin))
 
-        def deal(statement: Statement) -> Statement:
+        def distribute(statement: Statement) -> Statement:
             if not isinstance(statement, Pipeline):
                 return statement
             loop = Loop(problem.k, (multiply,))
@@ -71,13 +71,13 @@ class Lanes:
 
         acc = kernel.buffer("acc")
         assert acc.spread is not None
-        spread = replace(acc.spread, k_layout=terms)
+        spread = replace(acc.spread, k_layout=k_layout)
         acc = replace(acc, spread=spread, origins=(*acc.origins, self.origin))
         kept = (b for b in kernel.buffers if b.name != "acc" and b.name not in names.values())
         tensors = (b for b in kernel.buffers if b.name in names and b.name in names.values())
         own = {b.name: b for b in (*kept, *tensors)}
         ordered = tuple(own[b.name] for b in kernel.buffers if b.name in own)
-        body = tuple(deal(statement) for statement in kernel.body)
+        body = tuple(distribute(statement) for statement in kernel.body)
         kernel = replace(kernel, buffers=(*ordered, *fragments, acc), body=body)
         return replace(program, kernels=(kernel, *program.kernels[1:]))
 
@@ -91,15 +91,17 @@ class Lanes:
         width, origins, _ = self._width(tensor)
         return Copy(f"{tensor.name}_frag", tensor.name, width, origins=(self.origin, *origins))
 
-    def _fragment(self, kernel: Kernel, tensor: Tensor, letter: str, terms: AxisSpread) -> Buffer:
-        spread = Spread((kernel.spread.axis(letter), terms), kernel.spread.x)
+    def _fragment(
+        self, kernel: Kernel, tensor: Tensor, letter: str, k_layout: AxisSpread
+    ) -> Buffer:
+        spread = Spread((kernel.spread.axis(letter), k_layout), kernel.spread.x)
         shape = tuple((axis.letter, axis.extent) for axis in spread.axes)
         origins = (self.origin,)
         name = f"{tensor.name}_frag"
         return Buffer(name, Space.REGISTER, tensor.dtype, shape, spread=spread, origins=origins)
 
-    def _terms(self, program: Program, step: int) -> AxisSpread:
-        """How the terms of a step are dealt: pieces as wide as the widest read."""
+    def _k_layout(self, program: Program, step: int) -> AxisSpread:
+        """The distribution of a step's k elements: pieces as wide as the widest read."""
         problem = program.problem
         wanted = [(tensor, *self._width(tensor)) for tensor in (problem.a, problem.b)]
         for tensor, width, _, span in wanted:
@@ -116,7 +118,7 @@ class Lanes:
             sizes = " ".join(f"{letter}={size}" for letter, size in program.main.work.tile)
             more = -(-step // (WARP * width)) * WARP * width
             raise Refusal(
-                f"a step of {step} terms can't be dealt to the {WARP} lanes of a warp",
+                f"a step of {step} along k can't be distributed over the {WARP} lanes of a warp",
                 at=self.span,
                 notes=(
                     f"each takes {width} at a time: {step} % {WARP * width} = "
@@ -127,24 +129,24 @@ class Lanes:
         return AxisSpread(problem.k, 1, step // (WARP * width), WARP, width)
 
     def _check_rest(self, program: Program, pipeline: Pipeline) -> None:
-        """What deals terms, tiles or fragments in another way."""
+        """Refuses directives that distribute k, tiles or fragments in another way."""
         kernel = program.main
         if pipeline.produce:
             raise self._refusal(
-                "reads each lane's terms straight from global memory",
+                "reads each lane's k elements straight from global memory",
                 f"{pipeline.produce[0].src} is staged in shared memory (cache_shared)",
                 "leave cache_shared out, with what builds on it",
             )
         if kernel.spread.by_warp:
             raise self._refusal(
                 "gives each warp the sums of a micro-tile",
-                "warp_tile deals a tile to its lanes",
+                "warp_tile distributes a tile over its lanes",
                 "leave warp_tile out",
             )
         for loop in pipeline.consume:
             if loop.unroll:
                 raise self._refusal(
-                    "unrolls a lane's terms", "unroll says how otherwise", "leave unroll out"
+                    "unrolls a lane's k elements", "unroll says how otherwise", "leave unroll out"
                 )
             wide = [s for s in loop.body if isinstance(s, Copy) and s.width > 1]
             for copy in wide:
@@ -153,14 +155,14 @@ class Lanes:
                 along, k = letters[-1], problem.k
                 turned = ({along: k, k: along}.get(letter, letter) for letter in letters)
                 raise self._refusal(
-                    f"reads neighbours along {k}",
+                    f"reads contiguous elements along {k}",
                     f"vectorize reads {copy.width} of {name}[{', '.join(letters)}] along {along}",
                     f"leave {name} out of vectorize, or store it as {name}[{', '.join(turned)}]",
                 )
         for buffer in kernel.buffers:
             if buffer.space is Space.REGISTER and buffer.stages > 1:
                 raise self._refusal(
-                    "reads a step's terms at once",
+                    "reads a step's k elements at once",
                     f"double_buffer reads {buffer.name} a term ahead",
                     "leave double_buffer out",
                 )

@@ -1,10 +1,10 @@
 """swizzle: permute the rows of a tile in shared memory, to spread a column over the banks.
 
-Rows are cut into chunks, and row r keeps its chunk c where chunk ``c ^ (r / every % by)`` would be:
-as good as a pad against bank conflicts, without its memory, and every row stays aligned.  ``by`` is
-the number of rows that differ, ``every`` how many rows in turn are alike, ``chunk`` (elements) the
-smallest part that stays together, at least as long as the widest access.  What is left out is
-chosen for the fewest conflicts; ``explain`` shows how many remain.
+Rows are split into chunks, and chunk c of row r is stored at chunk ``c ^ (r / every % by)``: as
+effective as a pad against bank conflicts, without its memory, and every row stays aligned.  ``by``
+is the number of different permutations, ``every`` the number of consecutive rows with the same one,
+``chunk`` the elements that stay contiguous, at least those of the widest access.  Arguments that
+are left out are chosen for the fewest conflicts; ``explain`` shows how many remain.
 
     shared A_shared[k=16, m=64] f32
 ==> swizzle A by=4 every=4 chunk=8
@@ -35,15 +35,15 @@ ARGUMENTS = ("by", "every", "chunk")
 
 @record
 class Wish:
-    """What a statement says of one operand: ``given`` of its arguments, each with its place."""
+    """A statement for one operand: the arguments that are ``given``, each with its span."""
 
     operand: Operand
     given: Mapping[str, int]
-    places: Mapping[str, Span] = field(compare=False)
+    spans: Mapping[str, Span] = field(compare=False)
     origin: str = ""
 
-    def place(self, name: str) -> Span:
-        return self.places.get(name, self.operand.span)
+    def span_of(self, name: str) -> Span:
+        return self.spans.get(name, self.operand.span)
 
 
 @record
@@ -67,7 +67,7 @@ class Swizzle:
 
     wishes: tuple[Wish, ...]
     asynchronous: bool
-    """Will the tiles be copied by cp.async, which deals small pieces in another way?"""
+    """Whether cp.async will copy the tiles, which distributes small pieces in another way."""
     said: Said = field(compare=False)
 
     @staticmethod
@@ -96,7 +96,7 @@ class Swizzle:
         tile = kernel.buffer(name)
         if kernel.spread.holding == "opaque":
             raise Refusal(
-                f"swizzle {tensor}: tensor_core loads lines that lie a fixed distance apart",
+                f"swizzle {tensor}: tensor_core loads lines with a constant stride",
                 at=wish.operand.span,
                 notes=("a swizzle moves the chunks of some lines, and no address names them",),
                 hint=f"pad {tensor} by={wide_access(kernel, tile)} in place of swizzle {tensor}",
@@ -119,12 +119,12 @@ class Swizzle:
 
 def _wish(statement: Directive, operand: Operand) -> Wish:
     given = {a.name: a.value for a in statement.arguments if isinstance(a.value, int)}
-    places = {a.name: a.span for a in statement.arguments if a.span != NOWHERE}
-    return Wish(operand, given, places, format_directive(statement))
+    spans = {a.name: a.span for a in statement.arguments if a.span != NOWHERE}
+    return Wish(operand, given, spans, format_directive(statement))
 
 
 def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
-    """What is said must be powers of two that keep wide accesses whole and fit into a row."""
+    """Checks that arguments are powers of two, keep wide accesses contiguous and fit a row."""
     tensor, widest = wish.operand.tensor, wide_access(kernel, tile)
     letter = tile.letters[-1]
     row = tile.extent(letter)
@@ -134,16 +134,16 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
             below = 1 << value.bit_length() - 1
             raise Refusal(
                 f"swizzle {tensor} {name}={value} is no power of two",
-                at=wish.place(name),
-                notes=("places are told from bits of a row's number",),
+                at=wish.span_of(name),
+                notes=("positions are computed from bits of a row's number",),
                 hint=f"{name}={below}, or {name}={2 * below}",
             )
     every, rows = wish.given.get("every", 1), tile.extent(tile.letters[0])
     if every > 1 and every >= rows:
         below = 1 << (rows - 1).bit_length() - 1
         raise Refusal(
-            f"swizzle {tensor} every={every} leaves all rows of {tile.name} alike",
-            at=wish.place("every"),
+            f"swizzle {tensor} every={every} leaves all rows of {tile.name} the same",
+            at=wish.span_of("every"),
             notes=(f"the tile has {rows} rows along {tile.letters[0]}",),
             hint=f"every={below}, or leave every out" if rows > 2 else "leave every out",
         )
@@ -151,19 +151,19 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
     if chunk < widest:
         raise Refusal(
             f"swizzle {tensor} chunk={chunk} would tear the {widest}-wide accesses of {tile.name}",
-            at=wish.place("chunk"),
+            at=wish.span_of("chunk"),
             notes=(f"{widest} elements lie together, chunks of {chunk} do not",),
             hint=f"chunk={widest}, or leave chunk out",
         )
     by = wish.given.get("by", 2)
     if row % (by * chunk):
         longest = row & -row
-        told = f"chunk={chunk}" if "chunk" in wish.given else f"chunks of {chunk}"
+        note = f"chunk={chunk}" if "chunk" in wish.given else f"chunks of {chunk}"
         raise Refusal(
             f"swizzle {tensor} by={by} does not fit the rows of {tile.name}",
-            at=wish.place("by"),
+            at=wish.span_of("by"),
             notes=(
-                f"by={by} x {told} = {by * chunk} elements; a row has {row} along {letter}, "
+                f"by={by} x {note} = {by * chunk} elements; a row has {row} along {letter}, "
                 f"and {row} % {by * chunk} = {row % (by * chunk)}",
             ),
             hint=(
@@ -175,8 +175,8 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
 
 
 def _chosen(kernel: Kernel, tile: Buffer, wish: Wish, asynchronous: bool) -> Pattern:
-    """The pattern with the fewest conflicts, of those the smallest, in which the given arguments
-    are as given."""
+    """The pattern with the fewest conflicts, and of those the smallest, that has the given
+    arguments."""
     if all(name in wish.given for name in ARGUMENTS):
         return Pattern(*(wish.given[name] for name in ARGUMENTS))
     row = tile.extent(tile.letters[-1])
@@ -193,21 +193,21 @@ def _chosen(kernel: Kernel, tile: Buffer, wish: Wish, asynchronous: bool) -> Pat
     plain = conflicts(found, row, None)
     if least >= plain and not wish.given:
         tensor = wish.operand.tensor
-        told = f"each phase of stores to and reads from {tile.name} is one wavefront as it is"
+        note = f"each phase of stores to and reads from {tile.name} is one wavefront as it is"
         if plain:
-            told = f"in {len(fitting)} permutations {least} wavefronts too many at the least, "
-            told += f"and {plain} without"
+            note = f"in {len(fitting)} permutations {least} wavefronts too many at least, "
+            note += f"and {plain} without"
         raise Refusal(
             f"swizzle {tensor}: no permutation of its rows has fewer bank conflicts",
             at=wish.operand.span,
-            notes=(told,),
+            notes=(note,),
             hint="remove the line",
         )
     return fitting[at]
 
 
 def _nearest(kernel: Kernel, tile: Buffer, wish: Wish) -> Pattern:
-    """What is given, beyond what a search looks at, with the smallest of the rest."""
+    """The given arguments, which are outside the searched range, with the smallest others."""
     return Pattern(
         wish.given.get("by", 2),
         wish.given.get("every", 1),

@@ -1,10 +1,10 @@
 """tensor_core: the contraction on tensor cores, a warp at a time.
 
-A warp's 32 lanes hold 16 x 16 elements of A, of B and of the sums together, in an order that only
-the hardware knows, and multiply them by one instruction: 4096 products in place of 32.  A and B are
-f16 or bf16, their sums f32.  The fragments come from shared memory (``cache_shared``), in any
-storage order.  A warp owns its ``warp_tile``, 64 x 64 or less where there is none; on the way out
-its sums pass through a slice of shared memory, where threads take them up for the epilogue.
+A warp's 32 lanes together hold 16 x 16 elements of A, of B and of the accumulator, in an
+unspecified order, and multiply them by one instruction: 4096 products instead of 32.  A and B are
+f16 or bf16, their sums f32.  Fragments are loaded from shared memory (``cache_shared``), in any
+storage order.  A warp owns its ``warp_tile``, by default at most 64 x 64; for the epilogue its sums
+are staged in a slice of shared memory.
 
     register acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp   # warp_tile m=16 n=32
     loop k
@@ -35,12 +35,12 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 SUMS = "acc_shared"
-"""The slice of shared memory that the sums pass through."""
+"""The slice of shared memory in which the sums are staged."""
 PAD = 8
-"""Elements by which its rows are longer, so that the lines of a fragment lie in other banks; a
-fragment's own 32 bytes of f32, to which the PTX manual aligns its lines."""
+"""The pad of its rows, so that the lines of a fragment are in different banks: 32 bytes of f32, the
+alignment of a fragment in the PTX manual."""
 USUAL = 64
-"""The greatest side of a warp's tile where none is asked for."""
+"""The greatest side of a warp's tile by default."""
 
 
 @record
@@ -57,8 +57,8 @@ class TensorCore:
 
     via: Atom
     said: Said = field(compare=False)
-    beside: tuple[tuple[str, Said], ...] = field(compare=False)
-    """What the directives say that deal the tile to warps or threads, by their names."""
+    distributing: tuple[tuple[str, Said], ...] = field(compare=False)
+    """The directives that distribute the tile to warps or threads, by name."""
 
     @staticmethod
     def read(said: Said, schedule: Schedule) -> TensorCore:
@@ -67,7 +67,7 @@ class TensorCore:
 
     @property
     def has_warp_tile(self) -> bool:
-        return "warp_tile" in dict(self.beside)
+        return "warp_tile" in dict(self.distributing)
 
     @property
     def atom(self) -> AtomTraits:
@@ -116,7 +116,7 @@ class TensorCore:
                 return statement
 
     def _axis(self, axis: AxisSpread, problem: Problem) -> AxisSpread:
-        """Whole pieces for each warp, which is ``lanes`` before: a thread an element."""
+        """Whole pieces for each warp instead of an element for each of its threads."""
         side = self._side(axis.letter, problem)
         size = axis.lanes
         if not self.has_warp_tile:
@@ -138,7 +138,8 @@ class TensorCore:
         )
 
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:
-        """A piece of each warp along C's rows, the whole tile along its contiguous letter."""
+        """The slice: a piece of each warp along C's rows, the whole tile along its contiguous
+        letter."""
         outer, inner = (spread.axis(letter) for letter in problem.matrix(problem.c.letters))
         sizes = ((outer.letter, outer.warps * outer.width), (inner.letter, inner.extent))
         return Buffer(SUMS, Space.SHARED, "f32", sizes, PAD, origins=self._origins)
@@ -146,12 +147,12 @@ class TensorCore:
     # Refusals.
 
     def _check_micro_tile(self) -> None:
-        blocked = dict(self.beside).get("register_block")
+        blocked = dict(self.distributing).get("register_block")
         if blocked is not None:
             raise Refusal(
                 "tensor_core excludes register_block: a warp owns its sums, no thread a micro-tile",
                 at=self.said.span,
-                notes=(f"{blocked.origin} deals the tile to single threads",),
+                notes=(f"{blocked.origin} distributes the tile over single threads",),
                 hint="remove one of the two; warp_tile says what a warp owns",
             )
 
@@ -161,8 +162,8 @@ class TensorCore:
             return
         wanted = next((t.dtype for t in (a, b) if t.dtype in self.atom.types), "f16")
         raise Refusal(
-            f"tensor_core via={self.via} multiplies {' or '.join(self.atom.types)}, both operands "
-            "alike",
+            f"tensor_core via={self.via} multiplies {' or '.join(self.atom.types)}, with one "
+            "type for both operands",
             at=self.said.span,
             notes=(f"{a.name} is {a.dtype}, {b.name} is {b.dtype}",),
             hint=f"dtype {a.name}={wanted} {b.name}={wanted}, or register_block",
@@ -177,7 +178,7 @@ class TensorCore:
         if not missing:
             return
         sizes = " ".join(f"{x}={size}" for x, size in kernel.work.tile)
-        if "tile" not in dict(self.beside):
+        if "tile" not in dict(self.distributing):
             sizes = f"{problem.m}={2 * USUAL} {problem.n}={2 * USUAL}"
         step = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=32 and "
         raise Refusal(
@@ -204,7 +205,7 @@ class TensorCore:
         atom = f"{self.atom.m} x {self.atom.n} x {self.atom.k}"
         raise Refusal(
             f"tensor_core can't cut {letter}={size} into pieces of {side}",
-            at=dict(self.beside)[what].place(letter),
+            at=dict(self.distributing)[what].span_of(letter),
             notes=(
                 f"via={self.via} multiplies {atom} (m x n x k), and {size} % {side} = "
                 f"{size % side}",

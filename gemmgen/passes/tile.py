@@ -1,9 +1,9 @@
 """tile: split C over the grid, and the contraction into steps.
 
 A block computes a tile of C of this size; without ``register_block``, a thread per element.  ``k``
-splits the contraction into steps of that many terms, so that what a step reads can be staged near
-the threads (``cache_shared``).  Blocks read K(BM + BN) elements for BM x BN results, MNK(1/BM +
-1/BN) in all.
+splits the contraction into steps of that many elements, whose operands can be staged in shared
+memory (``cache_shared``).  Blocks read K(BM + BN) elements for BM x BN results, MNK(1/BM + 1/BN) in
+all.
 
     work [m=8, n=32]
     register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n

@@ -1,12 +1,12 @@
-"""unroll: how many steps of a loop the compiled code takes at a time.
+"""unroll: the unroll factors of the loops along k.
 
-``k=4`` is the loop over a tile's terms (the contracted letter's own name): steps are written out in
-fours, ``k=1`` writes one, the tile's whole length all of them, which is also what happens without
-the directive where threads have micro-tiles.  Fewer steps are shorter code, with more branches.
-``tile_k=4`` is the loop over tiles: it takes rounds of 4 tiles, in which the number of a tile's
-stage is a constant, and addresses in shared memory with it; the last round may end early.  Rounds
-beyond some 2,000 multiply-adds of a thread lose more than they gain: the code no longer fits where
-a multiprocessor keeps it.  ``explain`` shows its size.
+``k=4`` is the loop over k within a tile (the contracted letter's own name): it is unrolled by four,
+by one for ``k=1``, and completely for the tile's whole length, which is also the default if threads
+have micro-tiles.  Fewer steps are shorter code, with more branches.  ``tile_k=4`` is the loop over
+tiles: it is unrolled in rounds of 4 tiles, in which a tile's stage is a constant, and so are
+addresses in shared memory; the last round may end early.  Rounds of more than some 2,000
+multiply-adds of a thread lose more than they gain: the code exceeds the instruction cache.
+``explain`` shows its size.
 
     pipeline k by 8
       loop k
@@ -30,14 +30,14 @@ from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.target import MAX_TILE, WARP
 from gemmgen.passes.base import Said
-from gemmgen.passes.split_k_lanes import deals_terms
+from gemmgen.passes.split_k_lanes import lanes_split_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 MOST_FMAS = 32768
-"""Multiply-adds of a thread that ``tile_k`` may write out: half a MiB of instructions.  Measured on
-an NVIDIA H200, 8,192 of them (142 KiB) already take 2.4 times as long as 1,024."""
+"""The most multiply-adds of a thread in a round of ``tile_k``: half a MiB of instructions.
+Measured on an NVIDIA H200, 8,192 of them (142 KiB) already take 2.4 times as long as 1,024."""
 
 
 @record
@@ -59,13 +59,13 @@ class Unroll:
     tiles: int
     letter: str
     lanes: int
-    """Threads that share out a step's terms."""
+    """Threads that split a step's k elements."""
     said: Said = field(compare=False)
 
     @staticmethod
     def read(said: Said, schedule: Schedule) -> Unroll:
         _, _, k = roles(schedule.gemm)
-        lanes = WARP if deals_terms(schedule) else 1
+        lanes = WARP if lanes_split_k(schedule) else 1
         return Unroll(said.integer(k) or 0, said.integer(f"tile_{k}") or 1, k, lanes, said)
 
     def apply(self, program: Program) -> Program:
@@ -116,22 +116,22 @@ class Unroll:
         if step % steps:
             raise Refusal(
                 f"unroll {k}={steps} does not divide the tile of {k}",
-                at=self.said.place(k),
+                at=self.said.span_of(k),
                 notes=(f"the tile has {k}={step}, and {step} % {steps} = {step % steps}",),
                 hint=hint,
             )
         if steps % unit:
             raise Refusal(
                 f"unroll {k}={steps} is no whole number of tensor_core's steps",
-                at=self.said.place(k),
-                notes=(f"one takes {unit} terms, and {steps} % {unit} = {steps % unit}",),
+                at=self.said.span_of(k),
+                notes=(f"one takes {unit} along k, and {steps} % {unit} = {steps % unit}",),
                 hint=hint,
             )
         if steps not in legal:
             tensor = ahead[0].removesuffix("_frag")
             raise Refusal(
                 f"unroll {k}={steps} would keep {ahead[0]} in memory",
-                at=self.said.place(k),
+                at=self.said.span_of(k),
                 notes=(
                     "it has two slots, used in turn: after an odd number of steps the turns are "
                     "changed, and registers can't be numbered while a kernel runs",
@@ -141,12 +141,12 @@ class Unroll:
 
     def _check_tiles(self, kernel: Kernel, pipeline: Pipeline | None) -> None:
         k, tiles = self.letter, self.tiles
-        place = self.said.place(f"tile_{k}")
+        span = self.said.span_of(f"tile_{k}")
         if pipeline is None:
             sizes = " ".join(f"{letter}={size}" for letter, size in kernel.work.tile)
             raise Refusal(
                 f"unroll tile_{k}={tiles}: there is no loop over tiles of {k}",
-                at=place,
+                at=span,
                 hint=f"tile {sizes} {k}=8 splits the contraction",
             )
         stages = {
@@ -156,7 +156,7 @@ class Unroll:
         if tiles % once_round:
             raise Refusal(
                 f"unroll tile_{k}={tiles} does not come back to the same stages",
-                at=place,
+                at=span,
                 notes=(
                     ", ".join(f"{name} has {count} stages" for name, count in stages.items())
                     + f", and {tiles} % {once_round} = {tiles % once_round}",
@@ -165,16 +165,16 @@ class Unroll:
             )
         if kernel.spread.lanes_per_piece > 1:  # an instruction makes 128 of a lane's multiply-adds
             return
-        sums, terms = kernel.spread.registers, -(-pipeline.step // self.lanes)
-        if tiles * terms * sums > MOST_FMAS:
+        sums, depth = kernel.spread.registers, -(-pipeline.step // self.lanes)
+        if tiles * depth * sums > MOST_FMAS:
             raise Refusal(
                 f"unroll tile_{k}={tiles} makes the code of a thread too long",
-                at=place,
+                at=span,
                 notes=(
-                    f"{tiles} tiles x {terms} terms x {sums} sums = "
-                    f"{tiles * terms * sums:,} multiply-adds, at most {MOST_FMAS:,}",
+                    f"{tiles} tiles x {depth} along k x {sums} sums = "
+                    f"{tiles * depth * sums:,} multiply-adds, at most {MOST_FMAS:,}",
                 ),
-                hint=self._shorter(terms * sums, once_round),
+                hint=self._shorter(depth * sums, once_round),
             )
 
     def _shorter(self, fmas: int, once_round: int) -> str:
@@ -183,5 +183,5 @@ class Unroll:
 
 
 def _alternates(buffer: Buffer) -> bool:
-    """Is this a fragment with two slots?"""
+    """Whether this is a fragment with two slots."""
     return buffer.space is Space.REGISTER and buffer.stages > 1

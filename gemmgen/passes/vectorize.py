@@ -1,14 +1,14 @@
-"""vectorize: move several neighbouring elements in one access, of 16 bytes at most.
+"""vectorize: access several contiguous elements at once, at most 16 bytes.
 
 Widths count elements: 2 and 4 of f32 (float2, float4), 2 of f64 (double2), and of f16 and bf16
 2, 4 and 8 (unsigned, uint2, uint4).
 
-A hop can be wide where neighbours in memory are neighbours on both of its sides: ``A.global`` along
-A's contiguous letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous
-in shared memory, which must be one of C; C along its contiguous letter.  A bare operand means every
-hop it has.  Lanes that share sums (``split_k within=warp``) read wide along the contracted letter,
-straight from global memory.  The kernel then requires pointers and leading dimensions to be
-aligned; ragged edges stay guarded.
+A hop can be wide if its elements are contiguous at both ends: ``A.global`` along A's contiguous
+letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous in shared
+memory, which must be one of C; C along its contiguous letter.  An operand without a hop means all
+of its hops.  Lanes that split k (``split_k within=warp``) read wide along the contracted letter,
+straight from global memory.  The kernel then requires aligned pointers and leading dimensions;
+ragged edges stay guarded.
 
     copy A_shared = A
     loop k
@@ -33,7 +33,7 @@ from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import OperandArgument, Said
-from gemmgen.passes.split_k_lanes import deals_terms, reads_terms
+from gemmgen.passes.split_k_lanes import lanes_split_k, reads_along_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -69,8 +69,8 @@ class Vectorize:
     @staticmethod
     def read(said: Said, schedule: Schedule) -> Vectorize:
         facts = said.facts("width")
-        if deals_terms(schedule):  # who reads along k is not settled yet: split_k widens that
-            facts = tuple(fact for fact in facts if not reads_terms(fact, schedule))
+        if lanes_split_k(schedule):  # who reads along k is not settled yet: split_k widens that
+            facts = tuple(fact for fact in facts if not reads_along_k(fact, schedule))
         return Vectorize(facts, said)
 
     def apply(self, program: Program) -> Program:
@@ -85,7 +85,7 @@ def _check_bytes(fact: OperandArgument, dtype: DType) -> None:
     if fact.value not in widths(dtype):
         size, sizes = BYTES[dtype], [width * BYTES[dtype] for width in (1, *widths(dtype))]
         each = f"{size} bytes" if dtype == "f32" else f"{size} bytes ({dtype})"
-        told = [f"width={w} ({_access(dtype, w)})" for w in reversed(widths(dtype))]
+        options = [f"width={w} ({_access(dtype, w)})" for w in reversed(widths(dtype))]
         raise Refusal(
             f"width={fact.value} is no width of a memory access",
             at=fact.span,
@@ -93,12 +93,12 @@ def _check_bytes(fact: OperandArgument, dtype: DType) -> None:
                 f"{fact.value} x {each} = {fact.value * size}; "
                 f"accesses are {', '.join(map(str, sizes[:-1]))} or {sizes[-1]} bytes",
             ),
-            hint=" or ".join(told),
+            hint=" or ".join(options),
         )
 
 
 def _access(dtype: DType, width: int) -> str:
-    """What a wide access is known as."""
+    """The name of a wide access."""
     name = {"f32": "float", "f64": "double"}.get(dtype)
     return f"{name}{width}" if name else f"{width * BYTES[dtype]} bytes"
 
@@ -125,7 +125,7 @@ def _wanted(fact: OperandArgument) -> tuple[str, ...]:
 
 
 def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) -> str | None:
-    """Which hop of the fact's operand ``copy`` is: named for the memory it reads."""
+    """The hop of the fact's operand that ``copy`` is, named after the memory that it reads."""
     tensor = fact.operand.tensor
     if copy.src == tensor:
         return "global"
@@ -160,7 +160,7 @@ def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -
 
 
 def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) -> None:
-    """Neighbours in the memory that is read must be neighbours in the tile that is written."""
+    """Checks that elements contiguous in the source are contiguous in the tile."""
     src, dst = kernel.buffer(copy.src), kernel.buffer(copy.dst)
     letter = src.letters[-1]
     if dst.space is Space.REGISTER:
@@ -189,7 +189,7 @@ def _check_fragment(
             f"{tensor}.{hop} can't be read {fact.value} at a time",
             at=fact.operand.span,
             notes=(
-                f"a fragment holds neighbours along {free}, but {_bracket(src)} is contiguous "
+                f"a fragment is contiguous along {free}, but {_bracket(src)} is contiguous "
                 f"along {letter}",
             ),
             hint=f"cache_shared {tensor}[{problem.k}, {free}] to lay it out along {free}"
@@ -199,7 +199,7 @@ def _check_fragment(
     piece = fragment.spread.axis(letter).width
     if piece % fact.value:
         raise Refusal(
-            f"vectorize width={fact.value} does not divide a thread's run of neighbours of "
+            f"vectorize width={fact.value} does not divide a thread's contiguous run of "
             f"{fact.operand.tensor}",
             at=fact.span,
             notes=(_run_note(fragment.spread.axis(letter), fact.value),),
@@ -214,7 +214,7 @@ def _widen_store(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Ker
     piece = kernel.spread.axis(letter).width
     if piece % fact.value:
         raise Refusal(
-            f"vectorize width={fact.value} does not divide a thread's run of neighbours of "
+            f"vectorize width={fact.value} does not divide a thread's contiguous run of "
             f"{problem.c.name}",
             at=fact.span,
             notes=(_run_note(kernel.spread.axis(letter), fact.value),),
@@ -231,7 +231,7 @@ def _widen_store(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Ker
 
 
 def _run_note(axis: AxisSpread, width: int) -> str:
-    held = f"lie side by side in runs of {axis.width} (register_block)"
+    held = f"are contiguous in runs of {axis.width} (register_block)"
     if axis.registers == 1:
         held = "are one alone"
     return (

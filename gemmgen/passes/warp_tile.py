@@ -1,8 +1,8 @@
 """warp_tile: give each warp its own sub-tile of the block's tile.
 
 The warp's 32 threads then share few rows and few columns, so that a warp's read of a fragment
-touches few distinct shared-memory words.  With ``register_block`` the threads of a warp must fill
-it: (m / reg.m) * (n / reg.n) = 32.  With ``tensor_core`` the warp owns it as a whole.
+accesses few distinct words of shared memory.  With ``register_block`` the threads of a warp must
+fill it: (m / reg.m) * (n / reg.n) = 32.  With ``tensor_core`` the warp owns it as a whole.
 
     register acc[m=64, n=64] f32 spread [m=1x1x64x1, n=1x1x64x1] x=n
 ==> warp_tile m=32 n=16
@@ -25,7 +25,7 @@ from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
-"""How a warp's threads may stand, the squarest first."""
+"""The arrangements of a warp's threads, the squarest first."""
 
 
 @record
@@ -45,7 +45,7 @@ class WarpTile:
     registers: tuple[tuple[str, int], ...] | None
     """The micro-tile of ``register_block``, without which 32 threads can't fill a warp's tile."""
     together: bool
-    """Do a warp's lanes own its tile together (``tensor_core``), whatever its size?"""
+    """Whether a warp's lanes own its tile together (``tensor_core``), whatever its size."""
     said: Said = field(compare=False)
 
     @staticmethod
@@ -62,19 +62,19 @@ class WarpTile:
         if not self.together:
             self._check_registers(tile)
 
-        def deal(acc: Buffer) -> Buffer:
+        def distribute(acc: Buffer) -> Buffer:
             assert acc.spread is not None
             axes = tuple(self._axis(acc.spread.axis(x), size, tile) for x, size in self.sizes)
             spread = replace(acc.spread.with_axes(*axes), by_warp=True)
             return replace(acc, spread=spread, origins=(*acc.origins, self.said.origin))
 
-        return edit_main(program, lambda kernel: edit_buffer(kernel, "acc", deal))
+        return edit_main(program, lambda kernel: edit_buffer(kernel, "acc", distribute))
 
     def _axis(self, axis: AxisSpread, size: int, tile: dict[str, int]) -> AxisSpread:
         if axis.extent % size:
             raise Refusal(
                 f"warp_tile {axis.letter}={size} does not divide the tile",
-                at=self.said.place(axis.letter),
+                at=self.said.span_of(axis.letter),
                 notes=(
                     f"the tile has {axis.letter}={axis.extent}, "
                     f"and {axis.extent} % {size} = {axis.extent % size}",
