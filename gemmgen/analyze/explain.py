@@ -24,10 +24,12 @@ from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
+from gemmgen.ir.control import Block
 from gemmgen.ir.dtypes import HALVES
 from gemmgen.ir.edit import contraction, pipeline_of
-from gemmgen.ir.lowered import Block, Leave, LoweredKernel, Node
+from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
+from gemmgen.ir.thread_code import Leave, Node
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.schedule.model import Schedule
 

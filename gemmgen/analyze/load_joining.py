@@ -18,7 +18,8 @@ import numpy as np
 from gemmgen.analyze.accesses import Site
 from gemmgen.ir.control import Barrier, For
 from gemmgen.ir.dtypes import ACCESS
-from gemmgen.ir.lowered import LoweredKernel, Node, contains
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.thread_code import Node, contains
 from gemmgen.numerics.operators import Ints
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ import numpy as np
 from gemmgen.analyze.access_counts import AccessCounter, Totals
 from gemmgen.ir.control import Assign
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.lowered import Node
+from gemmgen.ir.thread_code import Node
 
 Trips = Callable[[Callable[[int], None], int, int, int], None]
 """How the trips of a loop are made: ``trips(run, count, step, stages)`` calls ``run(i)`` for those

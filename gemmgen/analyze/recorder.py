@@ -36,7 +36,8 @@ from gemmgen.interpreter.scope import Closure, FrameSlot, Run, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
-from gemmgen.ir.lowered import LoweredKernel, Node, RegisterArray, SharedArray
+from gemmgen.ir.lowered import LoweredKernel, SharedArray
+from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.numerics.operators import Ints, Value
 

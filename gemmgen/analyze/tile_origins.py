@@ -15,8 +15,9 @@ from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import FrameSlot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define
-from gemmgen.ir.lowered import Advance, LoweredKernel, Node
+from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.names import tile_origin
+from gemmgen.ir.thread_code import Advance, Node
 from gemmgen.numerics.operators import Ints
 
 AT_ONCE = 1 << 18

@@ -17,8 +17,8 @@ from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask, where
 from gemmgen.ir.control import Block
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.lowered import Node
 from gemmgen.ir.target import WARP
+from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import LoadFragment, StoreFragment
 from gemmgen.numerics.operators import Bools, Value
 

@@ -19,8 +19,8 @@ from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.expr import Call
-from gemmgen.ir.lowered import AtomicAdd, CopyAsync, CountArrival, Move, Point
 from gemmgen.ir.parts import inside
+from gemmgen.ir.thread_code import AtomicAdd, CopyAsync, CountArrival, Move, Point
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
 
 FILES = Path(__file__).parent / "intrinsics"

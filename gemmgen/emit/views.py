@@ -18,7 +18,7 @@ from gemmgen.emit.printing import printed
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Expr, Int, Select, walk
-from gemmgen.ir.lowered import (
+from gemmgen.ir.thread_code import (
     CopyAsync,
     Function,
     Invoke,

@@ -25,7 +25,8 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Mask, Trap
 from gemmgen.ir.control import Commit, Wait
-from gemmgen.ir.lowered import CopyAsync, LoweredProgram, contains
+from gemmgen.ir.lowered import LoweredProgram
+from gemmgen.ir.thread_code import CopyAsync, contains
 from gemmgen.numerics.operators import Value
 
 

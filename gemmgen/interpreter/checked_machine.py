@@ -25,7 +25,8 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
-from gemmgen.ir.lowered import Node, RegisterArray, SharedArray
+from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.numerics.operators import Ints, Value
 

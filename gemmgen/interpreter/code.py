@@ -16,7 +16,8 @@ from gemmgen.interpreter.scope import Array, Closure, Scope, known
 from gemmgen.interpreter.simt import Index, Mask, is_empty, narrowed
 from gemmgen.ir.control import Break
 from gemmgen.ir.expr import Element, Expr
-from gemmgen.ir.lowered import Leave, LoweredKernel, Node, contains
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.thread_code import Leave, Node, contains
 
 Statements = Mapping[type[Any], Callable[[Any, "Code"], Step | None]]
 """How each kind of node is compiled; None: it does nothing on this machine."""

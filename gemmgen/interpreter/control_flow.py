@@ -9,7 +9,7 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Mask, narrowed, where
 from gemmgen.ir.control import Barrier, Block, Break, For, If
-from gemmgen.ir.lowered import Leave, Node
+from gemmgen.ir.thread_code import Leave, Node
 from gemmgen.numerics.operators import ARITHMETIC, COMPARE, Value, invert
 
 less, plus, times = COMPARE["<"], ARITHMETIC["+"], ARITHMETIC["*"]

@@ -20,7 +20,8 @@ from gemmgen.interpreter.checked_memory import Elements, poisoned
 from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.simt import Lanes, Trap
 from gemmgen.interpreter.workspace import LaunchState, in_order
-from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, contains
+from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
+from gemmgen.ir.thread_code import CopyAsync, contains
 from gemmgen.numerics.operators import Ints
 
 __all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]

@@ -15,7 +15,8 @@ from gemmgen.interpreter.scope import Closure, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
-from gemmgen.ir.lowered import Node, RegisterArray, SharedArray
+from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, StoreFragment
 from gemmgen.numerics.operators import Value
 

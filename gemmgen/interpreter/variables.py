@@ -14,7 +14,7 @@ from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Meanin
 from gemmgen.interpreter.simt import Mask
 from gemmgen.ir.control import Assign, Define
 from gemmgen.ir.expr import Element, Expr, Var
-from gemmgen.ir.lowered import Advance, Invoke, Move, Point, RegisterArray
+from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
 from gemmgen.numerics.operators import Value
 
 

@@ -21,7 +21,7 @@ from gemmgen.interpreter.expressions import converted
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.ir.lowered import AtomicAdd, CountArrival
+from gemmgen.ir.thread_code import AtomicAdd, CountArrival
 from gemmgen.numerics.operators import Bools, Ints, Value
 
 

@@ -7,8 +7,8 @@ from gemmgen.ir import names
 from gemmgen.ir.control import Define, For
 from gemmgen.ir.expanded import CopyTileAsync
 from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
-from gemmgen.ir.lowered import CopyAsync, Node, Point
 from gemmgen.ir.simplify import add, all_of, less, sub
+from gemmgen.ir.thread_code import CopyAsync, Node, Point
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.lowered import Advance, Node
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.simplify import add, div, mod
+from gemmgen.ir.thread_code import Advance, Node
 from gemmgen.lower import bounds
 from gemmgen.lower.context import Context
 

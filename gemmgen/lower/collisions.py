@@ -14,8 +14,9 @@ from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.expr import Element, Var, walk
-from gemmgen.ir.lowered import CountArrival, LoweredKernel, Node, Point, RegisterArray
+from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
+from gemmgen.ir.thread_code import CountArrival, Node, Point, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.schedule.model import Schedule
 

@@ -15,9 +15,10 @@ from gemmgen.ir.control import Define
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
-from gemmgen.ir.lowered import Check, Constant, Node
+from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.ir.thread_code import Node
 from gemmgen.lower.vectors import sums_width, vectors_of
 
 THREADS = Var("THREADS")

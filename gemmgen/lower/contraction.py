@@ -9,9 +9,9 @@ from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expanded import Multiply, Stage
 from gemmgen.ir.expr import Binary, Call, Expr, Float, Int, Select, Var
-from gemmgen.ir.lowered import Node
 from gemmgen.ir.nodes import FmaOrder
 from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
+from gemmgen.ir.thread_code import Node
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.types import computable

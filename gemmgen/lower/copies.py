@@ -11,9 +11,9 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add
+from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context, next_name
 from gemmgen.lower.guarded import Run, Target, call, each, is_function, read

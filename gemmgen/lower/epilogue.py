@@ -9,9 +9,9 @@ from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For, If
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
-from gemmgen.ir.lowered import Function, Invoke, Move, Node, Parameter, RegisterArray
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
+from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter, RegisterArray
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.context import Context

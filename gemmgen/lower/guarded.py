@@ -11,10 +11,10 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Assign, For, If
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
-from gemmgen.ir.lowered import Function, Invoke, Move, Node, Parameter
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import add, all_of, choose, less
+from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context

@@ -17,10 +17,11 @@ from gemmgen.ir.expanded import (
     Timed,
 )
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram, Node
+from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Map, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import simplify
+from gemmgen.ir.thread_code import Node
 from gemmgen.lower import asynchronous, copies, lanes, split, threads, wmma
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode

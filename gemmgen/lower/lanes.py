@@ -14,10 +14,11 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expanded import LoadLaneSlice, Multiply, WarpReduce
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
-from gemmgen.ir.lowered import Constant, Move, Node, RegisterArray
+from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy, Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
+from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.lower import addresses, bounds, epilogue, threads, warps
 from gemmgen.lower.context import LANE, Context, Lowering
 from gemmgen.lower.contraction import ORDERS

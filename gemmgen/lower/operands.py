@@ -7,9 +7,9 @@ from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expanded import Fetch
 from gemmgen.ir.expr import Element, Expr, Float, Int, Var
-from gemmgen.ir.lowered import Move, Node, RegisterArray
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, choose
+from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import scoped

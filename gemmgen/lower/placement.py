@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.lowered import Leave, Node
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
+from gemmgen.ir.thread_code import Leave, Node
 from gemmgen.lower import bounds
 from gemmgen.lower.batches import EACH, OWN, matrices, tiles_of_each
 from gemmgen.lower.context import Context, X, Y

@@ -15,8 +15,8 @@ from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial
 from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
-from gemmgen.ir.lowered import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
+from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.lower import bounds
 from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context, SumBody
 from gemmgen.lower.vectors import sums_width

@@ -10,10 +10,11 @@ from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Binary, Expr, Float, Int, Var
-from gemmgen.ir.lowered import Check, Constant, Node, RegisterArray
+from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
+from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.lower import addresses, contraction, epilogue, operands, warps
 from gemmgen.lower.context import LANE, TID, Context, Lowering, SumBody, X, Y
 from gemmgen.lower.split import piece_width

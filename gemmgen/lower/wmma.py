@@ -16,10 +16,11 @@ from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.lowered import Check, Constant, Move, Node, RegisterArray
+from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
+from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
     Line,

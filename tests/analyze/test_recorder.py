@@ -13,7 +13,7 @@ from gemmgen.analyze.watched_memory import Watch
 from gemmgen.interpreter.node_table import NODES, code_for
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask
-from gemmgen.ir import lowered
+from gemmgen.ir import thread_code
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expr import (
     Binary,
@@ -28,7 +28,8 @@ from gemmgen.ir.expr import (
     walk,
 )
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.ir.lowered import LoweredKernel, Move, Node, RegisterArray, SharedArray
+from gemmgen.ir.lowered import LoweredKernel, SharedArray
+from gemmgen.ir.thread_code import Move, Node, RegisterArray
 
 X = Var("threadIdx.x")
 PARAMS = (
@@ -72,7 +73,7 @@ def accesses(*body: Node) -> list[tuple[str, str, int]]:
 
 
 def test_every_kind_of_statement_has_one_function() -> None:
-    kinds = {getattr(kind, "__origin__", kind) for kind in lowered.Node.__args__}
+    kinds = {getattr(kind, "__origin__", kind) for kind in thread_code.Node.__args__}
     assert NODES.keys() == kinds
 
 

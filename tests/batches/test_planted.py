@@ -10,7 +10,7 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.ir.control import Define
 from gemmgen.ir.expr import Binary, Expr, Int, Var, transform
-from gemmgen.ir.lowered import Advance, Node
+from gemmgen.ir.thread_code import Advance, Node
 from gemmgen.lower import batches, bounds
 from gemmgen.lower.context import Context
 from gemmgen.pipeline import Emitted, compile_source

@@ -12,7 +12,8 @@ from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, For, If, Wait
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.ir.lowered import CopyAsync, LoweredKernel, LoweredProgram, Node, SharedArray, contains
+from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
+from gemmgen.ir.thread_code import CopyAsync, Node, contains
 
 from .kernels import X, of
 

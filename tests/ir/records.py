@@ -9,7 +9,17 @@ from random import Random
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from gemmgen.ir import buffers, control, expanded, interface, lowered, nodes, problem, warp_matrices
+from gemmgen.ir import (
+    buffers,
+    control,
+    expanded,
+    interface,
+    lowered,
+    nodes,
+    problem,
+    thread_code,
+    warp_matrices,
+)
 from gemmgen.ir.expr import (
     Binary,
     BinaryOp,
@@ -32,7 +42,17 @@ ORIGINS = ("tile m=8 n=8", "fuse_epilogue relu(acc + bias[n])", "pad A by=4 # x"
 FLOATS = (0.0, -0.0, 1.0, -2.0, 0.1, 1e-30, 1e16, 3.4e38)
 CLASSES = tuple(
     kind
-    for module in (buffers, control, expanded, interface, lowered, nodes, problem, warp_matrices)
+    for module in (
+        buffers,
+        control,
+        expanded,
+        interface,
+        lowered,
+        nodes,
+        problem,
+        thread_code,
+        warp_matrices,
+    )
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__module__ == module.__name__
     if hasattr(kind, "__dataclass_fields__")

@@ -12,8 +12,8 @@ from gemmgen.expand import fragments
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Expr, Int
-from gemmgen.ir.lowered import Node
 from gemmgen.ir.nodes import Kernel, Loop, Map
+from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import WarpBarrier
 from gemmgen.lower import wmma
 from gemmgen.lower.context import Context

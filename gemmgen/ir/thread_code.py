@@ -1,0 +1,214 @@
+"""One thread's code: the statements of a lowered kernel, besides control flow."""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+from gemmgen.ir.buffers import Origins
+from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.warp_matrices import (
+    FragmentArray,
+    LoadFragment,
+    MultiplyFragments,
+    StoreFragment,
+    WarpBarrier,
+)
+
+
+@record
+class RegisterArray:
+    """A thread's own array (``shape`` not empty), zeroed or not; ``wide`` when moved 16 bytes at a
+    time."""
+
+    SYNTAX = "{name}{shape} {dtype}"
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    sizes: tuple[int, ...]
+    zero: bool = False
+    wide: bool = False
+
+
+@record
+class Move:
+    """``width`` neighbouring elements from ``source`` to ``target`` in one access each.
+
+    Both hold ``dtype``: a move converts nothing.
+    """
+
+    SYNTAX = "{target} = {source}"
+
+    target: Element
+    source: Element
+    width: int
+    dtype: DType = "f32"
+
+
+@record
+class Leave:
+    """``if (condition) return;``: uniform over the block if barriers follow."""
+
+    condition: Expr
+
+
+@record
+class Advance:
+    """``tensor += by;``: the tensor's name means the elements from there on."""
+
+    SYNTAX = "{tensor} by {by}"
+
+    tensor: str
+    by: Expr
+
+
+@record
+class Point:
+    """``name`` is a pointer to ``source``, an element of global memory of ``dtype``: its own
+    elements are that one and those after it.
+
+    It hides the pointer's origin from the optimizer, so that constant offsets stay immediate
+    operands, and no address is computed for each.
+    """
+
+    SYNTAX = "{name} = {source}"
+
+    name: str
+    source: Element
+    dtype: DType
+
+
+@record
+class CountArrival:
+    """``name``: whether ``counter`` has been incremented ``last`` times before, which resets it.
+
+    The thread that is ``chosen`` counts for its block, and a barrier publishes the result to all
+    threads.  What the block wrote before its last barrier is visible to blocks that count later.
+    """
+
+    SYNTAX = "{name} = {counter}"
+
+    name: str
+    chosen: Expr
+    counter: Element
+    last: Expr
+
+
+@record
+class AtomicAdd:
+    """``target += value``, undivided, of elements of ``dtype``."""
+
+    SYNTAX = "{target} += {value}"
+
+    target: Element
+    value: Expr
+    dtype: DType = "f32"
+
+
+@record
+class CopyAsync:
+    """``width`` elements from global to shared memory, some time before the ``Wait`` for their
+    group.
+
+    ``valid`` (an expression in elements, 0 to ``width``) are copied, the rest is filled with zeros.
+    Source and target have ``dtype``.
+    """
+
+    SYNTAX = "{target} = {source}"
+
+    target: Element
+    source: Element
+    width: int
+    valid: Expr
+    dtype: DType = "f32"
+
+
+@record
+class Parameter:
+    """A function's parameter: an int or, with ``dtype``, a pointer to elements, which may be
+    ``written``."""
+
+    name: str
+    dtype: DType | None = None
+    written: bool = False
+
+
+@record
+class Function:
+    """A part of a thread's code that is called several times, under a comment that cites its
+    directives.  It uses only constants and its parameters."""
+
+    name: str
+    note: str
+    origins: Origins
+    parameters: tuple[Parameter, ...]
+    body: tuple[Node, ...]
+
+
+@record
+class Invoke:
+    """``load_A(...);``: a pointer's argument is a tensor's name, or an element by its address."""
+
+    function: Function
+    arguments: tuple[Expr, ...]
+
+
+Node = (
+    Invoke
+    | RegisterArray
+    | Move
+    | Leave
+    | Advance
+    | Point
+    | CountArrival
+    | AtomicAdd
+    | CopyAsync
+    | FragmentArray
+    | LoadFragment
+    | MultiplyFragments
+    | StoreFragment
+    | WarpBarrier
+    | Define
+    | Assign
+    | For["Node"]
+    | If["Node"]
+    | Break
+    | Block["Node"]
+    | Barrier
+    | Commit
+    | Wait
+)
+
+
+def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
+    """Whether a node of ``kind`` is in ``body`` or in a function that it calls, at any depth."""
+    for node in body:
+        match node:
+            case Invoke(function):
+                inner = function.body
+            case If():
+                inner = (*node.body, *node.otherwise)
+            case For() | Block():
+                inner = node.body
+            case _:
+                inner = ()
+        if isinstance(node, kind) or contains(inner, kind):
+            return True
+    return False
+
+
+def functions_of(body: tuple[Node, ...]) -> tuple[Function, ...]:
+    """The functions that ``body`` calls, in the order of their first calls."""
+    found: list[Function] = []
+    for node in body:
+        match node:
+            case Invoke(function):
+                found.append(function)
+            case If():
+                found.extend(functions_of((*node.body, *node.otherwise)))
+            case For() | Block():
+                found.extend(functions_of(node.body))
+            case _:
+                pass
+    return tuple(dict.fromkeys(found))
