@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import lcm
 
 from gemmgen.base.errors import UsageError
-from gemmgen.ir.interface import Interface, MultipleOf, Param
+from gemmgen.calling.dimensions import divisor
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.problem import Problem
 
 Shape = tuple[int, ...]
@@ -62,18 +62,8 @@ def _steps(
     span = sizes[-1]
     for name, size in reversed(outer):
         assert name is not None
-        step = (
-            int(values[name])
-            if name in interface.extent_names()
-            else span if dense else _next(interface, name, span)
-        )
+        by = 1 if dense else divisor(interface, name)
+        step: int = int(values.get(name, -(-span // by) * by))
         found[name] = step
         span = step * size
     return found
-
-
-def _next(interface: Interface, name: str, length: int) -> int:
-    """The least multiple of what is required of ``name``, from ``length`` on."""
-    required = interface.requirements
-    by = lcm(*(r.divisor for r in required if isinstance(r, MultipleOf) and r.name == name))
-    return -(-length // by) * by

@@ -58,3 +58,8 @@ def shown(text: str) -> str:
     """A user's text as a message quotes it: shortened, and printable."""
     short = text if len(text) <= 40 else f"{text[:36]}..."
     return "".join(c if c.isprintable() else "?" for c in short)
+
+
+def counted(number: int, what: str) -> str:
+    """``1 shape``, ``3 shapes``."""
+    return f"{number} {what}" + ("" if number == 1 else "s")

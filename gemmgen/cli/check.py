@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from gemmgen.base.errors import CannotCheck, GemmgenError, ScheduleError
+from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.cli import options, require
-from gemmgen.cli.files import name_of, put, read_schedule
+from gemmgen.cli.files import complain, name_of, put, read_schedule
 from gemmgen.language import choices
 from gemmgen.pipeline import Emitted, compile_schedule
 
@@ -35,8 +35,7 @@ def command(files: Sequence[str], arch: str | None, settings: Sequence[options.S
                 worst = worst or CannotCheck.exit_code
         except GemmgenError as error:
             worst = error.exit_code if worst in (0, CannotCheck.exit_code) else worst
-            prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
-            click.echo(f"{prefix}{error}\n", err=True)
+            complain(error, "\n")
     click.get_current_context().exit(worst)
 
 

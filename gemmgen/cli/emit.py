@@ -12,7 +12,7 @@ import click
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source
 from gemmgen.cli import options, require, shape_option
-from gemmgen.cli.files import name_of, put, shown_path, writable, write_file
+from gemmgen.cli.files import name_of, put, put_in, shown_path, writable
 from gemmgen.cli.unified_diff import unified
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -23,7 +23,7 @@ from gemmgen.schedule.model import Schedule
 @click.command("emit")
 @click.argument("file", required=False)
 @click.option("--schedule", "named", metavar="FILE", help="The same as FILE.")
-@click.option("-o", "--output", metavar="OUT", help="A file in place of standard output.")
+@options.output
 @click.option("--name", "kernel", metavar="NAME", help="The kernel's name: launch_NAME.")
 @options.arch
 @options.settings
@@ -77,10 +77,8 @@ def command(
     if golden is not None:
         assert isinstance(data, str)
         _compare(data, golden, name_of(path))
-    elif output is None or output == "-":
-        put(data)
     else:
-        write_file(output, data, path)
+        put_in(output, data, path)
     if unchecked:
         click.echo(f"{name_of(path)}: {unchecked}", err=True)
         click.get_current_context().exit(CannotCheck.exit_code)

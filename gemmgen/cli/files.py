@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gemmgen.base.errors import UsageError
+from gemmgen.base.errors import GemmgenError, ScheduleError, UsageError
 from gemmgen.base.source import Source, shown
 from gemmgen.schedule.read import read_source
 from gemmgen.schedule.words import close
@@ -63,6 +63,20 @@ def put(data: str | bytes) -> None:
     except OSError as wrong:
         forget_output()
         raise UsageError(f"standard output can't be written: {wrong.strerror}") from None
+
+
+def put_in(output: str | None, data: str | bytes, *inputs: str) -> None:
+    """Writes results to the file ``output``; to standard output for None and ``-``."""
+    if output is None or output == "-":
+        put(data)
+    else:
+        write_file(output, data, *inputs)
+
+
+def complain(error: GemmgenError, end: str = "") -> None:
+    """Writes an error to standard error; a schedule's has its own place in front."""
+    prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
+    click.echo(f"{prefix}{error}{end}", err=True)
 
 
 def name_of(path: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from gemmgen.base.errors import GemmgenError, ScheduleError
-from gemmgen.cli.files import name_of, put, read_schedule, writable, write_file
+from gemmgen.base.errors import GemmgenError
+from gemmgen.cli.files import complain, name_of, put, read_schedule, writable, write_file
 from gemmgen.cli.unified_diff import unified
 from gemmgen.language import fmt_source
 
@@ -28,8 +28,7 @@ def command(files: Sequence[str], check: bool) -> None:
             before, after = _formatted(path)
         except GemmgenError as error:
             worst = max(worst, error.exit_code)
-            prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
-            click.echo(f"{prefix}{error}\n", err=True)
+            complain(error, "\n")
             continue
         found.append((path, before, after))
     if not worst:

@@ -12,9 +12,9 @@ from typing import Any, cast
 import click
 
 from gemmgen import __version__
-from gemmgen.base.errors import GemmgenError, ScheduleError, UsageError
+from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.base.source import shown
-from gemmgen.cli.files import forget_output
+from gemmgen.cli.files import complain, forget_output
 from gemmgen.schedule.words import close
 
 INTERRUPTED = 130
@@ -76,8 +76,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except GemmgenError as error:
-            prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
-            click.echo(f"{prefix}{error}", err=True)
+            complain(error)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("gemmgen: interrupted", err=True)

@@ -38,6 +38,7 @@ settings = click.option(
     multiple=True,
     help="Fixes a set of the schedule: --set tile.m=128.",
 )
+output = click.option("-o", "--output", metavar="OUT", help="A file in place of standard output.")
 shapes = click.option(
     "--shape",
     "shapes",

@@ -7,7 +7,8 @@ import re
 import click
 
 from gemmgen.analyze.gpus import DEFAULT, GPUS
-from gemmgen.cli.files import put, write_file
+from gemmgen.cli import options
+from gemmgen.cli.files import put_in
 from gemmgen.cli.shape_option import METAVAR, Written, shape
 from gemmgen.explore.suggest import GEMM
 
@@ -53,7 +54,7 @@ def _leading(text: str) -> tuple[str, int]:
     default=DEFAULT,
     help="H200 by default.",
 )
-@click.option("-o", "--output", metavar="OUT", help="A file in place of standard output.")
+@options.output
 def command(
     wanted: Written,
     gemm: str,
@@ -74,8 +75,4 @@ def command(
 
     extents = resolve(wanted, gemm_of(gemm))
     request = Request.of(gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading))
-    text = choose(request).text
-    if output is None or output == "-":
-        put(text)
-    else:
-        write_file(output, text)
+    put_in(output, choose(request).text)

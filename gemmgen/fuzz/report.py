@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from gemmgen.base.source import counted
 from gemmgen.fuzz.campaign import Found, Tally
 from gemmgen.fuzz.factors import FACTORS
 from gemmgen.fuzz.plans import possible_pairs
@@ -19,7 +20,7 @@ def summary(tally: Tally, seed: int) -> str:
     seen = len(possible_pairs()) - len(tally.unseen)
     lines = [
         f"seed {seed}: {tally.schedules} schedules, {tally.runs} runs of their texts, "
-        f"{tally.seconds:.0f} s: {_counted(len(tally.found), 'failure')}",
+        f"{tally.seconds:.0f} s: {counted(len(tally.found), 'failure')}",
         f"pairs of {len(FACTORS)} factors: {seen} of {len(possible_pairs())} legal ones seen",
         f"refused: {tally.refused.total()} ({tally.share_refused:.1%})",
     ]
@@ -116,7 +117,3 @@ def _headline(failure: Failure) -> str:
 def _wrapped(text: str) -> list[str]:
     """The first lines of a message, each cut where it is too long."""
     return [line[:_WIDTH] for line in text.splitlines()[:6]]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from math import prod
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.base.source import counted
 from gemmgen.calling.launches import Case, Shape
 from gemmgen.proof import launcher, verdicts
 from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.cases import SPAN, cases, cases_of
-from gemmgen.proof.outcome import Outcome, Subject, counted, failed, passed, skipped
+from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.sim import programs
 from gemmgen.sim.failures import CompileFailure, KernelFailure
 from gemmgen.sim.memory import can_span

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from gemmgen.base.source import counted
 from gemmgen.calling.launches import Shape, spelled
 from gemmgen.pipeline import Step, make_concrete, rewrite
 from gemmgen.proof import verdicts
 from gemmgen.proof.equivalence import same_meaning
-from gemmgen.proof.outcome import Outcome, Subject, counted, failed, passed
+from gemmgen.proof.outcome import Outcome, Subject, failed, passed
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 
 LAYER = "C1"

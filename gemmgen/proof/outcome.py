@@ -36,11 +36,6 @@ class Subject:
     shapes: tuple[Shape, ...] = ()
 
 
-def counted(number: int, what: str) -> str:
-    """``1 shape``, ``3 shapes``."""
-    return f"{number} {what}" + ("" if number == 1 else "s")
-
-
 def passed(layer: str, detail: str) -> Outcome:
     return Outcome(layer, "passed", detail)
 

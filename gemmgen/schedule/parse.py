@@ -59,14 +59,7 @@ def choices(source: Source, vocabulary: Vocabulary) -> dict[str, Choice]:
 
     Raises ``ScheduleError`` if the text has mistakes other than open sets.
     """
-    source = source.cleaned()
-    mistakes = Mistakes(source)
-    contents = read_contents(source, vocabulary, mistakes)
-    knobs = find_knobs(contents.lets, contents.directives)
-    _Checker(source, contents, vocabulary, mistakes).schedule((), settled=False)
-    if mistakes:
-        raise ScheduleError(source, tuple(mistakes))
-    return {knob.key: knob.choice for knob in knobs}
+    return Unsettled(source, vocabulary).sets
 
 
 class Unsettled:
@@ -77,9 +70,15 @@ class Unsettled:
 
     def __init__(self, source: Source, vocabulary: Vocabulary):
         self.source, self._vocabulary = source.cleaned(), vocabulary
-        self.sets = choices(self.source, vocabulary)
-        self._contents = read_contents(self.source, vocabulary, Mistakes(self.source))
-        self.gemm = self._checker(Mistakes(self.source)).scope.gemm
+        mistakes = Mistakes(self.source)
+        self._contents = read_contents(self.source, vocabulary, mistakes)
+        checker = self._checker(mistakes)
+        checker.schedule((), settled=False)
+        if mistakes:
+            raise ScheduleError(self.source, tuple(mistakes))
+        self.gemm = checker.scope.gemm
+        knobs = find_knobs(self._contents.lets, self._contents.directives)
+        self.sets = {knob.key: knob.choice for knob in knobs}
 
     def settled(self, settings: Settings) -> Schedule:
         """As ``parse``, with the same ``ScheduleError``."""

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterator
 from math import ceil, prod
 
+from gemmgen.base.source import counted
 from gemmgen.explore.suggest.choose import Suggestion
 from gemmgen.explore.suggest.sizes import residents
-from gemmgen.ir.target import WARP
+from gemmgen.ir.target import SINCE, WARP, has
 from gemmgen.schedule.formatting import format_access, format_schedule
 from gemmgen.schedule.roles import batches
 
@@ -43,7 +44,7 @@ def reasons(s: Suggestion) -> Iterator[str]:
     if plan.residue:
         k, size = plan.request.shape[2], plan.form.tile[2]
         yield (
-            f"residue: K = {k} is {_counted(k // size, 'tile')} of {size} and {k % size} more; the "
+            f"residue: K = {k} is {counted(k // size, 'tile')} of {size} and {k % size} more; the "
             "partial tile is peeled to the front, so that copies in the loop need no guard along k."
         )
     if plan.form.blocks:
@@ -108,12 +109,12 @@ def _split(s: Suggestion) -> Iterator[str]:
         rows, columns = plan.form.micro
         yield (
             f"split_k: the {WARP} lanes of a warp split K = {k} of its "
-            f"{_counted(rows * columns, 'sum')}; no tile is staged."
+            f"{counted(rows * columns, 'sum')}; no tile is staged."
         )
     elif plan.parts > 1:
         tiles = s.blocks // plan.parts
         split = (
-            f"split_k: {_counted(tiles, 'tile')} would be {tiles / s.resident_blocks:.2f} waves of "
+            f"split_k: {counted(tiles, 'tile')} would be {tiles / s.resident_blocks:.2f} waves of "
             f"{s.resident_blocks} blocks; {plan.parts} blocks a tile split its K = {k}, "
             f"{s.blocks} blocks in all"
         )
@@ -124,7 +125,7 @@ def _split(s: Suggestion) -> Iterator[str]:
 def _threads(s: Suggestion) -> str:
     form = s.chosen.plan.form
     m, n = form.micro
-    warps = _counted(max(1, form.threads // WARP), "warp")
+    warps = counted(max(1, form.threads // WARP), "warp")
     reads = f"a thread's {m} x {n} sums take {m} + {n} reads for {m * n} multiply-adds"
     match form.kind:
         case "tensor":
@@ -176,9 +177,6 @@ def _how(s: Suggestion) -> str:
         return "by cp.async"
     if plan.through:
         return "through registers, wide, and transposed"
-    why = "this GPU has no cp.async" if s.request.arch < 80 else "single halves are too small"
-    return f"through registers: {why}" + (" for cp.async" if s.request.arch >= 80 else "")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
+    if has(s.request.gpu.arch, SINCE["cp_async"]):
+        return "through registers: single halves are too small for cp.async"
+    return "through registers: this GPU has no cp.async"

@@ -13,6 +13,7 @@ from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import BYTES, DType, widest
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.parameters import ld_name
+from gemmgen.ir.target import has
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.extents import shape_of
 from gemmgen.schedule.model import Access, Gemm, Schedule
@@ -58,11 +59,6 @@ class Request:
         found = Request(problem, _extents(problem, shape), chosen, tuple((ld or {}).items()))
         found.check_pitches()
         return found
-
-    @property
-    def arch(self) -> int:
-        """90 for sm_90."""
-        return int(self.gpu.arch.removeprefix("sm_").rstrip("a"))
 
     @cached_property
     def letters(self) -> tuple[str, str, str]:
@@ -165,15 +161,11 @@ def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu)
         lines.append(f"dtype {types}")
     if kernel != "gemm":
         lines.append(f"kernel {kernel}")
-    lines.append(f"target {_target(gpu, types)}")
+    # sm_80 is the default of schedules.
+    lines.append(f"target {'sm_80' if has(gpu.arch, 80) else gpu.arch}")
     if epilogue is not None:
         lines.append(f"fuse_epilogue {epilogue.strip()}")
     return parse_schedule(Source("".join(f"{line}\n" for line in lines), "<request>"))
-
-
-def _target(gpu: Gpu, types: str) -> str:
-    """sm_80, the default of schedules, if the GPU runs it; else the GPU's own."""
-    return "sm_80" if int(gpu.arch.removeprefix("sm_").rstrip("a")) >= 80 else gpu.arch
 
 
 def gemm_of(gemm: str) -> Gemm:

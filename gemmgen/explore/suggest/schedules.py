@@ -11,12 +11,10 @@ from gemmgen.explore.cost import Kind
 from gemmgen.explore.suggest.request import Request
 from gemmgen.ir.dtypes import BYTES, HALVES, widest
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.target import WARP
+from gemmgen.ir.target import SINCE, WARP, has
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.roles import extents
 
-ASYNC = 80
-"""The first architecture with cp.async."""
 UNROLLED = 8
 """Elements along k of a step from which on its loop is unrolled if nothing is staged."""
 GUARDED = 16
@@ -96,7 +94,7 @@ class SettledForm:
     def asynchronous(self) -> bool:
         """Whether cp.async copies all tiles: it copies at least 4 bytes, and transposes no wider
         vectors."""
-        if not self.staged or self.request.arch < ASYNC or self.through:
+        if not self.staged or not has(self.request.gpu.arch, SINCE["cp_async"]) or self.through:
             return False
         return all(
             (1 if self.transposed(role) else self.load(role)) * BYTES[self.request.dtype(role)]
@@ -249,4 +247,6 @@ class SettledForm:
 def on_tensor_cores(request: Request) -> bool:
     """Whether the GPU has tensor cores for the operands' types, both the same, with sums in f32."""
     a, b, since = request.dtype("a"), request.dtype("b"), {"f16": 75, "bf16": 80}
-    return a == b and a in HALVES and request.arch >= since[a] and request.dtype("acc") == "f32"
+    return (
+        a == b and a in HALVES and has(request.gpu.arch, since[a]) and request.dtype("acc") == "f32"
+    )

@@ -204,27 +204,11 @@ def _objective(trial: Trial) -> float | None:
 
 
 def _trial(point: Legal, built: Built, status: Status, reason: str = "") -> Trial:
-    return Trial(
-        point.number,
-        point.settings,
-        status,
-        built.code,
-        built.registers,
-        built.spills,
-        reason=reason,
-    )
+    known = built.code, built.registers, built.spills
+    return Trial(point.number, point.settings, status, *known, reason=reason)
 
 
 def _timed(point: Legal, built: Built, reading: Reading) -> Trial:
     if reading.finding is not None:
         return _trial(point, built, reading.finding.status, reading.finding.reason)
-    return Trial(
-        point.number,
-        point.settings,
-        "timed",
-        built.code,
-        built.registers,
-        built.spills,
-        reading.ms,
-        reading.share,
-    )
+    return replace(_trial(point, built, "timed"), ms=reading.ms, share=reading.share)
