@@ -81,10 +81,12 @@ def _text(*nodes: Node) -> str:
     kind = type(nodes[0])
     template = f"nodes/{kind.__name__}.j2"
     view = {**fields_view(nodes[0]), **(_MORE[kind](*nodes) if kind in _MORE else {})}
-    if "short" in view:
-        text = printed(template, {**view, "body": view["short"]})
+    if (short := view.get("short")) is not None:
+        text = printed(template, {**view, "body": short})
         if len(plain(text.rpartition("\n")[2])) <= SHORT + len(" "):
             return text
+        if len(plain(str(short))) <= SHORT:
+            return printed(template, {**view, "body": printed("below.j2", {"text": short})})
     return printed(template, view)
 
 
@@ -148,9 +150,19 @@ def function_text(function: Function) -> str:
         "comment": comment_lines(function.note, function.origins),
         "name": function.name,
         "parameters": [_parameter(parameter) for parameter in function.parameters],
-        "body": statements(function.body),
+        "body": _function_body(function.body),
     }
     return printed("function.j2", view)
+
+
+def _function_body(body: tuple[Node, ...]) -> list[str]:
+    """Statements; of a choice between one and others, the one returns."""
+    if len(body) == 1 and isinstance(body[0], If) and len(body[0].body) == 1:
+        choice = body[0]
+        (text,) = statements(choice.body)
+        view: View = {"condition": c_text(choice.condition), "statement": text}
+        return [printed("early_return.j2", view), *statements(choice.otherwise)]
+    return statements(body)
 
 
 def _parameter(parameter: Parameter) -> str:

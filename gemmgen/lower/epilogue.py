@@ -198,7 +198,7 @@ def _run(
         guard = bounds.inside(context, inner, here[inner])
     result = spelling.spell(_bound(context, value, own, context.element, here, guard))
     each = (*spelling.defines, Assign(Element(OUT, (context.element,)), storable(result, dtype)))
-    body.append(For(context.element.name, Int(0), vector, Int(1), each, unroll=True))
+    body.append(For(context.element.name, Int(0), vector, Int(1), each))
     body.extend(_guarded_run(context, node, inner, at, OUT, memory, into=False))
     return tuple(body)
 
@@ -231,7 +231,7 @@ def _bounded_copy(context: Context, node: Map) -> Function:
     first, stop = Var("first"), Var("stop")
     one = Assign(Element("target", (e,)), Element("source", (e,)))
     inside = If(less(add(first, e), stop), (one,))
-    each = For(e.name, Int(0), vector, Int(1), (inside,), unroll=True)
+    each = For(e.name, Int(0), vector, Int(1), (inside,))
     whole = Move(Element("target", (Int(0),)), Element("source", (Int(0),)), width, dtype)
     return Function(
         f"copy{width}",

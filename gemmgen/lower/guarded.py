@@ -141,4 +141,4 @@ def _one(run: Run, target: Target) -> Node:
 
 def each(context: Context, width: Expr, body: Node) -> For[Node]:
     """``body`` for each of ``width`` neighbours."""
-    return For(context.element.name, Int(0), width, Int(1), (body,), unroll=True)
+    return For(context.element.name, Int(0), width, Int(1), (body,))

@@ -159,7 +159,7 @@ def _add(context: Context, total: Element | Var, address: Element) -> tuple[Node
     return (
         RegisterArray(SUM, _dtype(context), (vector,), (width,), wide=True),
         Move(Element(SUM, (Int(0),)), address, width, _dtype(context)),
-        For(context.element.name, Int(0), vector, Int(1), (each,), unroll=True),
+        For(context.element.name, Int(0), vector, Int(1), (each,)),
     )
 
 

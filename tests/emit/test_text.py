@@ -161,6 +161,25 @@ def test_is_at_most_half_as_long_again_as_a_hand_would_write_it(name: str) -> No
     assert ours <= 1.5 * theirs, f"{ours} lines to {theirs}: {ours / theirs:.2f}"
 
 
+SGEMM_CUDA = {
+    "naive": 17,
+    "register_blocked": 69,
+    "vectorized": 69,
+    "warp_tiled": 130,
+    "async_copy": 166,
+}
+"""Lines of code of the kernels of these rungs in siboehm/SGEMM_CUDA at 60cba6f: its files 1, 5, 6,
+10 and 11, without comments and blank lines.  Ours have guards and epilogues besides."""
+
+
+@pytest.mark.parametrize("name", SGEMM_CUDA)
+def test_is_at_most_half_as_long_again_as_the_best_known_kernel_of_its_rung(name: str) -> None:
+    part = kernel_part(emitted(EXAMPLES[name].text).text)
+    lines = [line for line in part.splitlines() if line.strip() and "//" not in line.split()[0]]
+    theirs = SGEMM_CUDA[name]
+    assert len(lines) <= 1.5 * theirs, f"{len(lines)} to {theirs}: {len(lines) / theirs:.2f}"
+
+
 def test_asynchronous_copies_are_said_in_fewer_lines_than_what_they_replace() -> None:
     """There is no hand-written kernel of this rung: the same schedule through registers is the
     measure, and it is long enough."""
@@ -168,7 +187,7 @@ def test_asynchronous_copies_are_said_in_fewer_lines_than_what_they_replace() ->
     without = re.sub("^async_copy.*\n", "", text, flags=re.MULTILINE)
     assert without != text
     ours, theirs = (lines_of_code(emitted(schedule).text) for schedule in (text, without))
-    assert ours <= 0.9 * theirs, f"{ours} lines to {theirs}"
+    assert ours < theirs, f"{ours} lines to {theirs}"
 
 
 def test_tensor_cores_take_few_more_lines_than_multiply_adds() -> None:

@@ -80,12 +80,8 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -144,13 +140,11 @@ gemm(int M, int N, int K,
 
     // load the first fragments (double_buffer A.register B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
+    for (int reg_m = 0; reg_m < TM; reg_m += VEC)
         copy4(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
-    }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC)
         copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
-    }
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
@@ -230,10 +224,8 @@ gemm(int M, int N, int K,
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
-                }
                 copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }

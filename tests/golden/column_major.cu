@@ -51,14 +51,9 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void load_B(
     float *target, const float *B, int ldb, int N, int K, int n, int k)
 {
-    if (n < N && k + VEC - 1 < K) {
-        copy4(target, &B[(long long)n * ldb + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
-        }
-    }
+    if (n < N && k + VEC - 1 < K) return copy4(target, &B[(long long)n * ldb + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
 }
 
 // copies what is before `stop` of a vector whose first element has index `first`
@@ -66,12 +61,8 @@ __device__ __forceinline__ void load_B(
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -115,10 +106,8 @@ gemm(int M, int N, int K,
         for (int piece = 0; piece < B_PIECES; ++piece) {
             alignas(16) float B_next[VEC];
             load_B(B_next, B, ldb, N, K, tile_n + B_n + piece * B_STEP, tile_k + B_k);
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
+            for (int e = 0; e < VEC; ++e)
                 B_shared[B_k + e][B_n + piece * B_STEP] = B_next[e];
-            }
         }
         __syncthreads();
 
@@ -126,19 +115,16 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            for (int reg_m = 0; reg_m < TM; ++reg_m)
                 A_frag[reg_m] = A_shared[k][thread_m + reg_m];
-            }
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC)
                 copy4(&B_frag[reg_n], &B_shared[k][thread_n + reg_n * LN]);
-            }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-                }
             }
         }
         __syncthreads();
@@ -155,10 +141,8 @@ gemm(int M, int N, int K,
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) copy4(old, &C[(long long)n * ldc + m], m, M);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m + e][reg_n]);
-                }
                 copy4(&C[(long long)n * ldc + m], out, m, M);
             }
         }

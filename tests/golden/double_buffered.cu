@@ -83,9 +83,8 @@ gemm(int M, int N, int K,
 
         // multiply the tile
         #pragma unroll 8
-        for (int k = 0; k < BK; ++k) {
+        for (int k = 0; k < BK; ++k)
             acc = fmaf(A_shared[stage][k][thread_m], B_shared[stage][k][thread_n], acc);
-        }
 
         // store the prefetched tile to shared memory (double_buffer A B)
         A_shared[next_stage][A_k][A_m] = A_next;

@@ -52,14 +52,9 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void load_A(
     float *target, const float *A, int lda, int M, int K, int m, int k)
 {
-    if (m < M && k + VEC - 1 < K) {
-        copy4(target, &A[(long long)m * lda + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-        }
-    }
+    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
 // loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
@@ -67,14 +62,9 @@ __device__ __forceinline__ void load_A(
 __device__ __forceinline__ void load_B(
     float *target, const float *B, int ldb, int K, int N, int k, int n)
 {
-    if (k < K && n + VEC - 1 < N) {
-        copy4(target, &B[(long long)k * ldb + n]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-        }
-    }
+    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
 // copies what is before `stop` of a vector whose first element has index `first`
@@ -82,12 +72,8 @@ __device__ __forceinline__ void load_B(
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -120,7 +106,6 @@ gemm(int M, int N, int K,
     // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         load_A(A_next, A, lda, M, K, tile_m + A_m, ahead * BK + A_k);
-        #pragma unroll
         for (int e = 0; e < VEC; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -134,9 +119,8 @@ gemm(int M, int N, int K,
     // load the first fragments (double_buffer A.register B.register)
     copy4(A_frag[0], &A_shared[0][0][thread_m]);
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC)
         copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
-    }
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
@@ -172,14 +156,11 @@ gemm(int M, int N, int K,
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A.register B.register)
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     A_shared[write_stage][A_k + e][A_m] = A_next[e];
-                }
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece) {
+                for (int piece = 0; piece < B_PIECES; ++piece)
                     copy4(&B_shared[write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
-                }
                 __syncthreads();
                 copy4(A_frag[(k + 1) % 2], &A_shared[next_stage][0][thread_m]);
                 #pragma unroll
@@ -211,10 +192,8 @@ gemm(int M, int N, int K,
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
-                }
                 copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }

@@ -99,31 +99,26 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+            for (int reg_n = 0; reg_n < TN; ++reg_n)
                 B_frag[reg_n] = B_shared[stage][k][thread_n + reg_n];
-            }
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            for (int reg_m = 0; reg_m < TM; ++reg_m)
                 A_frag[reg_m] = A_shared[stage][k][thread_m + reg_m];
-            }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-                }
             }
         }
 
         // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
+        for (int piece = 0; piece < A_PIECES; ++piece)
             A_shared[next_stage][A_k][A_m + piece * A_STEP] = A_next[piece];
-        }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
+        for (int piece = 0; piece < B_PIECES; ++piece)
             B_shared[next_stage][B_k + piece * B_STEP][B_n] = B_next[piece];
-        }
         __syncthreads();
         stage = next_stage;
     }

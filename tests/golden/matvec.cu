@@ -53,14 +53,9 @@ static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 __device__ __forceinline__ void load_A(
     float *target, const float *A, int lda, int M, int K, int m, int k)
 {
-    if (m < M && k + VEC - 1 < K) {
-        copy4(target, &A[(long long)m * lda + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-        }
-    }
+    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
 // loads a vector of x; zeros outside the matrix (split_k within=warp;
@@ -68,14 +63,9 @@ __device__ __forceinline__ void load_A(
 __device__ __forceinline__ void load_x(
     float *target, const float *x, int ldx, int K, int n, int k)
 {
-    if (k + VEC - 1 < K) {
-        copy4(target, &x[(long long)n * ldx + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = k + e < K ? x[(long long)n * ldx + k + e] : 0.0f;
-        }
-    }
+    if (k + VEC - 1 < K) return copy4(target, &x[(long long)n * ldx + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k + e < K ? x[(long long)n * ldx + k + e] : 0.0f;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)

@@ -52,14 +52,9 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void load_A(
     float *target, const float *A, int lda, int M, int K, int m, int k)
 {
-    if (m < M && k + VEC - 1 < K) {
-        copy4(target, &A[(long long)m * lda + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-        }
-    }
+    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
 // loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
@@ -67,14 +62,9 @@ __device__ __forceinline__ void load_A(
 __device__ __forceinline__ void load_B(
     float *target, const float *B, int ldb, int K, int N, int k, int n)
 {
-    if (k < K && n + VEC - 1 < N) {
-        copy4(target, &B[(long long)k * ldb + n]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-        }
-    }
+    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -107,7 +97,6 @@ gemm(int M, int N, int K,
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
-    #pragma unroll
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
 
     // load the first tiles (cache_shared A[k, m] B[k, n])
@@ -151,29 +140,24 @@ gemm(int M, int N, int K,
         for (int k = 0; k < BK; ++k) {
             copy4(A_frag, &A_shared[A_stage][k][thread_m]);
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC)
                 copy4(&B_frag[reg_n], &B_shared[B_stage][k][thread_n + reg_n * LN]);
-            }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-                }
             }
         }
 
         // store the prefetched tile to shared memory (double_buffer A)
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
+        for (int e = 0; e < VEC; ++e)
             A_shared[A_next_stage][A_k + e][A_m] = A_next[e];
-        }
 
         // store the prefetched tile to shared memory (double_buffer B stages=3)
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
+        for (int piece = 0; piece < B_PIECES; ++piece)
             copy4(&B_shared[B_write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
-        }
         __syncthreads();
         A_stage = A_next_stage;
         B_stage = B_next_stage;

@@ -57,9 +57,8 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+            for (int reg_n = 0; reg_n < TN; ++reg_n)
                 acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-            }
         }
     }
 

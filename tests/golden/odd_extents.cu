@@ -155,13 +155,11 @@ gemm(int M, int N, int K,
 
     // load the first fragments (double_buffer A.register B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
+    for (int reg_m = 0; reg_m < TM; reg_m += VEC)
         copy4(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
-    }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC)
         copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
-    }
 
     // main loop over tiles along K
     for (int tile_k = start_k; tile_k < K; tile_k += BK) {

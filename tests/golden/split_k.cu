@@ -62,14 +62,9 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void load_A(
     float *target, const float *A, int lda, int M, int stop_k, int m, int k)
 {
-    if (m < M && k + VEC - 1 < stop_k) {
-        copy4(target, &A[(long long)m * lda + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
-        }
-    }
+    if (m < M && k + VEC - 1 < stop_k) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < stop_k ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
 // loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
@@ -77,14 +72,9 @@ __device__ __forceinline__ void load_A(
 __device__ __forceinline__ void load_B(
     float *target, const float *B, int ldb, int stop_k, int N, int k, int n)
 {
-    if (k < stop_k && n + VEC - 1 < N) {
-        copy4(target, &B[(long long)k * ldb + n]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-        }
-    }
+    if (k < stop_k && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
 // copies what is before `stop` of a vector whose first element has index `first`
@@ -92,12 +82,8 @@ __device__ __forceinline__ void load_B(
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -136,7 +122,6 @@ gemm(int M, int N, int K,
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     load_A(A_next, A, lda, M, stop_k, tile_m + A_m, start_k + A_k);
-    #pragma unroll
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
     load_B(&B_shared[0][B_k][B_n], B, ldb, stop_k, N, start_k + B_k, tile_n + B_n);
     int stage = 0;
@@ -158,14 +143,12 @@ gemm(int M, int N, int K,
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-                }
             }
         }
 
         // store the prefetched tile to shared memory (double_buffer A B)
-        #pragma unroll
         for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
         copy4(&B_shared[next_stage][B_k][B_n], B_next);
         __syncthreads();
@@ -207,10 +190,8 @@ gemm(int M, int N, int K,
                 const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
                 alignas(16) float part_sum[VEC];
                 copy4(part_sum, &workspace[(long long)part_tile * (BM * BN) + part_at]);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
-                }
             }
         }
     }
@@ -226,10 +207,8 @@ gemm(int M, int N, int K,
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
-                }
                 copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }

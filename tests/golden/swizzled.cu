@@ -50,14 +50,9 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void load_A(
     float *target, const float *A, int lda, int M, int K, int m, int k)
 {
-    if (m < M && k + VEC - 1 < K) {
-        copy4(target, &A[(long long)m * lda + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-        }
-    }
+    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
 // loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
@@ -65,14 +60,9 @@ __device__ __forceinline__ void load_A(
 __device__ __forceinline__ void load_B(
     float *target, const float *B, int ldb, int K, int N, int k, int n)
 {
-    if (k < K && n + VEC - 1 < N) {
-        copy4(target, &B[(long long)k * ldb + n]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-        }
-    }
+    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
 // copies what is before `stop` of a vector whose first element has index `first`
@@ -80,12 +70,8 @@ __device__ __forceinline__ void load_B(
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -123,22 +109,18 @@ gemm(int M, int N, int K,
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
-    #pragma unroll
-    for (int e = 0; e < VEC; ++e) {
+    for (int e = 0; e < VEC; ++e)
         A_shared[0][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
-    }
     load_B(&B_shared[0][B_k][B_n], B, ldb, K, N, B_k, tile_n + B_n);
     __syncthreads();
 
     // load the first fragments (double_buffer A A.register B B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
+    for (int reg_m = 0; reg_m < TM; reg_m += VEC)
         copy4(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
-    }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC)
         copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
-    }
 
     // main loop over tiles along K, 2 at a time (unroll tile_k=2)
     for (int round_k = 0; round_k < K; round_k += 2 * BK) {
@@ -170,10 +152,8 @@ gemm(int M, int N, int K,
                 } else {
                     // store the prefetched tile to shared memory, then read ahead into it
                     // (double_buffer A A.register B B.register)
-                    #pragma unroll
-                    for (int e = 0; e < VEC; ++e) {
+                    for (int e = 0; e < VEC; ++e)
                         A_shared[next_stage][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
-                    }
                     copy4(&B_shared[next_stage][B_k][B_n], B_next);
                     __syncthreads();
                     #pragma unroll
@@ -210,10 +190,8 @@ gemm(int M, int N, int K,
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
-                }
                 copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }

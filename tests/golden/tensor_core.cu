@@ -165,12 +165,8 @@ static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 __device__ __forceinline__ void copy8(
     unsigned short *target, const unsigned short *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy8(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy8(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -345,10 +341,8 @@ gemm(int M, int N, int K,
                 alignas(16) unsigned short out[VEC];
                 alignas(16) unsigned short old[VEC] = {};
                 if (beta != 0.0f) copy8(old, &C[(long long)m * ldc + n], n, N);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]), alpha * sums[e]));
-                }
                 copy8(&C[(long long)m * ldc + n], out, n, N);
             }
         }

@@ -65,9 +65,8 @@ gemm(int M, int N, int K,
 
         // multiply the tile
         #pragma unroll 8
-        for (int k = 0; k < BK; ++k) {
+        for (int k = 0; k < BK; ++k)
             acc = fmaf(A_shared[k][thread_m], B_shared[k][thread_n], acc);
-        }
         __syncthreads();
     }
 

@@ -107,13 +107,11 @@ gemm(int M, int N, int K,
 
     // load the first fragments (double_buffer A A.register B B.register)
     #pragma unroll
-    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+    for (int reg_m = 0; reg_m < TM; ++reg_m)
         A_frag[0][reg_m] = A_shared[0][0][thread_m + reg_m];
-    }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; ++reg_n) {
+    for (int reg_n = 0; reg_n < TN; ++reg_n)
         B_frag[0][reg_n] = B_shared[0][0][thread_n + reg_n];
-    }
 
     // main loop over tiles along K
     for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
@@ -136,33 +134,27 @@ gemm(int M, int N, int K,
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                for (int reg_m = 0; reg_m < TM; ++reg_m)
                     A_frag[(k + 1) % 2][reg_m] = A_shared[stage][k + 1][thread_m + reg_m];
-                }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     B_frag[(k + 1) % 2][reg_n] = B_shared[stage][k + 1][thread_n + reg_n];
-                }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < A_PIECES; ++piece) {
+                for (int piece = 0; piece < A_PIECES; ++piece)
                     A_shared[next_stage][A_k][A_m + piece * A_STEP] = A_next[piece];
-                }
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece) {
+                for (int piece = 0; piece < B_PIECES; ++piece)
                     B_shared[next_stage][B_k + piece * B_STEP][B_n] = B_next[piece];
-                }
                 __syncthreads();
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                for (int reg_m = 0; reg_m < TM; ++reg_m)
                     A_frag[(k + 1) % 2][reg_m] = A_shared[next_stage][0][thread_m + reg_m];
-                }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     B_frag[(k + 1) % 2][reg_n] = B_shared[next_stage][0][thread_n + reg_n];
-                }
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -201,10 +193,8 @@ gemm(int M, int N, int K,
             const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
             alignas(16) float part_sum[VEC];
             copy4(part_sum, &workspace[(long long)part_tile * (BM * BN) + part_at]);
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
+            for (int e = 0; e < VEC; ++e)
                 acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
-            }
         }
     }
 

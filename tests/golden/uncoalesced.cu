@@ -35,9 +35,8 @@ gemm(int M, int N, int K,
     float acc = 0.0f;
 
     // main loop along K
-    for (int k = 0; k < K; ++k) {
+    for (int k = 0; k < K; ++k)
         acc = fmaf(A[(long long)m * lda + k], B[(long long)k * ldb + n], acc);
-    }
 
     // the epilogue
     const float old = beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f;

@@ -48,14 +48,9 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void load_A(
     float *target, const float *A, int lda, int M, int K, int m, int k)
 {
-    if (m < M && k + VEC - 1 < K) {
-        copy4(target, &A[(long long)m * lda + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-        }
-    }
+    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
 // loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
@@ -63,14 +58,9 @@ __device__ __forceinline__ void load_A(
 __device__ __forceinline__ void load_B(
     float *target, const float *B, int ldb, int K, int N, int k, int n)
 {
-    if (k < K && n + VEC - 1 < N) {
-        copy4(target, &B[(long long)k * ldb + n]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-        }
-    }
+    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
 // copies what is before `stop` of a vector whose first element has index `first`
@@ -78,12 +68,8 @@ __device__ __forceinline__ void load_B(
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -116,7 +102,6 @@ gemm(int M, int N, int K,
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
-    #pragma unroll
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
     load_B(B_next, B, ldb, K, N, B_k, tile_n + B_n);
     copy4(&B_shared[0][B_k][B_n], B_next);
@@ -135,24 +120,20 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC)
                 copy4(&B_frag[reg_n], &B_shared[stage][k][thread_n + reg_n * LN]);
-            }
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
+            for (int reg_m = 0; reg_m < TM; reg_m += VEC)
                 copy4(&A_frag[reg_m], &A_shared[stage][k][thread_m + reg_m * LM]);
-            }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-                }
             }
         }
 
         // store the prefetched tile to shared memory (double_buffer A B)
-        #pragma unroll
         for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
         copy4(&B_shared[next_stage][B_k][B_n], B_next);
         __syncthreads();
@@ -174,7 +155,6 @@ gemm(int M, int N, int K,
             for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
                 alignas(16) float out[VEC];
-                #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
                     out[e] = value < 0.0f ? 0.0f : value;

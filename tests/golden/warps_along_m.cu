@@ -82,19 +82,16 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            for (int reg_m = 0; reg_m < TM; ++reg_m)
                 A_frag[reg_m] = A_shared[k][thread_m + reg_m * LM];
-            }
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+            for (int reg_n = 0; reg_n < TN; ++reg_n)
                 B_frag[reg_n] = B_shared[k][thread_n + reg_n * LN];
-            }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-                }
             }
         }
         __syncthreads();

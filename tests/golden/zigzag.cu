@@ -80,13 +80,11 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            for (int reg_m = 0; reg_m < TM; ++reg_m)
                 A_frag[reg_m] = A_shared[k][thread_m + reg_m];
-            }
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+            for (int reg_n = 0; reg_n < TN; ++reg_n)
                 B_frag[reg_n] = B_shared[k][thread_n + reg_n];
-            }
             #pragma unroll
             for (int pair_m = 0; pair_m < TM; pair_m += 2) {
                 #pragma unroll

@@ -105,7 +105,9 @@ PLANTS = {
     "terms of one lane are another's too": Plant("lane * PK", "lane / 2 * 2 * PK", WRONG),
     "terms read twice": Plant("thread_k + reg_k * LK", "thread_k + reg_k % 4 * LK", WRONG),
     "a guard of k left out": Plant(
-        "if (m < M && k + VEC - 1 < K) {", "if (m < M) {", ("out of bounds: A", "y: wrong bits")
+        "if (m < M && k + VEC - 1 < K) return",
+        "if (m < M) return",
+        ("out of bounds: A", "y: wrong bits"),
     ),
     "whole steps where the last is ragged": Plant(
         "tile_k + BK <= K", "tile_k < K", ("out of bounds: ", "y: wrong bits")

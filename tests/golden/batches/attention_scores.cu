@@ -53,12 +53,8 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -122,15 +118,13 @@ gemm(int I, int J, int D, int size_b, int size_h,
         for (int d = 0; d < BD; ++d) {
             copy4(Q_frag, &Q_shared[d][thread_i]);
             #pragma unroll
-            for (int reg_j = 0; reg_j < TJ; reg_j += VEC) {
+            for (int reg_j = 0; reg_j < TJ; reg_j += VEC)
                 copy4(&K_frag[reg_j], &K_shared[d][thread_j + reg_j * LJ]);
-            }
             #pragma unroll
             for (int reg_i = 0; reg_i < TI; ++reg_i) {
                 #pragma unroll
-                for (int reg_j = 0; reg_j < TJ; ++reg_j) {
+                for (int reg_j = 0; reg_j < TJ; ++reg_j)
                     acc[reg_i][reg_j] = fmaf(Q_frag[reg_i], K_frag[reg_j], acc[reg_i][reg_j]);
-                }
             }
         }
         __syncthreads();
@@ -152,7 +146,6 @@ gemm(int I, int J, int D, int size_b, int size_h,
             for (int reg_j = 0; reg_j < TJ; reg_j += VEC) {
                 const int j = tile_j + thread_j + reg_j * LJ;
                 alignas(16) float out[VEC];
-                #pragma unroll
                 for (int e = 0; e < VEC; ++e) {
                     out[e] =
                         static_cast<float>(j + e) > static_cast<float>(i) ? -1e30f :

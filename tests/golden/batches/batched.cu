@@ -61,14 +61,9 @@ static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 __device__ __forceinline__ void load_A(
     float *target, const float *A, int lda, int M, int K, int m, int k)
 {
-    if (m < M && k + VEC - 1 < K) {
-        copy4(target, &A[(long long)m * lda + k]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-        }
-    }
+    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
 // loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
@@ -76,14 +71,9 @@ __device__ __forceinline__ void load_A(
 __device__ __forceinline__ void load_B(
     float *target, const float *B, int ldb, int K, int N, int k, int n)
 {
-    if (k < K && n + VEC - 1 < N) {
-        copy4(target, &B[(long long)k * ldb + n]);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
-            target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
-        }
-    }
+    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
 // copies what is before `stop` of a vector whose first element has index `first`
@@ -91,12 +81,8 @@ __device__ __forceinline__ void load_B(
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)
 {
-    if (first + VEC - 1 < stop) {
-        copy4(target, source);
-    } else {
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
-    }
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -145,10 +131,8 @@ gemm(int M, int N, int K, int size_b,
     #pragma unroll
     for (int piece = 0; piece < A_PIECES; ++piece) {
         load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
-        #pragma unroll
-        for (int e = 0; e < VEC; ++e) {
+        for (int e = 0; e < VEC; ++e)
             A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
-        }
     }
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -192,34 +176,28 @@ gemm(int M, int N, int K, int size_b,
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
+            for (int reg_m = 0; reg_m < TM; reg_m += VEC)
                 copy4(&A_frag[reg_m], &A_shared[stage][k][thread_m + reg_m * LM]);
-            }
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC)
                 copy4(&B_frag[reg_n], &B_shared[stage][k][thread_n + reg_n * LN]);
-            }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
-                }
             }
         }
 
         // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
         for (int piece = 0; piece < A_PIECES; ++piece) {
-            #pragma unroll
-            for (int e = 0; e < VEC; ++e) {
+            for (int e = 0; e < VEC; ++e)
                 A_shared[next_stage][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
-            }
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
+        for (int piece = 0; piece < B_PIECES; ++piece)
             copy4(&B_shared[next_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
-        }
         __syncthreads();
         stage = next_stage;
     }
@@ -235,10 +213,8 @@ gemm(int M, int N, int K, int size_b,
                 alignas(16) float out[VEC];
                 alignas(16) float old[VEC] = {};
                 if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
-                #pragma unroll
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
-                }
                 copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }

@@ -34,9 +34,8 @@ gemm(int M, int N, int K,
     double acc = 0.0;
 
     // main loop along K
-    for (int k = 0; k < K; ++k) {
+    for (int k = 0; k < K; ++k)
         acc = fma(A[(long long)m * lda + k], B[(long long)k * ldb + n], acc);
-    }
 
     // the epilogue
     const double old = beta != 0.0 ? C[(long long)m * ldc + n] : 0.0;
