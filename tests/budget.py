@@ -97,13 +97,13 @@ class Budget:
         """What is over budget, as lines; nothing where not all was run."""
         if not whole:
             return []
-        told = [
+        message = [
             f"{s:.1f} CPU seconds, more than {TEST:.0f}: {n}" for n, s in self._most() if s > TEST
         ]
         if sum(s for _, s in self._most()) > TESTS:
-            told.append("too much in all; the most is taken by:")
-            told += [f"  {seconds:5.1f} {name}" for name, seconds in self._most()[:SHOWN]]
-        return told
+            message.append("too much in all; the most is taken by:")
+            message += [f"  {seconds:5.1f} {name}" for name, seconds in self._most()[:SHOWN]]
+        return message
 
     def _most(self) -> list[tuple[str, float]]:
         factor = self._factor()

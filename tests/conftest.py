@@ -104,7 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """How many examples a property is tried on, and where this run keeps what it makes.
 
     Fresh processes find what a user's would: compiled modules, and gemmgen's own caches.  Both are
-    kept beside pytest's cache, so that nothing is written into the tree or the home.
+    kept next to pytest's cache, so that nothing is written into the tree or the home.
     """
     if not config.getoption("numprocesses", None):  # else its workers run the tests
         _try_examples(None if is_proof(config) else 15)

@@ -68,7 +68,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "an int in a batch's",
         "a last band *",
         "a tile too many where *",
-        "no terms *",
+        "K ends *",
         "no blocks *",
         "C's rows *",
         "a stale element of B *",
@@ -146,7 +146,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     "analyze/test_known_facts.py::test_the_transposing_store_wants_a_pad_of_four": ("4-1",),
     # The run on the CPU: each kind of finding once.
     "sim/test_planted.py::test_finds_at_its_line": (
-        "the barrier behind the first tile dropped",
+        "the barrier after the first tile dropped",
         "the guard of a load dropped",
         "the guard of a store dropped",
         "the zero fill dropped",

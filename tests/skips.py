@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 
-def told(skipped: list[pytest.TestReport]) -> list[str]:
+def message(skipped: list[pytest.TestReport]) -> list[str]:
     """``225 skipped: CuPy is not installed``, the most first."""
     reasons = Counter(_reason(report) for report in skipped)
     return [f"{count} skipped: {reason}" for reason, count in reasons.most_common()]
@@ -19,5 +19,5 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in told(terminalreporter.getreports("skipped")):
+    for line in message(terminalreporter.getreports("skipped")):
         terminalreporter.write_line(line)

@@ -58,9 +58,9 @@ def counts(
         else:
             arguments.append(values[param.name])
     command = [str(program), *map(str, arguments)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    message = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     found: dict[tuple[str, bool], Counted] = {}
-    for line in told.stdout.splitlines():
+    for line in message.stdout.splitlines():
         name, write, *numbers = line.split()
         found[name, write == "1"] = tuple(map(int, numbers))
     return found

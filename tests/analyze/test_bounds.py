@@ -92,13 +92,13 @@ def test_without_a_compiler_registers_are_estimated(monkeypatch: pytest.MonkeyPa
 
 def test_spills_are_the_compilers_own_figures():
     used = Resources(256, 0, 128, 28, 24, "nvcc 13.0.88")
-    told = "128 a thread, spills 28 bytes of stores + 24 of loads (nvcc 13.0.88)"
-    assert registers_line(used) == told and used.spills == 52
+    message = "128 a thread, spills 28 bytes of stores + 24 of loads (nvcc 13.0.88)"
+    assert registers_line(used) == message and used.spills == 52
 
 
 def test_the_bounds_of_a_kernel_worked_out_by_hand():
-    """Per k and warp 64 multiply-adds; 2 reads of A from 2 places, 2 clocks each, and 2 of B from
-    16, 4 clocks each.  The stores add a clock for every 32 elements."""
+    """Per k and warp 64 multiply-adds; 2 reads of A from 2 addresses, 2 clocks each, and 2 of B
+    from 16, 4 clocks each.  The stores add a clock for every 32 elements."""
     found = explain(parse_schedule(Source(VECTORIZED)), (4096, 4096, 4096), H200)
     seconds = {bound.name: bound.seconds for bound in found.roofline.bounds}
     assert seconds["FP32 lanes"] == pytest.approx(2 * 4096**3 / H200.flops)

@@ -23,16 +23,16 @@ def gemmgen(*arguments: str | Path) -> Result:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.sched")), ids=lambda p: p.stem)
 def test_every_example_is_explained(path: Path):
-    told = gemmgen("explain", path)
-    assert told.exit_code == 0, told.output
+    message = gemmgen("explain", path)
+    assert message.exit_code == 0, message.output
     for title in ("elements, counted", "global memory", "resources", "roofline"):
-        assert title in told.stdout
-    assert not told.stderr
+        assert title in message.stdout
+    assert not message.stderr
 
 
 def test_the_report_sets_counts_beside_formulas():
-    told = gemmgen("explain", VECTORIZED, "--shape", "512x256x128").stdout
-    line = next(line for line in told.splitlines() if "MNK(1/BM + 1/BN)" in line)
+    message = gemmgen("explain", VECTORIZED, "--shape", "512x256x128").stdout
+    line = next(line for line in message.splitlines() if "MNK(1/BM + 1/BN)" in line)
     assert line.count("262,144") == 2
     assert line.endswith("1.000")
 
@@ -40,55 +40,59 @@ def test_the_report_sets_counts_beside_formulas():
 def test_the_report_has_a_schedules_own_letters(tmp_path: Path):
     path = tmp_path / "own.sched"
     path.write_text("gemm Y[b, i, j] = X[b, i, p] * W[p, j]\n")
-    told = gemmgen("explain", path, "--shape", "i=64,j=32,p=16,b=3").stdout
-    assert "i=64 j=32 p=16 b=3: Y is 64 x 32, 3 matrices, K = 16" in told
-    assert "global reads of X and W" in told and "2*size_b*IJP" in told
-    assert "global writes of Y" in told and "size_b*IJ " in told
+    message = gemmgen("explain", path, "--shape", "i=64,j=32,p=16,b=3").stdout
+    assert "i=64 j=32 p=16 b=3: Y is 64 x 32, 3 matrices, K = 16" in message
+    assert "global reads of X and W" in message and "2*size_b*IJP" in message
+    assert "global writes of Y" in message and "size_b*IJ " in message
 
 
 def test_json_has_the_same_counts():
-    told = json.loads(gemmgen("explain", VECTORIZED, "--shape", "512x256x128", "--json").stdout)
-    assert told["shape"] == {"rows": 512, "columns": 256, "contracted": 128}
-    reads = {t["buffer"]: t["elements"] for t in told["traffic"] if not t["write"]}
+    message = json.loads(gemmgen("explain", VECTORIZED, "--shape", "512x256x128", "--json").stdout)
+    assert message["shape"] == {"rows": 512, "columns": 256, "contracted": 128}
+    reads = {t["buffer"]: t["elements"] for t in message["traffic"] if not t["write"]}
     assert reads["A"] == 512 * 256 * 128 // 128
-    assert sum(s["requests"] for s in told["sites"]) == sum(t["requests"] for t in told["traffic"])
-    assert told["roofline"]["binding"] in {bound["name"] for bound in told["roofline"]["bounds"]}
+    assert sum(s["requests"] for s in message["sites"]) == sum(
+        t["requests"] for t in message["traffic"]
+    )
+    assert message["roofline"]["binding"] in {
+        bound["name"] for bound in message["roofline"]["bounds"]
+    }
 
 
 def test_a_map_shows_each_thread_in_its_bank():
-    told = gemmgen("explain", TILED, "--map", "A.shared").stdout
-    assert "a 32-way bank conflict" in told
-    assert "warp 0 of block 0 writes A_shared" in told
-    assert "again (32)" in told
+    message = gemmgen("explain", TILED, "--map", "A.shared").stdout
+    assert "a 32-way bank conflict" in message
+    assert "warp 0 of block 0 writes A_shared" in message
+    assert "again (32)" in message
 
 
 def test_a_map_shows_sectors():
-    told = gemmgen("explain", EXAMPLES / "uncoalesced.sched", "--map", "A.global").stdout
-    assert "32 sectors of 32 bytes" in told
-    assert "A[31, 0]" in told
+    message = gemmgen("explain", EXAMPLES / "uncoalesced.sched", "--map", "A.global").stdout
+    assert "32 sectors of 32 bytes" in message
+    assert "A[31, 0]" in message
 
 
 def test_a_map_of_something_else_names_what_there_is():
-    told = gemmgen("explain", EXAMPLES / "naive.sched", "--map", "A.shared")
-    assert told.exit_code == 2
-    assert "this kernel has A.global, B.global, C.global" in told.stderr
+    message = gemmgen("explain", EXAMPLES / "naive.sched", "--map", "A.shared")
+    assert message.exit_code == 2
+    assert "this kernel has A.global, B.global, C.global" in message.stderr
 
 
 def test_pictures_are_written(tmp_path: Path):
     pytest.importorskip("matplotlib")
     for more in ((), ("--map", "A.shared")):
         out = tmp_path / f"{len(more)}.png"
-        told = gemmgen("explain", VECTORIZED, "--plot", out, *more)
-        assert told.exit_code == 0, told.output
+        message = gemmgen("explain", VECTORIZED, "--plot", out, *more)
+        assert message.exit_code == 0, message.output
         assert out.read_bytes().startswith(b"\x89PNG")
 
 
 def test_without_matplotlib_one_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     out = tmp_path / "out.png"
-    told = gemmgen("explain", VECTORIZED, "--plot", out)
-    assert told.exit_code == 3
-    assert "--plot needs matplotlib" in told.stderr and told.stderr.count("\n") == 1
+    message = gemmgen("explain", VECTORIZED, "--plot", out)
+    assert message.exit_code == 3
+    assert "--plot needs matplotlib" in message.stderr and message.stderr.count("\n") == 1
     assert not out.exists()
 
 
@@ -102,28 +106,28 @@ def test_a_plot_may_not_replace_the_schedule(tmp_path: Path):
 def test_a_wrong_schedule_is_a_located_error(tmp_path: Path):
     path = tmp_path / "a.sched"
     path.write_text("tile m=33 n=1\n")
-    told = gemmgen("explain", path)
-    assert told.exit_code == 2
-    assert f"{path}:1:1: error:" in told.stderr and not told.stdout
+    message = gemmgen("explain", path)
+    assert message.exit_code == 2
+    assert f"{path}:1:1: error:" in message.stderr and not message.stdout
 
 
 def test_diff_tells_statements_text_and_figures():
-    told = gemmgen("diff", TILED, EXAMPLES / "coalesced.sched").stdout
-    assert re.search(r"^  pad +- +pad A by=1$", told, re.M)
-    assert "+    __shared__ alignas(16) float A_shared[BK][BM + A_PAD];" in told
-    line = next(line for line in told.splitlines() if "A_shared write: conflicts" in line)
+    message = gemmgen("diff", TILED, EXAMPLES / "coalesced.sched").stdout
+    assert re.search(r"^  pad +- +pad A by=1$", message, re.M)
+    assert "+    __shared__ alignas(16) float A_shared[BK][BM + A_PAD];" in message
+    line = next(line for line in message.splitlines() if "A_shared write: conflicts" in line)
     assert line.split()[-2:] == ["32-way", "none"]
 
 
 def test_diff_of_a_schedule_with_itself_finds_nothing():
-    told = gemmgen("diff", TILED, TILED).stdout
-    assert "the same" in told and "+++" not in told
+    message = gemmgen("diff", TILED, TILED).stdout
+    assert "the same" in message and "+++" not in message
 
 
 def test_diff_as_json():
-    told = json.loads(gemmgen("diff", TILED, VECTORIZED, "--json").stdout)
-    changed = {change["name"]: change for change in told["statements"]}
+    message = json.loads(gemmgen("diff", TILED, VECTORIZED, "--json").stdout)
+    changed = {change["name"]: change for change in message["statements"]}
     assert changed["register_block"]["before"] == "-"
     assert changed["tile"]["after"] == "tile m=128 n=128 k=8"
-    assert told["text"].startswith("---")
-    assert told["before"]["resources"]["threads"] == 1024
+    assert message["text"].startswith("---")
+    assert message["before"]["resources"]["threads"] == 1024

@@ -1,4 +1,4 @@
-"""What is counted, beside what ncu counted on a GPU (``counters.json``; ``tests/gpu`` measures it
+"""The counts, compared with ncu's on a GPU (``counters.json``; ``tests/gpu`` measures it
 again)."""
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ SCHEDULES = {
     "cache_shared A[k, m] B\nregister_block m=8 n=8\nvectorize A B C width=8",
     "f16 by two, bf16 one by one": "dtype A=f16 B=bf16 C=bf16\n" + BLOCKED + "vectorize A width=2\n"
     "pad A by=2\ndouble_buffer A B",
-    "f16 beside f32": "dtype A=f16\n" + BLOCKED + "vectorize A B C width=4\npad A by=4",
+    "f16 and f32": "dtype A=f16\n" + BLOCKED + "vectorize A B C width=4\npad A by=4",
     "bf16, naive": "dtype A=bf16 B=bf16 C=f16\nfuse_epilogue acc + bias[n]",
     "f64": "dtype A=f64 B=f64 C=f64 acc=f64\n" + BLOCKED + "vectorize A B C width=2\npad A by=2\n"
     "double_buffer A B",

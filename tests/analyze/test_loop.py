@@ -1,4 +1,4 @@
-"""What ``explain`` tells of the main loop's machine code, and what where nothing reads it."""
+"""The figures of ``explain`` about the main loop's machine code, also without a disassembler."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def test_sectors_and_lines(first: np.ndarray, width: int, sectors: int, lines: i
 def test_bank_conflicts_by_phase(
     first: np.ndarray, width: int, phases: int, wavefronts: int, ways: int, clocks: int
 ):
-    told = transactions.shared(warp(first), width)
-    found = (told.phases, told.wavefronts, told.ways, told.clocks)
+    message = transactions.shared(warp(first), width)
+    found = (message.phases, message.wavefronts, message.ways, message.clocks)
     assert [x.tolist() for x in found] == [[phases], [wavefronts], [ways], [clocks]]
 
 

@@ -1,4 +1,4 @@
-"""Schedules whose letters number matrices: in both inputs, in one, several, in any place."""
+"""Schedules with batch letters: in both inputs, in one, several, in any position."""
 
 from __future__ import annotations
 

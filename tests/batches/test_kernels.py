@@ -1,4 +1,5 @@
-"""Kernels of many matrices: goldens that are run, letters in every place, many and no matrices."""
+"""Kernels of many matrices: goldens that are run, letters in every position, many and no
+matrices."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_every_golden_belongs_to_a_schedule() -> None:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_all_layers_hold(name: str) -> None:
-    """One matrix, several and none; behind one another, row by row in turn, shared."""
+    """One matrix, several and none; consecutive, interleaved, shared."""
     subject = Subject(emitted(name))
     for layer in (round_trip, meaning, cpu):
         proved(layer.check(subject))

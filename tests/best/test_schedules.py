@@ -54,8 +54,8 @@ def test_means_what_its_problem_says(name: str) -> None:
     """C1 of the last program; ``gemmgen verify`` looks after every pass."""
     text = source(name).text.replace(*FEWER.get(name, ("", "")))
     kernel = compile_source(Source(text))
-    _, (_, _, terms, *_) = shapes(kernel)
-    complaint = meaning.difference(Step("last", kernel.program), (fit(kernel, (3, 5, terms)),))
+    _, (_, _, depth, *_) = shapes(kernel)
+    complaint = meaning.difference(Step("last", kernel.program), (fit(kernel, (3, 5, depth)),))
     assert complaint is None, complaint
 
 

@@ -1,4 +1,4 @@
-"""A kernel loaded by the stand-in for CuPy."""
+"""A kernel loaded by the stub of CuPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in for CuPy over host memory, so that the launcher runs where there is no GPU.
+"""A stub of CuPy over host memory, so that the launcher runs without a GPU.
 
 ``launchKernel`` finds its arguments as the driver does, by the pointers it is given, and computes a
 GEMM with NumPy on the memory that they name.

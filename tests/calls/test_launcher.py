@@ -1,4 +1,4 @@
-"""The launcher over a stand-in for CuPy: what it passes to the driver, remembers, and refuses."""
+"""The launcher with a stub of CuPy: the driver's arguments, cached plans, and refusals."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_a_known_call_is_told_from_others_by_all_that_matters(bench: Bench) -> N
             kernel(a, b, a)
         with pytest.raises(CallError, match="C is missing: the kernel reads it"):
             kernel(a, b, beta=1)
-        beside = integers(16, 32)
-        same(kernel(beside[:, :16], b, beside[:, 16:]), beside.host[:, :16] @ b.host)
+        joined = integers(16, 32)
+        same(kernel(joined[:, :16], b, joined[:, 16:]), joined.host[:, :16] @ b.host)
     bench.stub.gpu = 1
     with pytest.raises(CallError, match="loaded on GPU 0, which isn't current"):
         kernel(a, b, c)

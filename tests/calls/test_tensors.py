@@ -1,6 +1,6 @@
 """PyTorch's tensors as arguments: all that belongs to the moment of the call is seen at each call.
 
-The tensors lie in host memory, which the stand-in for CuPy takes for a GPU's.
+The tensors are in host memory, which the stub of CuPy treats as a GPU's.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def integers(*shape: int) -> torch.Tensor:
     return torch.randint(-4, 5, shape).float()
 
 
-def refuses(call: Callable[[], object], told: str) -> None:
+def refuses(call: Callable[[], object], message: str) -> None:
     for _ in range(2):
-        with pytest.raises(CallError, match=told) as caught:
+        with pytest.raises(CallError, match=message) as caught:
             call()
         assert "\n" not in str(caught.value)
 
@@ -105,11 +105,11 @@ def test_what_has_no_memory_is_refused(host: Bench) -> None:
 
 
 def test_functions_of_functions_are_refused(host: Bench) -> None:
-    run, a, b, told = host.kernel, integers(16, 16), integers(16, 16), "inside torch.vmap or"
+    run, a, b, message = host.kernel, integers(16, 16), integers(16, 16), "inside torch.vmap or"
     run(a, b)
-    refuses(lambda: torch.vmap(lambda x: run(x, b))(integers(3, 16, 16)), told)
-    refuses(lambda: torch.func.grad(lambda x: run(x, b).sum())(a), told)
-    refuses(lambda: torch.func.jvp(lambda x: run(x, b), (a,), (a,)), told)
+    refuses(lambda: torch.vmap(lambda x: run(x, b))(integers(3, 16, 16)), message)
+    refuses(lambda: torch.func.grad(lambda x: run(x, b).sum())(a), message)
+    refuses(lambda: torch.func.jvp(lambda x: run(x, b), (a,), (a,)), message)
 
 
 def test_a_subclass_with_memory_of_its_own_is_taken(host: Bench) -> None:

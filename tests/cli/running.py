@@ -15,7 +15,8 @@ EXAMPLES = ROOT / "examples"
 
 
 def gemmgen(*arguments: str | Path, input: str | bytes | None = None) -> Result:
-    """``gemmgen ARGUMENTS`` in this process; ``.stdout``, ``.stderr`` and ``.exit_code`` tell."""
+    """The result of ``gemmgen ARGUMENTS`` in this process: ``.stdout``, ``.stderr``,
+    ``.exit_code``."""
     result = CliRunner().invoke(main, [str(a) for a in arguments], input=input)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result

@@ -48,7 +48,7 @@ def test_arch_and_set_settle_a_schedule():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: gemmgen.emit_cuda("missing.sched"), "no such file"),
         (lambda: gemmgen.emit_cuda(pathlib.Path("missing")), "no such file"),
@@ -60,8 +60,8 @@ def test_arch_and_set_settle_a_schedule():
         (lambda: gemmgen.emit_cuda(TILED, set=5), "set= is a int; it maps"),
     ],
 )
-def test_mistakes_are_sentences(call, told: str):
-    with pytest.raises(UsageError, match=told):
+def test_mistakes_are_sentences(call, message: str):
+    with pytest.raises(UsageError, match=message):
         call()
 
 

@@ -34,8 +34,8 @@ def test_without_a_compiler_a_gate_is_not_passed(command: str, monkeypatch: pyte
         result = gemmgen(command, "-", input=NAIVE.format(200))
         plain = gemmgen(command, "-", input="kernel naive\n")
     assert (result.exit_code, plain.exit_code) == (3, 0)
-    told = result.stdout if command == "verify" else result.stderr
-    assert GATE in told and "not evaluated" in told and "nvcc" in told
+    message = result.stdout if command == "verify" else result.stderr
+    assert GATE in message and "not evaluated" in message and "nvcc" in message
     assert "not evaluated" not in plain.output
 
 
@@ -58,8 +58,8 @@ def test_with_a_compiler_it_is_evaluated(command: str, code: int, tmp_path: Path
 
 def test_a_broken_gate_is_shown_where_it_is_written():
     compilers.needed()
-    told = gemmgen("check", "-", input=NAIVE.format(10)).stderr
-    assert told.startswith("<stdin>:2:") and "^" in told and "compiled by " in told
+    message = gemmgen("check", "-", input=NAIVE.format(10)).stderr
+    assert message.startswith("<stdin>:2:") and "^" in message and "compiled by " in message
 
 
 def test_python_raises_what_the_command_prints():

@@ -79,8 +79,8 @@ def test_help_knows_statements_and_commands():
 def test_examples_are_listed_in_ladder_order():
     lines = gemmgen("example").stdout.splitlines()
     assert [line.split()[0] for line in lines][: len(examples.LADDER)] == list(examples.LADDER)
-    told = dict(line.split(None, 1) for line in lines)
-    assert told["naive"].startswith("Rung 0: a thread per element of C")
+    message = dict(line.split(None, 1) for line in lines)
+    assert message["naive"].startswith("Rung 0: a thread per element of C")
 
 
 def test_an_example_is_printed_as_it_is(tmp_path: Path):

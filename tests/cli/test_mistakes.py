@@ -71,13 +71,13 @@ USAGE = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), USAGE, ids=lambda v: None if v == "" else str(v)[:60]
+    ("arguments", "message"), USAGE, ids=lambda v: None if v == "" else str(v)[:60]
 )
-def test_a_mistake_is_one_sentence(arguments: list[str], told: str, tmp_path: Path, monkeypatch):
+def test_a_mistake_is_one_sentence(arguments: list[str], message: str, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = gemmgen(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert told in result.stderr and "Traceback" not in result.stderr
+    assert message in result.stderr and "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())
 
 

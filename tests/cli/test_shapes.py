@@ -55,8 +55,8 @@ def test_explain_and_diff_take_batches() -> None:
     assert figures["shape"]["batches"] == {"b": 3, "h": 2}
     assert figures["flops"] == 2 * 32**3 * 6
     assert figures["waves"]["blocks"] == 2 * 2 * 6
-    told = gemmgen("explain", "-", *options[:2], input=BATCHED).stdout
-    assert "S is 32 x 32, 3 x 2 matrices" in told and "size_b*size_h*IJ" in told
+    message = gemmgen("explain", "-", *options[:2], input=BATCHED).stdout
+    assert "S is 32 x 32, 3 x 2 matrices" in message and "size_b*size_h*IJ" in message
 
 
 def test_emit_assumes_nothing_of_batches() -> None:

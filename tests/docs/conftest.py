@@ -1,4 +1,4 @@
-"""The documentation's own modules, which live beside its pages, and the site, built once."""
+"""The documentation's own modules, which are next to its pages, and the site, built once."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         said = _built(folder)
         (shared / "site.part").write_text(said, encoding="utf-8")
         (shared / "site.part").rename(log)
-    told = log.read_text(encoding="utf-8")
-    assert told.startswith("0\n") and "WARNING" not in told, told
+    message = log.read_text(encoding="utf-8")
+    assert message.startswith("0\n") and "WARNING" not in message, message
     return folder
 
 

@@ -97,9 +97,9 @@ def test_a_row_that_is_not_here_would_be_found() -> None:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "#" in row.page], ids=named)
 def test_a_place_on_a_page_is_there(row: documents.Row, site: Path) -> None:
-    path, _, place = row.page.partition("#")
+    path, _, anchor = row.page.partition("#")
     text = (site / path.removesuffix(".md") / "index.html").read_text(encoding="utf-8")
-    assert f'id="{place}"' in text
+    assert f'id="{anchor}"' in text
 
 
 @pytest.mark.parametrize("one", language.read_combinations(), ids=lambda one: one.rule)

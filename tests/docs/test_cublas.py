@@ -1,4 +1,4 @@
-"""The tables beside cuBLAS are made of the data file, in README.md as on the page."""
+"""The tables against cuBLAS are generated from the data file, in README.md and on the page."""
 
 from __future__ import annotations
 

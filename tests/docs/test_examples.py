@@ -1,4 +1,4 @@
-"""examples/README.md tells of every file that lies there, and of no other."""
+"""examples/README.md describes every file in its folder, and no other."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TEXT = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 def parts() -> dict[str, str]:
-    """The page by folders: what stands before the first heading is about the files themselves."""
+    """The page by folders: the text before the first heading is about the files themselves."""
     found = re.split(r"^## ", TEXT, flags=re.M)
-    told = {"": found[0]}
+    message = {"": found[0]}
     for section in found[1:]:
         title, _, body = section.partition("\n")
         named = re.match(r"`(\w+)/`", title)
         if named is not None:
-            told[named[1]] = body
+            message[named[1]] = body
     for folder, body in re.findall(r"^- `(\w+)/`: (.*)$", TEXT, flags=re.M):
-        told[folder] = body
-    return told
+        message[folder] = body
+    return message
 
 
 def test_there_are_examples_in_every_folder() -> None:

@@ -17,7 +17,7 @@ PAGES = sorted(path for path in DOCS.rglob("*.md"))
 
 
 def blocks(language: str) -> Iterator[tuple[str, str]]:
-    """Each block of a language, with the page that it stands on."""
+    """Each block of a language, with its page."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for found in re.finditer(rf"^```{language}\n(.*?)^```", text, re.M | re.S):

@@ -16,7 +16,7 @@ SCHEDULES = {
     "epilogue": BLOCKED + "vectorize C width={w}\n"
     "fuse_epilogue silu(acc * gain + bias[n]) + residual[m, n] * beta + m\n",
 }
-"""``{w}`` stands for a width, in elements, that every type of the schedule allows."""
+"""``{w}`` is a width, in elements, that every type of the schedule allows."""
 
 TYPES = {
     "f64": ("dtype A=f64 B=f64 C=f64 acc=f64", 2),
@@ -39,7 +39,7 @@ SOME = [
 
 
 def text(schedule: str, types: str) -> str:
-    """The schedule's text; an epilogue's bias is f32 beside halves."""
+    """The schedule's text; an epilogue's bias is f32 if the other tensors are halves."""
     stated, width = TYPES[types]
     if schedule == "epilogue" and types != "f64":
         stated += " bias=f32"

@@ -124,11 +124,11 @@ def test_the_launcher_refuses_addresses_within_an_element(types: str, size: int)
 
 @pytest.mark.parametrize(("types", "element"), [("f64", 8), ("f16", 2)])
 def test_overlaps_are_told_in_bytes(types: str, element: int) -> None:
-    """C right behind A is fine, and 16 bytes earlier it is not."""
+    """C right after A is accepted, and 16 bytes earlier it is not."""
     found = views(types)
-    behind = found["A"].pointer + M * K * element
+    after = found["A"].pointer + M * K * element
     for back, fine in ((0, True), (16, False)):
-        found["C"] = replace(found["C"], pointer=-(-behind // 16) * 16 - back)
+        found["C"] = replace(found["C"], pointer=-(-after // 16) * 16 - back)
         if fine:
             assert launch(types, found) == 1
         else:

@@ -55,7 +55,7 @@ def narrowed(dtype: DType, values: Floats) -> npt.NDArray[np.uint16]:
 
 
 def exactly(dtype: DType, bits: int) -> float:
-    """What 16 bits stand for, from the definition of the format."""
+    """The value of 16 bits, by the definition of the format."""
     fraction, bias = (10, 15) if dtype == "f16" else (7, 127)
     sign = -1.0 if bits >> 15 else 1.0
     exponent, rest = bits >> fraction & ((1 << 15 - fraction) - 1), bits & ((1 << fraction) - 1)

@@ -109,8 +109,8 @@ def test_a_result_is_rounded_once() -> None:
 def test_alignment_is_told_in_bytes_of_the_type() -> None:
     for types, aligned in (("f64", 16), ("f16", 16), ("f16 times f32", 16)):
         lines = emitted("wide", types).text.splitlines()
-        (told,) = (line for line in lines if "aligned to" in line and "B" in line)
-        assert f"aligned to {aligned} bytes" in told
+        (message,) = (line for line in lines if "aligned to" in line and "B" in line)
+        assert f"aligned to {aligned} bytes" in message
     halves = emitted("wide", "f16 times f32").text
     assert "A aligned to 8 bytes" in halves and "B, C aligned to 16 bytes" in halves
     assert "lda % 4 == 0" in halves and "lda % 8 == 0" in emitted("wide", "f16").text

@@ -29,7 +29,7 @@ def emitted(schedule: str, types: str) -> Emitted:
 
 
 def complaint(kernel: Emitted, changed: str) -> str | None:
-    """What a checked run of another text in the kernel's place comes to."""
+    """The result of a checked run of another text in place of the kernel."""
     caller = Caller(kernel)
     try:
         run = CompiledKernel(changed, kernel.interface, checked=True, warn=False)
@@ -114,8 +114,8 @@ def test_finds_in_the_text(name: str) -> None:
     kernel = emitted(schedule, types)
     assert old in kernel.text, kernel.text
     assert complaint(kernel, kernel.text) is None
-    told = complaint(kernel, kernel.text.replace(old, new))
-    assert told is not None and found in told, told
+    message = complaint(kernel, kernel.text.replace(old, new))
+    assert message is not None and found in message, message
 
 
 def test_neighbours_of_a_word_that_two_threads_write_are_no_race() -> None:

@@ -125,7 +125,7 @@ def test_the_vectorized_kernel_moves_16_bytes_at_a_time(arch: str) -> None:
 @needs_sass
 @pytest.mark.parametrize("arch", ("sm_80", "sm_86", "sm_90"))
 def test_asynchronous_copies_pass_through_no_register(arch: str) -> None:
-    """LDGSTS moves 16 bytes at a time past L1, fills with zeros by itself, and is waited for behind
+    """LDGSTS moves 16 bytes at a time past L1, fills with zeros by itself, and is waited for after
     most of the arithmetic; the same schedule without the directive loads and stores."""
     loop = sass.main_loop(code("async_copy", arch))
     assert loop is not None

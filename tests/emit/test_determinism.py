@@ -64,7 +64,7 @@ def test_what_says_nothing_changes_nothing() -> None:
     gemm = "gemm C[m, n] = A[m, k] * B[k, n]\n"
     same = (
         text.replace("\n", "\r\n"),
-        "# a comment\n\n" + text.replace("k=8", "k=8  # beside it"),
+        "# a comment\n\n" + text.replace("k=8", "k=8  # after it"),
         gemm + text,
         "\ufeff" + text,
         " ".join(text.split(" ")).replace("    ", "\t"),

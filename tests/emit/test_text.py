@@ -54,7 +54,7 @@ HALVES = frozenset(
 """What numbers of 16 bits take."""
 
 FRAGMENTS = frozenset(re.findall(r"\w+", "__syncwarp a b f fragment sum B_frag"))
-"""What tensor cores take, beside their functions."""
+"""Directives for tensor cores, without their functions."""
 
 BLOCKS = {"bool", "d", "f", "gg_count_in", "gg_add", "__syncthreads_or"}
 """What blocks take that share a tile."""

@@ -103,7 +103,7 @@ def first_tile_taken_for_full(patch: pytest.MonkeyPatch) -> None:
 
 
 def last_tile_taken_for_any(patch: pytest.MonkeyPatch) -> None:
-    """Where the first tile is ragged, the tiles behind the last one are read."""
+    """If the first tile is partial, the tiles after the last one are read."""
     inside = bounds.inside
 
     def unasked(

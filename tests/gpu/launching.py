@@ -81,7 +81,7 @@ def place(interface: Interface, param: Param, values: dict[str, object]) -> None
     if outer:
         values[dict(interface.pitch)[param.name]] = ld
     if not param.written:
-        # From the host: initcheck follows copies, but only the kernels that it is told to.
+        # From the host: initcheck follows copies, but only the kernels that it is given.
         drawn = np.random.default_rng(prod(shape)).standard_normal(shape)
         cp.ndarray(shape, STORAGE[param.dtype], memory).set(stored(drawn, param.dtype))
 
@@ -96,7 +96,7 @@ def fresh(param: Param, count: int, values: dict[str, object]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    cp.cuda.set_allocator(None)  # no pool: an access behind an array is one behind an allocation
+    cp.cuda.set_allocator(None)  # no pool: an access past an array is one past an allocation
     shape = (130, 261, 40)
     names = []
     for argument in arguments:

@@ -26,10 +26,10 @@ from .conftest import MOST_BYTES
 
 class OnDevice:
     """A kernel on the GPU that is run like one on the CPU: NumPy arrays go there with all that lies
-    beside them, to addresses of the same alignment, and come back."""
+    around them, to addresses of the same alignment, and back."""
 
     def __init__(self, emitted: Emitted, target: str | None = None):
-        """``target`` stands in for the schedule's own."""
+        """``target`` replaces the schedule's own."""
         self.interface = emitted.interface
         self.kernel = Kernel(emitted.text, emitted.interface, target or emitted.target)
 

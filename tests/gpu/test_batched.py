@@ -32,7 +32,7 @@ def integers(*shape: int) -> cp.ndarray:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_cublas_gives_the_same(name: str) -> None:
-    """Batches behind one another, row by row in turn, shared; 70,001 of them."""
+    """Batches that are consecutive, interleaved, shared; 70,001 of them."""
     outcome = gpu.check(Subject(compile_source(Source(SCHEDULES[name]))))
     assert outcome.status == "passed", outcome.detail or outcome.reason
 

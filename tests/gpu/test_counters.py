@@ -1,4 +1,4 @@
-"""What explain predicts, beside what the hardware counts (ncu)."""
+"""The predictions of explain, compared with the hardware's counters (ncu)."""
 
 from __future__ import annotations
 

@@ -74,11 +74,11 @@ def _type(param: Param) -> type[ctypes._SimpleCData]:  # type: ignore
 def test_it_refuses_what_is_expected(name: str, entries: dict[str, int]) -> None:
     subject = emitted(name)
     refused = 0
-    for told, made in launcher_arguments.calls(subject):
+    for message, made in launcher_arguments.calls(subject):
         want = launcher.expected(subject.interface, made.values)
         if want.launches or made.launch_error or made.attribute_error:
             continue
-        assert call(entries[name], subject.interface, made.values) == want.error, told
+        assert call(entries[name], subject.interface, made.values) == want.error, message
         refused += 1
     assert refused > 5
 

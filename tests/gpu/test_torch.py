@@ -124,8 +124,8 @@ def test_what_has_no_memory_is_refused_in_one_sentence() -> None:
         "has no memory": freed,
         "is complex64; the kernel takes float32": torch.complex(a, a).conj(),
     }
-    for told, tensor in cases.items():
-        with pytest.raises(CallError, match=told) as caught:
+    for message, tensor in cases.items():
+        with pytest.raises(CallError, match=message) as caught:
             run(tensor, b)
         assert "\n" not in str(caught.value)
     with pytest.raises(CallError, match=r"A is a tensor inside torch.vmap"):

@@ -41,7 +41,7 @@ BUGS = {
     "writes nothing": ("if (m < M && n < N) {", "if (m < M && n < N && K < 0) {"),
     "writes NaN": ("c = beta ==", "c = __int_as_float(0x7fc00000); return; c = beta =="),
     "drops alpha": ("beta == 0.0f ? alpha * acc", "beta == 0.0f ? acc"),
-    "drops alpha beside beta": ("fmaf(beta, c, alpha * acc)", "fmaf(beta, c, acc)"),
+    "drops alpha, keeps beta": ("fmaf(beta, c, alpha * acc)", "fmaf(beta, c, acc)"),
     "reads C where beta is 0": ("beta == 0.0f ? alpha * acc : ", ""),
     "loses the tail of k": ("tile_k < K;", "tile_k + TILE <= K;"),
     "swaps a leading dimension": ("(m) * lda", "(m) * K"),

@@ -13,7 +13,7 @@ from gemmgen.sim.unit import BEGIN, END
 
 
 def interface(dtype: DType) -> Interface:
-    """M = N = 16; A and B have their rows and columns one behind another, K elements apart."""
+    """M = N = 16; A and B have consecutive rows and columns, K elements apart."""
     params = (
         *(Param(extent, "extent") for extent in "KMN"),
         Param("A", "tensor", ("m", "k"), dtype=dtype),

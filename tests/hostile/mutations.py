@@ -95,7 +95,7 @@ def of_words(rng: random.Random, data: bytes) -> bytes:
 
 
 def of_values(rng: random.Random, data: bytes) -> bytes:
-    """Another number, or a word, in place of what stands behind an ``=``."""
+    """Another number, or a word, in place of the value after an ``=``."""
     parts = data.split(b"=")
     at = rng.randrange(len(parts))
     values = (b"1", b"2", b"3", b"4", b"7", b"8", b"16", b"32", b"33", b"64", b"128", b"1024")

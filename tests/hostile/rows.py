@@ -1,4 +1,4 @@
-"""The bad-input table: what may stand in a file, and what must come of it."""
+"""The bad-input table: contents of files, and the expected outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmgen.schedule.words import LATER
 class Row:
     """A file, and fragments of what is said about it; None where it is a right schedule.
 
-    ``place`` is the line and column of the first mistake, where the row names it.
+    ``place`` is the line and column of the first mistake, if the row names it.
     """
 
     name: str

@@ -21,18 +21,18 @@ def emit(data: bytes, folder: Path) -> Result:
 
 
 def refused(result: Result, folder: Path) -> tuple[int, int]:
-    """The place of the first mistake, once the refusal is found to be one as it should be."""
+    """The position of the first mistake; checks that the refusal is well formed."""
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert (result.exit_code, result.stdout) == (2, "")
     assert sorted(os.listdir(folder)) == [FILE]
-    told = result.stderr
-    first = _FIRST.match(told)
-    assert first, told
-    for block in told.rstrip("\n").split("\n\n"):
+    message = result.stderr
+    first = _FIRST.match(message)
+    assert first, message
+    for block in message.rstrip("\n").split("\n\n"):
         lines = block.split("\n")
         if "more mistakes" not in lines[0]:
             assert lines[-1].startswith("  hint: ") and len(lines[-1]) > 12, block
             assert set(lines[2].split("| ")[1].strip()) == {"^"}, block
-    assert all(c in "\n\t" or c.isprintable() for c in told)
-    assert "Traceback" not in told and "<class" not in told and len(told) < 20_000
+    assert all(c in "\n\t" or c.isprintable() for c in message)
+    assert "Traceback" not in message and "<class" not in message and len(message) < 20_000
     return int(first.group(1)), int(first.group(2))

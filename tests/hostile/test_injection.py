@@ -124,7 +124,7 @@ PREPROCESSOR = re.compile(r"#ifndef __CUDACC_RTC__|#endif|#pragma unroll( [0-9]+
 
 
 def check_text(text: str) -> None:
-    """What holds of every emitted text, whoever wrote the schedule: beside functions for single
+    """Properties of every emitted text, of any schedule: besides functions for single
     instructions, which hold nothing of it."""
     for function in EMITTED:
         text = text.replace(f"{function}\n\n", "", 1)
@@ -272,7 +272,7 @@ def test_numbers_are_finite_literals() -> None:
 
 
 def test_two_operators_never_join_into_another() -> None:
-    """A sign beside a sign would be ``--`` or ``++``, a question mark beside one a trigraph."""
+    """A sign next to a sign would be ``--`` or ``++``, a question mark next to one a trigraph."""
     for expression in ("acc - -1", "acc - -beta", "-(-acc)", "acc + -(-beta)", "-(-(-acc))"):
         code = compiled(f"fuse_epilogue {expression}").text.split("// ---- kernel ----")[1]
         body = "\n".join(line for line in code.splitlines() if " = " in line and "-" in line)

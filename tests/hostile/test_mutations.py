@@ -40,8 +40,8 @@ def outcome(data: bytes) -> str:
 
 
 def _check_refusal(error: ScheduleError) -> None:
-    told = error.render()
-    assert len(told) < 40_000 and all(c in "\n\t" or c.isprintable() for c in told)
+    output = error.render()
+    assert len(output) < 40_000 and all(c in "\n\t" or c.isprintable() for c in output)
     for mistake in error.mistakes:
         assert mistake.span is not None, mistake
         assert 0 <= mistake.span.start <= mistake.span.end <= len(error.source.text), mistake
@@ -79,7 +79,7 @@ def test_a_damaged_schedule_is_one_or_an_error(
         except Exception as wrong:
             raise AssertionError(f"mutant {number}: {wrong!r} of {data!r}") from wrong
         assert process_time() - start < SECONDS, f"mutant {number}: {data!r}"
-    # Both ways out are met often, so that the test tells something about each.
+    # Both outcomes occur often, so that the test covers each.
     assert min(found["taken"], found["refused"]) >= count // SLICES // 20, found
 
 

@@ -1,7 +1,7 @@
 """Whatever a schedule calls its things, the text compiles or the schedule is refused.
 
-g++ reads many texts in one go, each in a namespace, launchers included; it is told to refuse a
-declaration that hides another one.  Words come from the emitted texts themselves.
+g++ reads many texts in one go, each in a namespace, launchers included; its options make it refuse
+a declaration that hides another one.  Words come from the emitted texts themselves.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ def test_words_that_share_a_schedule_hide_nothing(
     every = groups(places("lanes"), words)
     alone = tried("lanes", [{place: word} for group in every for place, word in group.items()])
     bad = _refused_by_compiler(alone, tmp_path)
-    told = " ".join(_refused_by_compiler(tried("lanes", every), tmp_path))
+    message = " ".join(_refused_by_compiler(tried("lanes", every), tmp_path))
     broken = [pair for name in bad for pair in re.findall(r"'\w+': '\w+'", name)]
     assert len(broken) == len(bad) > 20
-    assert [pair for pair in broken if pair not in told] == []
+    assert [pair for pair in broken if pair not in message] == []
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

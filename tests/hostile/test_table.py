@@ -68,7 +68,7 @@ JUDGEMENT = (
     "words are written in",
     "an open bracket continues",
     "an epilogue's arithmetic",
-    "indices stand in square",
+    "indices are written in square",
     "change the tile, or the requirement",
     "write `where(condition",
     "use it, as in",
@@ -179,7 +179,7 @@ def test_a_process_of_its_own_needs_little(name: str, folder: Path) -> None:
         )
     wall, after = monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    # Beside other tests on a busy machine the clock tells of them too.
+    # On a busy machine the clock includes other tests.
     assert min(wall, spent) < SECONDS
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "error: " in done.stderr or "more than 256 KiB" in done.stderr

@@ -72,12 +72,12 @@ def groups(among: list[str], words: list[str]) -> list[Words]:
 def _in_turn(among: list[str], words: list[str]) -> Iterator[tuple[str, str]]:
     """The places and words, ordered so that few groups take them."""
     for kind in sorted({tuple(sorted(held(word))) for word in words}):
-        alike = [word for word in words if tuple(sorted(held(word))) == kind]
+        same_kind = [word for word in words if tuple(sorted(held(word))) == kind]
         free = [place for place in among if place not in kind]
-        step = max(1, len(alike) // len(free))
-        for number in range(len(alike)):
+        step = max(1, len(same_kind) // len(free))
+        for number in range(len(same_kind)):
             for shift, place in enumerate(free):
-                yield place, alike[(number + shift * step) % len(alike)]
+                yield place, same_kind[(number + shift * step) % len(same_kind)]
 
 
 def _has_room(group: Words, place: str, word: str) -> bool:

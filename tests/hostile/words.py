@@ -1,4 +1,4 @@
-"""Hostile words and the places of a schedule that a user fills with words of his own."""
+"""Hostile words, and the places of a schedule where users choose words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USUAL = {
     **{"C": "Cq", "A": "Aq", "B": "Bq", "kernel": "kernel_q"},
     **{"vector": "vq", "matrix": "mq", "scalar": "sq"},
 }
-"""A place, and a word that stands there and nowhere else."""
+"""A place, and a word that occurs there and nowhere else."""
 
 _LINES = "kernel {kernel}\ngemm {C}[{row}, {col}] = {A}[{row}, {term}] * {B}[{term}, {col}]\n"
 _BATCHED = (
@@ -91,7 +91,7 @@ def hostile(template: str) -> list[str]:
     words that are taken everywhere.
 
     In small letters, too, as those of letters are, whose names in capitals are in the text.  In
-    capitals the short ones, as a tensor's name stands in small letters in ``lda`` alone.
+    capitals the short ones, as a tensor's name is in lower case in ``lda`` alone.
     """
     made = made_by_lowering(template)
     crossed = {f"{USUAL['A']}_{word}" for word in made} | {f"{USUAL['vector']}_frag", "vq_frag_2"}

@@ -99,7 +99,7 @@ SOME = of("<", X, 40)
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ((load(8),), r"tile\[8\]: no fragment begins there, by block 0, thread \(0, 0\)"),
         ((load(pitch=20),), r"tile\[0\]: lines 20 elements apart"),
@@ -114,8 +114,8 @@ SOME = of("<", X, 40)
         ((If(SOME, (WarpBarrier(),)),), "not all of its lanes"),
     ],
 )
-def test_traps(body: tuple[Node, ...], told: str) -> None:
-    with pytest.raises(Trap, match=told):
+def test_traps(body: tuple[Node, ...], message: str) -> None:
+    with pytest.raises(Trap, match=message):
         run(*body)
 
 

@@ -154,7 +154,7 @@ def test_a_thread_that_left_does_nothing():
 
 
 def test_a_loop_that_is_left_is_left_until_the_next_time():
-    """Blocks leave at different trips; all of them go on behind the loop."""
+    """Blocks leave at different trips; all of them continue after the loop."""
     count = Assign("v", of("+", "v", 1))
     inner = For("j", Int(0), Int(5), Int(1), (Break(of(">", "j", BLOCK)), count))
     outer = For("i", Int(0), Int(3), Int(1), (inner,))

@@ -1,4 +1,4 @@
-"""Right kernels mean their problem at every shape; each planted bug is found, with its place."""
+"""Right kernels compute their problem at every shape; each planted bug is found, with its index."""
 
 from __future__ import annotations
 

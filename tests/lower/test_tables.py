@@ -1,4 +1,4 @@
-"""Every expanded node is lowered in one place, whatever holds the sums."""
+"""Every expanded node is lowered by one function, whatever holds the sums."""
 
 from __future__ import annotations
 

@@ -112,9 +112,9 @@ def test_mistakes_of_all_kinds_are_planted() -> None:
 
 def test_a_few_are_found_out(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([PATHS["batched_small"], "--each", "12", "--most", "6", "--seed", "3"])
-    told = capsys.readouterr().out
-    assert status == 0, told
-    assert " 0 survive" in told
+    message = capsys.readouterr().out
+    assert status == 0, message
+    assert " 0 survive" in message
 
 
 def test_a_sample_has_kinds_in_turn() -> None:

@@ -102,7 +102,7 @@ LAUNCHERS = {
         "split_k", "(workspace) % 16", "(workspace) % 4", "workspace 8 bytes"
     ),
     "negative rows": Plant("vectorized", "M < 0 || ", "", "M negative"),
-    "negative terms": Plant("vectorized", "K < 0 || ", "", "K negative"),
+    "negative K": Plant("vectorized", "K < 0 || ", "", "K negative"),
     "an assumption left out": Plant("assumed", " || N % 4 != 0", "", "N % 4 == 0"),
     "another error": Plant(
         "vectorized",
@@ -111,7 +111,7 @@ LAUNCHERS = {
         "not cuda",
     ),
     "no rows launch": Plant("vectorized", "M == 0 || N == 0", "N == 0", "M = 0"),
-    "no terms do not": Plant(
+    "K = 0 does not": Plant(
         "vectorized", "M == 0 || N == 0", "M == 0 || N == 0 || K == 0", "K = 0"
     ),
     "no matrices launch": Plant("batched", " || size_b == 0", "", "2147483647 / 0"),
@@ -133,7 +133,7 @@ LAUNCHERS = {
     ),
 }
 FUNCTIONS = {
-    "no zeros behind a copy": Plant("async_copy", "16, %2;", "16;", "out of bounds: thread"),
+    "no zeros after a copy": Plant("async_copy", "16, %2;", "16;", "out of bounds: thread"),
     "a copy of 8 bytes": Plant("async_copy", "16, %2;", "8, %2;", "copies 16 bytes"),
     "a copy through L1 of 4": Plant(
         "narrow copies", "ca.shared.global [%0], [%1], 4", "ca.shared.global [%0], [%1], 8", ""
@@ -245,7 +245,7 @@ SAMPLE = (
     "no attribute",
     "scratch anywhere",
     "one group more may be under way",
-    "no zeros behind a copy",
+    "no zeros after a copy",
     "A by columns",
     "an unordered count",
     "half a warp",

@@ -1,4 +1,4 @@
-"""Mistakes of every kind at every place outside kernels: a sample of them, all found by C2."""
+"""A sample of all kinds of mistakes outside kernels, all found by C2."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EQUIVALENT = {
     "need a tile of one element; and CUDA refuses a grid beyond it with the same error",
     r"if \((blocks|tiles) >.*: > -> >=": "the same",
 }
-"""Changes (behind their lines, where that matters), and why they are no mistakes."""
+"""Changes (after their lines, if that matters), and why they are no mistakes."""
 
 
 def is_equivalent(mutant: Mutant) -> bool:

@@ -47,7 +47,7 @@ def test_a_shuffle(name: str, dtype: str, arch: str) -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_tensor_cores_get_what_their_schedule_promises(arch: str) -> None:
-    """Fragments by ldmatrix, products by HMMA, tiles by cp.async; no arithmetic beside."""
+    """Fragments by ldmatrix, products by HMMA, tiles by cp.async; no other arithmetic."""
     try:
         sass.tool()
     except CannotCheck as missing:

@@ -67,7 +67,7 @@ def test_the_loop_is_found_and_the_trap_at_the_end_is_none() -> None:
 
 def test_a_copy_before_the_arithmetic_overlaps_nothing() -> None:
     lines = LISTING.splitlines()
-    lines.insert(5, lines.pop(7))  # the store right behind the load
+    lines.insert(5, lines.pop(7))  # the store right after the load
     (body,) = sass.loops(sass.parse("\n".join(lines))["gemm"])
     assert sass.overlap(body) == 0.0
 

@@ -50,9 +50,9 @@ def check(function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
     wrong: list[str] = []
     if found.shape != wanted.shape or found.dtype != dtype:
         return [f"{found.dtype} {tuple(found.shape)}, not {dtype} {tuple(wanted.shape)}"]
-    terms = max([2, *(x.shape[-1] for x in args if torch.is_tensor(x) and x.ndim)]) + 4
+    depth = max([2, *(x.shape[-1] for x in args if torch.is_tensor(x) and x.ndim)]) + 4
     size = function(*sizes, **magnitudes)
-    wrong += compare("result", found, wanted, size, terms)
+    wrong += compare("result", found, wanted, size, depth)
     if not found.requires_grad:
         return wrong
     gradient = torch.ones_like(found)
@@ -72,22 +72,22 @@ def check(function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
             if (w is not None and w.any()) or (g is not None and g.any()):
                 wrong.append(f"gradient {place}: {g} for {w}")
             continue
-        terms = found.numel() + 4
-        wrong += compare(f"gradient {place}", g, w, bound, terms)
+        depth = found.numel() + 4
+        wrong += compare(f"gradient {place}", g, w, bound, depth)
     return wrong
 
 
 def compare(
-    what: str, found: torch.Tensor, wanted: torch.Tensor, size: torch.Tensor, terms: int
+    what: str, found: torch.Tensor, wanted: torch.Tensor, size: torch.Tensor, depth: int
 ) -> list[str]:
-    """Each element within the rounding of ``terms`` sums whose magnitudes add up to ``size``."""
+    """Checks each element against the bound of ``depth`` additions with magnitudes ``size``."""
     kind = TYPES[found.dtype]
     sums = UNIT["f64" if kind == "f64" else "f32"]
     least = max(sums, UNIT["f64"] * 4)
-    bound = 2 * terms * least * size + 4 * UNIT[kind] * (
+    bound = 2 * depth * least * size + 4 * UNIT[kind] * (
         size if "gradient" in what else wanted.abs()
     )
-    bound = bound + 2 * terms * TINY[kind]
+    bound = bound + 2 * depth * TINY[kind]
     error = (found.double() - wanted).abs()
     right = (error <= bound) | (found.double() == wanted.to(found.dtype).double())
     right |= found.isnan() & wanted.isnan()

@@ -99,7 +99,7 @@ def test_a_call_takes_what_pytorchs_functions_take() -> None:
         "rows that are one": (ones.expand(7, 64), other),
         "a stride everywhere": (whole[:, ::2], other[::2, ::3]),
         "one row and column": (whole[:1], other[:, :1]),
-        "no terms": (whole[:, :0], other[:0]),
+        "K = 0": (whole[:, :0], other[:0]),
         "nothing": (whole[:0], other),
     }
     for what, (a, b) in cases.items():

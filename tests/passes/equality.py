@@ -49,7 +49,7 @@ def shapes_of(program: Program, lowered: tuple[LoweredProgram, ...]) -> tuple[Sh
 
 
 def order_of(program: Program) -> tuple[Summation, str]:
-    """The order in which terms are added, as far as bits follow from it."""
+    """The order in which products are added, as far as bits depend on it."""
     order = Summation.of(program)
     whole = order.parts == 1 and not order.width
     return replace(order, step=1) if whole else order, program.main.spread.atom

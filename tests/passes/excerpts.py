@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def missing(excerpt: list[str], text: str) -> str | None:
-    """The first line of ``excerpt`` that ``text`` lacks behind the ones before it, or None.
+    """The first line of ``excerpt`` that ``text`` lacks after the ones before it, or None.
 
-    A line counts whole but for its indentation; other lines may stand between.
+    Lines are compared without their indentation; other lines may be between them.
     """
     there = iter(line.strip() for line in text.splitlines())
     for line in excerpt:

@@ -1,4 +1,4 @@
-"""Whatever stands in a file, it is answered quickly, by a located error and not by a traceback."""
+"""Any file is answered quickly, by a located error and not by a traceback."""
 
 from __future__ import annotations
 

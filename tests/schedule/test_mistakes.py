@@ -1,4 +1,4 @@
-"""What a user reads: every mistake with its place, its arithmetic and a way out, word for word.
+"""What a user reads: every mistake with its position, arithmetic and hint, word for word.
 
 ``mistakes.txt`` holds the cases: a name, the schedule, and all that is said about it.
 """
@@ -45,7 +45,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_text() -> None:
     )
     places = [error.source.position(m.span.start) for m in error.mistakes if m.span]
     assert places == sorted(places)
-    # What depends on the names of a gemm line that is wrong itself is not told.
+    # Mistakes that depend on the names of a wrong gemm line are not reported.
     assert [line for line, _ in places] == [1, 1, 2, 3, 4, 5, 6, 7, 8]
     assert (error.line, error.column) == (1, 8)
 

@@ -31,7 +31,7 @@ DOUBLE = "double_buffer A B"
 GEMM = "gemm C[m, n] = A[m, k] * B[k, n]"
 
 PLANTS = {
-    "the barrier behind the first tile dropped": Plant(
+    "the barrier after the first tile dropped": Plant(
         "double_buffered",
         "int stage = 0;\n    __syncthreads();",
         "int stage = 0;",
@@ -50,7 +50,7 @@ PLANTS = {
     "the barrier before the contraction dropped": Plant(
         "tiled", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED
     ),
-    "the barrier behind the contraction dropped": Plant(
+    "the barrier after the contraction dropped": Plant(
         "tiled", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED, nth=2
     ),
     "the barrier among fragments dropped": Plant(
@@ -223,7 +223,7 @@ PLANTS |= {
         WIDE,
         2,
     ),
-    "the barrier behind the wait dropped": Plant(
+    "the barrier after the wait dropped": Plant(
         "async_copy", "__syncthreads();", "", "under way", "&A_shared[stage", ASYNC, WIDE, 2
     ),
     "the barrier before the wait": Plant(
@@ -270,7 +270,7 @@ PLANTS |= {
         WIDE,
         2,
     ),
-    "no zeros behind the matrix": Plant(
+    "no zeros after the matrix": Plant(
         "async_copy",
         "gg_copy_async_16(&A_shared[ahead]",
         "if (k < K && m < M) gg_copy_async_16(&A_shared[ahead]",

@@ -23,7 +23,7 @@ double_buffer A B
 split_k parts=3 reduce={}
 """
 SHAPE = (35, 37, 45)
-"""Nine tiles, and parts of 16, 16 and 13 terms."""
+"""Nine tiles, and parts of 16, 16 and 13 elements along k."""
 
 
 def emitted(reduce: str) -> Emitted:
@@ -37,11 +37,11 @@ def answers(kernel: Emitted, text: str, shape: tuple[int, int, int] = SHAPE) -> 
     caller = Caller(kernel)
     for order in ORDERS:
         try:
-            told = caller.complaint(Case(shape, "normal", 0.7, -1.0, 1, order), compiled)
+            message = caller.complaint(Case(shape, "normal", 0.7, -1.0, 1, order), compiled)
         except KernelFault as fault:
             kinds = [f"{each.kind}: {each.name}" for each in fault.findings]
-            told = "; ".join(kinds) or str(fault)
-        found[order] = told or ""
+            message = "; ".join(kinds) or str(fault)
+        found[order] = message or ""
     compiled.close()
     return found
 
@@ -136,7 +136,7 @@ PLANTS = {
         ("race: workspace",),
         "atomic",
     ),
-    "sums stay behind": Plant(
+    "sums are not reset": Plant(
         "workspace[(long long)own_tile * (BM * BN) + part_at] = 0.0f;",
         "",
         ("in workspace[0], and the next launch needs 0",),
@@ -152,9 +152,9 @@ def test_finds(name: str) -> None:
     kernel = emitted(plant.reduce)
     text = planted(kernel.text, plant.old, plant.new)
     text = text.replace('extern "C" __global__', f'{PLAIN}extern "C" __global__')
-    for order, told in answers(kernel, text).items():
-        right = order == plant.but or any(found in told for found in plant.finds)
-        assert right, f"{order}: {told}"
+    for order, message in answers(kernel, text).items():
+        right = order == plant.but or any(found in message for found in plant.finds)
+        assert right, f"{order}: {message}"
 
 
 def test_memory_given_by_the_caller_is_used_and_checked() -> None:

@@ -46,7 +46,7 @@ def test_inputs_go_first_whatever_the_parameter_list_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named", "told"),
+    ("given", "named", "message"),
     [
         ((A, B), {"A": A}, "A is given twice: by position, and by name"),
         ((A,), {"B": B, "D": B}, "there is no argument D: the kernel takes A, B, C, bias"),
@@ -55,8 +55,8 @@ def test_inputs_go_first_whatever_the_parameter_list_has() -> None:
         ((A, B), {"bias": B[0], "beta": 1}, "C is missing: the kernel reads it, unless beta is 0"),
     ],
 )
-def test_refuses_what_it_cannot_bind(given: tuple, named: dict, told: str) -> None:
-    with pytest.raises(CallError, match=told):
+def test_refuses_what_it_cannot_bind(given: tuple, named: dict, message: str) -> None:
+    with pytest.raises(CallError, match=message):
         tiled(BIASED)(*given, **named)
 
 
@@ -66,7 +66,7 @@ def test_whatever_holds_one_number_is_a_scalar(two: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alpha", "told"),
+    ("alpha", "message"),
     [
         (2**2000, "alpha is more than a float64 holds"),
         (1e39, r"alpha = 1e\+39 is more than a float32 holds"),
@@ -76,8 +76,8 @@ def test_whatever_holds_one_number_is_a_scalar(two: object) -> None:
         (2j, "alpha is a complex; the kernel takes a number"),
     ],
 )
-def test_what_is_no_number_is_refused(alpha: object, told: str) -> None:
-    with pytest.raises(CallError, match=told):
+def test_what_is_no_number_is_refused(alpha: object, message: str) -> None:
+    with pytest.raises(CallError, match=message):
         tiled()(A, B, alpha=alpha)
 
 
@@ -100,7 +100,7 @@ def test_the_same_schedule_gives_the_same_kernel(tmp_path: Path) -> None:
 
 def test_a_kernel_knows_what_it_is() -> None:
     kernel = gemmgen.compile("fuse_epilogue relu(scale * acc + bias[n])\n", device="cpu")
-    told = "<gemmgen kernel gemm(A[m, k], B[k, n], C[m, n], bias[n], scale) on the CPU>"
-    assert repr(kernel) == told
+    message = "<gemmgen kernel gemm(A[m, k], B[k, n], C[m, n], bias[n], scale) on the CPU>"
+    assert repr(kernel) == message
     assert "fuse_epilogue" in kernel.schedule and kernel.text.startswith("// gemm: C[m, n] = ")
     assert gemmgen.emit_cuda(kernel.schedule) == kernel.text

@@ -1,4 +1,4 @@
-"""Checked runs of right kernels find nothing; the hand-written and the emitted ones alike."""
+"""Checked runs of right kernels find nothing, for hand-written and emitted ones."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ vectorize A.global x.global width=4
 split_k within=warp
 """
 SHAPE = (7, 3, 420)
-"""Two steps, the last a ragged one; rows and columns behind the last."""
+"""Two steps, the last a partial one; rows and columns past the last."""
 
 
 def answers(kernel: Emitted, text: str, shape: tuple[int, int, int] = SHAPE) -> dict[str, str]:
@@ -35,11 +35,11 @@ def answers(kernel: Emitted, text: str, shape: tuple[int, int, int] = SHAPE) -> 
     caller = Caller(kernel)
     for order in ORDERS:
         try:
-            told = caller.complaint(Case(shape, "normal", 0.7, -1.0, 1, order), compiled)
+            message = caller.complaint(Case(shape, "normal", 0.7, -1.0, 1, order), compiled)
         except KernelFault as fault:
             kinds = [f"{each.kind}: {each.name}" for each in fault.findings]
-            told = "; ".join(kinds) or str(fault)
-        found[order] = told or ""
+            message = "; ".join(kinds) or str(fault)
+        found[order] = message or ""
     compiled.close()
     return found
 
@@ -51,12 +51,12 @@ def test_every_order_is_right(shape: tuple[int, int, int]) -> None:
 
 
 def test_the_defined_order_is_that_of_the_definition() -> None:
-    """One sum, written out: terms to lanes, lanes to pairs."""
+    """One sum, written out: k elements to lanes, lanes to pairs."""
     rng = np.random.default_rng(7)
-    terms, step, width = 300, 128, 2
-    a, b = (rng.standard_normal(terms).astype(np.float32) for _ in range(2))
+    depth, step, width = 300, 128, 2
+    a, b = (rng.standard_normal(depth).astype(np.float32) for _ in range(2))
     lanes = [np.float32(0)] * 32
-    for k in range(terms):
+    for k in range(depth):
         lane = k % step // width % 32
         lanes[lane] = np.float32(fma(a[k : k + 1], b[k : k + 1], lanes[lane])[0])
     for distance in (16, 8, 4, 2, 1):
@@ -95,15 +95,15 @@ PLANTS = {
         f"if (lane < 16) acc[reg_m][reg_n] = {_adds(16)};",
         ("divergent warp",),
     ),
-    "a lane without terms leaves": Plant(
+    "a lane without k elements leaves": Plant(
         "float acc[TM][TN] = {};",
         "float acc[TM][TN] = {};\n    if (thread_k >= K % BK && K < BK) return;",
         ("divergent warp",),
     ),
     "every lane stores": Plant("if (lane == 0) {", "{", ("two owners: y",)),
     "one warp stores": Plant("if (lane == 0) {", "if (tid == 0) {", WRONG),
-    "terms of one lane are another's too": Plant("lane * PK", "lane / 2 * 2 * PK", WRONG),
-    "terms read twice": Plant("thread_k + reg_k * LK", "thread_k + reg_k % 4 * LK", WRONG),
+    "k elements of one lane are another's too": Plant("lane * PK", "lane / 2 * 2 * PK", WRONG),
+    "k elements read twice": Plant("thread_k + reg_k * LK", "thread_k + reg_k % 4 * LK", WRONG),
     "a guard of k left out": Plant(
         "if (m < M && k + VEC - 1 < K) return",
         "if (m < M) return",
@@ -121,5 +121,5 @@ def test_finds(name: str) -> None:
     kernel = compile_source(Source(SCHEDULE))
     text = planted(kernel.text, plant.old, plant.new)
     shape = (8, 4, 100) if "leaves" in name else (8, 4, 420)
-    for order, told in answers(kernel, text, shape).items():
-        assert any(found in told for found in plant.finds), f"{order}: {told}"
+    for order, message in answers(kernel, text, shape).items():
+        assert any(found in message for found in plant.finds), f"{order}: {message}"

@@ -56,7 +56,7 @@ A, B = np.zeros((8, 4), np.float32), np.zeros((4, 8), np.float32)
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"A": A}, "B is missing: the kernel takes A, B, C, bias"),
         ({"A": A, "B": B[:3]}, "B has shape .* so K = 3, but A has shape"),
@@ -68,9 +68,9 @@ A, B = np.zeros((8, 4), np.float32), np.zeros((4, 8), np.float32)
         ({"A": A.reshape(-1)[1:29].reshape(7, 4), "B": B}, "A begins 4 bytes past"),
     ],
 )
-def test_what_cannot_be_launched_with_is_a_sentence(given: dict[str, object], told: str) -> None:
+def test_what_cannot_be_launched_with_is_a_sentence(given: dict[str, object], message: str) -> None:
     kernel = gemmgen.compile(EXAMPLES / "vectorized.sched", device="cpu")
-    with pytest.raises(CallError, match=told):
+    with pytest.raises(CallError, match=message):
         kernel(**given, bias=np.zeros(8, np.float32))
 
 

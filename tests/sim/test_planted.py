@@ -29,13 +29,13 @@ def test_finds_at_its_line(name: str) -> None:
         with pytest.raises(KernelFault) as raised:
             complaint(plant.example, kernel, case)
         found = [each for each in raised.value.findings if each.kind == plant.kind]
-        told = [
+        message = [
             each
             for each in found
             if any(plant.at in " ".join(lines[line - 1 : line + 1]) for line in each.lines)
             and any(plant.directive in directive for directive in each.directives)
         ]
-        assert told, str(raised.value)
+        assert message, str(raised.value)
 
 
 @pytest.mark.parametrize("name", WRONG_VALUES)

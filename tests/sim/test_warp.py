@@ -102,7 +102,7 @@ RACES = {
         "if (n < 32) x[n] = 1.0f; __syncthreads(); C[n] = x[n % 32]; __syncwarp();"
         " if (n < 32) x[n] = 0.0f;"
     ),
-    "a write over what was read behind the barrier": (
+    "a write over what was read after the barrier": (
         "x[n] = A[n]; __syncwarp(); C[n] = x[n]; __syncwarp(); C[n] = x[n ^ 1]; x[n] = 0.0f;"
     ),
 }

@@ -76,16 +76,16 @@ def means_what_it_should(emitted: Emitted) -> None:
     dtype=st.sampled_from(TYPES),
     gpu=st.sampled_from(("H200", "A100", "RTX4090", "T4")),
     epilogue=st.sampled_from(EPILOGUES),
-    behind=st.integers(0, 5),
+    gap=st.integers(0, 5),
 )
 def test_every_request_gets_a_schedule_that_compiles_and_takes_it(
-    shape: tuple[int, ...], gemm: str, dtype: str, gpu: str, epilogue: str | None, behind: int
+    shape: tuple[int, ...], gemm: str, dtype: str, gpu: str, epilogue: str | None, gap: int
 ) -> None:
-    """``behind``: elements behind each row of A, so that leading dimensions are no multiples."""
+    """``gap``: elements after each row of A, so that leading dimensions are no multiples."""
     if dtype == "bf16" and gpu == "T4":
         return
     batched = gemm.count(",") > 5
-    ld = None if batched else {re.findall(r"= (\w)", gemm)[0]: max(shape) + behind}
+    ld = None if batched else {re.findall(r"= (\w)", gemm)[0]: max(shape) + gap}
     wanted = shape if batched else shape[:3]
     found = suggest(gemm, wanted, dtype=dtype, gpu=gpu, epilogue=epilogue, ld=ld)
     emitted = compile_source(Source(found.text))

@@ -29,7 +29,7 @@ def test_what_is_skipped_is_told_by_its_reason() -> None:
         return pytest.TestReport("x", ("x", 7, "x"), {}, "skipped", place, "setup")
 
     found = [report("no GPU"), report("mkdocs is not installed"), report("no GPU")]
-    assert skips.told(found) == ["2 skipped: no GPU", "1 skipped: mkdocs is not installed"]
+    assert skips.message(found) == ["2 skipped: no GPU", "1 skipped: mkdocs is not installed"]
 
 
 def budget(**took: float) -> Budget:

@@ -178,7 +178,7 @@ def test_what_was_tried_outlives_an_interruption(
 
 
 @pytest.mark.parametrize(
-    ("text", "arguments", "told"),
+    ("text", "arguments", "message"),
     [
         ("tile m=64 n=64\n", ["--shape", "64"], "has no set, so there is nothing to tune"),
         (TEXT, ["--shape", "64", "--resume"], "name it with --trials"),
@@ -191,12 +191,12 @@ def test_what_was_tried_outlives_an_interruption(
         ("tile m={64, 64} n=64\n", ["--shape", "64"], "occurs twice in the set"),
     ],
 )
-def test_refuses(tmp_path: Path, text: str, arguments: list[str], told: str) -> None:
+def test_refuses(tmp_path: Path, text: str, arguments: list[str], message: str) -> None:
     space = tmp_path / "space.sched"
     space.write_text(text)
     done = tune(space, *(a.format(space=space) for a in arguments))
     assert done.exit_code == 2
-    assert told.format(space=space) in done.stderr
+    assert message.format(space=space) in done.stderr
     assert space.read_text() == text and os_listing(tmp_path) == ["space.sched"]
 
 

@@ -83,11 +83,11 @@ def test_refuses_a_space_that_takes_too_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "output"),
     [("tile.x", "1", "the sets of this file are tile.m"), ("tile.m", "3", "it has 64, 128")],
 )
-def test_refuses_a_setting_that_is_none(key: str, value: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_refuses_a_setting_that_is_none(key: str, value: str, output: str) -> None:
+    with pytest.raises(UsageError, match=output):
         space("tile m={64, 128} n=64\n", given=((key, value),))
 
 

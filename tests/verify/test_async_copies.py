@@ -173,7 +173,7 @@ def test_a_run_of_the_text_shows_it(plant: Plant, schedule: str, monkeypatch: Pa
 
 
 def held(kernel: Subject, landing: str, monkeypatch: Patch) -> str:
-    """What runs without shadow memory say where all copies land alike."""
+    """The findings of runs without shadow memory if all copies complete at the same time."""
     monkeypatch.setattr(cpu, "landings_of", lambda emitted: (landing,))
     monkeypatch.setattr(
         cpu, "CompiledKernel", lambda text, interface, **_: CompiledKernel(text, interface)

@@ -1,4 +1,4 @@
-"""G2's cases and comparisons, with NumPy in the place of CuPy and the CPU's run of the text in that
+"""G2's cases and comparisons, with NumPy in place of CuPy and the CPU's run of the text in that
 of a launch: right kernels pass, and wrong ones are found."""
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ def test_each_requirement_is_met_at_its_bound_and_broken_alone() -> None:
         rest = tuple(r for r in interface.requirements if r != left_out)
         looser = replace(interface, requirements=rest)
         differing = [
-            told
-            for told, call in made
+            message
+            for message, call in made
             if launcher.expected(interface, call.values) != launcher.expected(looser, call.values)
         ]
         assert differing, left_out.text()

@@ -40,9 +40,9 @@ B_STALE = "if (k < K && n + e < N) target[e] = B[(long long)k * ldb + n + e];"
 PLANTED = {
     "an int in every offset": (WIDE, "(long long)", ""),
     "an int in A's": (WIDE, "&A[(long long)m", "&A[m"),
-    "an int in A's behind a guard": (WIDE, "? A[(long long)m", "? A[m"),
+    "an int in A's after a guard": (WIDE, "? A[(long long)m", "? A[m"),
     "an int in B's": (WIDE, "&B[(long long)k", "&B[k"),
-    "an int in B's behind a guard": (WIDE, "? B[(long long)k", "? B[k"),
+    "an int in B's after a guard": (WIDE, "? B[(long long)k", "? B[k"),
     "an int in C's": (WIDE, "&C[(long long)m", "&C[m"),
     "an int in the epilogue's": (FUSED, "residual[(long long)m", "residual[m"),
     "an int in a batch's": (BATCHED, "A += stride_A_b * b", "A += (int)(stride_A_b * b)"),
@@ -52,7 +52,7 @@ PLANTED = {
         "tile_in_group % full_group",
     ),
     "a tile too many where all are whole": (SMALL, "(N - 1) / BN + 1", "N / BN + 1"),
-    "no terms from the 100th on": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
+    "K ends at 100": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
     "no blocks from the 30th on": (SMALL, "if (m < M", "if (blockIdx.x < 30 && m < M"),
     "a tile too many in a band": (RASTER, "(N - 1) / BN + 1", "N / BN + 1"),
     "C's rows taken for its columns": (WIDE, ", n, N);", ", n, M);"),
@@ -80,8 +80,8 @@ def planted(schedule: str, before: str, after: str) -> Subject:
 def test_is_seen(name: str) -> None:
     wrong = planted(*PLANTED[name])
     only = [case for case in cases_of(wrong.emitted) if case.shape not in _default(wrong)]
-    told = cpu.first_complaint(cpu.Caller(wrong.emitted), wrong.emitted.text, only, warn=False)
-    assert told is not None, "no call shows it"
+    message = cpu.first_complaint(cpu.Caller(wrong.emitted), wrong.emitted.text, only, warn=False)
+    assert message is not None, "no call shows it"
 
 
 def _default(kernel: Subject) -> tuple[tuple[int, ...], ...]:
@@ -105,7 +105,7 @@ def test_the_shapes_reach_what_the_text_can_do(name: str) -> None:
     assert max(interface.grid(size) for size in sizes) >= 40
     band = emitted.program.main.work.raster
     assert any(rows == (band + 1) * m and columns in (2 * n, 3 * n) for rows, columns, _ in shapes)
-    assert max(terms for *_, terms in shapes) >= max(520, 3 * k * stages)
+    assert max(depth for *_, depth in shapes) >= max(520, 3 * k * stages)
     assert {"infinities in A", "infinities in B"} <= {case.data for case in chosen}
     if band > 1:
         assert any(ceil(rows / m) == band + 2 and columns > n for rows, columns, _ in shapes)
@@ -147,7 +147,7 @@ def test_without_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     ),
 )
 def test_the_first_of_two_places_is_seen(before: str, after: str) -> None:
-    """The first tile of a part behind its guards; C's columns where it is read."""
+    """The first tile of a part after its guards; C's columns if it is read."""
     right = subject(PARTS)
     assert right.emitted.text.count(before) == 2
     wrong = right.emitted.text.replace(before, after, 1)

@@ -221,13 +221,13 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_run_of_a_mutant_shows_it(name: str) -> None:
-    before, after, told = MUTANTS[name]
+    before, after, message = MUTANTS[name]
     outcome = cpu.check(mutant(WIDE, before, after))
-    assert outcome.status == "failed" and told in outcome.detail, outcome.detail
+    assert outcome.status == "failed" and message in outcome.detail, outcome.detail
 
 
 def test_sums_overwritten_before_they_are_read() -> None:
-    """The barrier behind a row of fragments, where the next row takes the same place."""
+    """The barrier after a row of fragments, whose addresses the next row reuses."""
     schedule = WIDE.replace("warp_tile m=16", "warp_tile m=32")
     right = subject(schedule)
     first, barrier, last = right.emitted.text.rpartition("__syncwarp();")

@@ -83,8 +83,8 @@ def test_the_corrected_pad_removes_the_conflicts_that_version_five_has() -> None
 
     def ways(name: str) -> dict[str, int]:
         schedule = emitted(name).schedule
-        told = explain.explain(schedule, (256, 256, 256), gpus.GPUS[gpus.DEFAULT])
-        return {t.name: t.counts.ways for t in told.traffic if t.counts.phases}
+        message = explain.explain(schedule, (256, 256, 256), gpus.GPUS[gpus.DEFAULT])
+        return {t.name: t.counts.ways for t in message.traffic if t.counts.phases}
 
     assert ways("versions/v5")["A_shared read"] == 2
     assert ways("versions/v5")["B_shared read"] == 1
