@@ -1,7 +1,7 @@
 """Frozen dataclasses that are cheap to define.
 
 Python up to 3.12 compiles each method of each dataclass when its module is imported.  gemmgen has
-about 300 of them, and ``emit`` loads 150: that took two fifths of its time.  Here comparison, hash,
+about 300 of them, and ``emit`` loads 150: that took a quarter of its time.  Here comparison, hash,
 representation and the refusal to be changed are one function for all classes, and a constructor is
 compiled when it is first called.
 """
