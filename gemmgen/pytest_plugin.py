@@ -78,7 +78,7 @@ class Golden:
         """Compiles ``schedule`` and compares the text with ``golden``.
 
         ``golden`` is by default the file of the same stem with ``.cu`` in the schedule's folder.
-        ``arch`` and ``set`` are as in ``gemmgen.emit``.  ``verify`` also runs the text on this
+        ``arch`` and ``set`` are as in ``emit_cuda``.  ``verify`` also runs the text on this
         machine's CPU at ragged shapes (``gemmgen verify``, layer C2), so that a golden is known to
         be right and not only unchanged; without g++ the test is then skipped.
         """
