@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from gemmgen.ir.expr import Expr, Int
 from gemmgen.ir.nodes import Kernel, Loop, Map
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import WarpBarrier
-from gemmgen.lower import wmma
+from gemmgen.lower import shared_arrays, wmma
 from gemmgen.lower.context import Context
 from gemmgen.proof import cpu, meaning
 from gemmgen.proof.outcome import Subject
@@ -90,10 +91,9 @@ def lines_without_their_pad(patch: Patch) -> None:
     """The wrong leading dimension."""
 
     def short(context: Context, tile: Buffer) -> Expr:
-        return pitch(context, replace(tile, pad=0))
+        return shared_arrays.row(context, replace(tile, pad=0))
 
-    pitch = wmma._pitch
-    patch.setattr(wmma, "_pitch", short)
+    patch.setattr(wmma, "shared_arrays", SimpleNamespace(row=short))
 
 
 def columns_for_rows(patch: Patch) -> None:
