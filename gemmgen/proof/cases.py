@@ -1,6 +1,6 @@
 """The calls that C2 makes of a kernel.
 
-``cases`` combines the shapes of ``default_shapes`` with numbers, paddings, orders and layouts.
+``cases`` combines the shapes of ``c2_shapes`` with numbers, paddings, orders and layouts.
 ``reaching`` adds a few calls that are larger or have far addresses.  A new kind of call is one more
 generator in ``_REACHING``.
 """
@@ -15,15 +15,15 @@ from math import ceil, prod
 from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Shape
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import landings_of
-from gemmgen.proof.shapes import (
-    default_shapes,
+from gemmgen.proof.default_shapes import (
+    c2_shapes,
     far_shapes,
-    fit,
-    ragged_depth,
-    ring_of,
-    tile_of,
-    with_batches,
+    long_sums,
+    many_blocks,
+    stale_tiles,
+    whole_tiles,
 )
+from gemmgen.proof.shapes import tile_of
 
 FACTORS = (0.0, 1.0, -1.0, 0.7)
 """Values of alpha and of beta."""
@@ -38,12 +38,6 @@ _LARGE = 1 << 14
 _WATCHED = 2
 SPAN = 2**43
 """Bytes of address space that are enough for one far call; almost none of them are accessed."""
-_BLOCKS = 40
-"""The least blocks of a grid in one call."""
-_DEPTH = 520
-"""The least K of one call."""
-_MOST_ELEMENTS = 1 << 22
-"""Rows of C beyond which a second raster group is not tested."""
 _LIGHT = 1 << 22
 """Multiply-adds up to which calls for wrong values only are watched nevertheless."""
 _WORTH = 1 << 20
@@ -56,7 +50,7 @@ def cases_of(emitted: Emitted, landings: tuple[Landing, ...] = ()) -> tuple[Case
     ``landings`` are by default the kernel's own.
     """
     landings = landings or landings_of(emitted)
-    found = (*cases(default_shapes(emitted), landings), *reaching(emitted, landings))
+    found = (*cases(c2_shapes(emitted), landings), *reaching(emitted, landings))
     unwatched = sum(work(emitted, case.shape) for case in found if not case.watched)
     return found if unwatched > _WORTH else tuple(replace(case, watched=True) for case in found)
 
@@ -108,51 +102,21 @@ def reaching(emitted: Emitted, landings: tuple[Landing, ...] = ("late",)) -> Ite
 
 
 def _whole_tiles(emitted: Emitted) -> Iterator[Case]:
-    """Several whole tiles along each letter, for which ``N / BN + 1`` is one too many; a second
-    raster group, if that changes the order of tiles."""
-    m, n, k, _ = tile_of(emitted.program)
-    band = _band(emitted)
-    columns = 2 if band > 1 else 3
-    shape = fit(emitted, with_batches(emitted, ((band + 1) * m, columns * n, min(k, 8)), 2))
-    yield Case(shape, "normal", 0.7, -1.0, 1, "descending", watched=False)
+    yield Case(whole_tiles(emitted), "normal", 0.7, -1.0, 1, "descending", watched=False)
 
 
 def _many_blocks(emitted: Emitted) -> Iterator[Case]:
-    """A last, shorter raster group, and large block numbers."""
-    m, n, *_ = tile_of(emitted.program)
-    parts, band = emitted.program.main.work.parts, _band(emitted)
-    rows = band + 2 if band > 1 else 3 if parts > 1 else 5
-    columns = max(2 if band > 1 else 3, ceil(_BLOCKS / (rows * parts)))
-    wanted = ((rows - 1) * m + 1, (columns - 1) * n + 1, 3)
-    shape = fit(emitted, with_batches(emitted, wanted, 1))
-    yield Case(shape, "normal", -1.0, 0.7, 5, "ascending", watched=False)
-
-
-def _band(emitted: Emitted) -> int:
-    """Block rows of a raster group; 1 without a raster, or if the group is too large to test."""
-    m, n, *_ = tile_of(emitted.program)
-    band = emitted.program.main.work.raster
-    return band if (band + 2) * m * (n + 1) <= _MOST_ELEMENTS else 1
+    yield Case(many_blocks(emitted), "normal", -1.0, 0.7, 5, "ascending", watched=False)
 
 
 def _long_sums(emitted: Emitted) -> Iterator[Case]:
-    """Each stage is used several times; more rows than columns, both less than a tile."""
-    _, _, k, stages = tile_of(emitted.program)
-    ring = ring_of(emitted.program)
-    depth = max(_DEPTH, 3 * k * stages, ring + k * stages) + k // 2 + 1
-    shape = fit(emitted, with_batches(emitted, (9, 5, depth), 1))
-    yield Case(shape, "normal", 0.7, 0.7, 1, "shuffled", watched=False)
+    yield Case(long_sums(emitted), "normal", 0.7, 0.7, 1, "shuffled", watched=False)
 
 
 def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
     """Detects a stale element of an earlier tile where a 0 belongs: it is multiplied by a zero of
-    the other operand, so that only an infinity exposes it.
-
-    The last part of split-K has more tiles than stages, the last one partial.
-    """
-    *_, stages = tile_of(emitted.program)
-    depth = ragged_depth(emitted.program, stages + 1)
-    shape = fit(emitted, with_batches(emitted, (5, 9, depth), 1))
+    the other operand, so that only an infinity exposes it."""
+    shape = stale_tiles(emitted)
     watched = work(emitted, shape) <= _LIGHT
     yield Case(shape, "infinities in A", 1.0, 0.0, 1, "ascending", watched=watched)
     yield Case(shape, "infinities in B", 1.0, 0.0, 0, "descending", watched=watched)

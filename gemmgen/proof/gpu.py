@@ -8,23 +8,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.calling.launches import Case, Shape
+from gemmgen.calling.launches import Case
 from gemmgen.gpu import device
 from gemmgen.gpu.compare import Reference
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify import cases, verify
 from gemmgen.numerics.formats import Real, computing
 from gemmgen.pipeline import Emitted
+from gemmgen.proof.default_shapes import g2_shapes
 from gemmgen.proof.epilogue import is_continuous, is_exact, wanted
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
-from gemmgen.proof.shapes import default_shapes, fit
 from gemmgen.proof.sums import Summation
-from gemmgen.schedule.roles import extents
 
 LAYER = "G2"
-LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
-MANY: Shape = (2, 3, 5, 70_001)
-"""A batch larger than the 65,535 blocks of a grid's other dimensions."""
 SEQUENTIAL = 1 << 24
 """Multiply-adds up to which the sums are computed in the kernel's order, bit for bit.
 
@@ -61,13 +57,7 @@ def check(subject: Subject) -> Outcome:
 def cases_of(subject: Subject) -> tuple[Case, ...]:
     """What the kernel is called with: its shapes, every kind of numbers at each."""
     emitted = subject.emitted
-    shapes = subject.shapes
-    if not shapes:
-        shapes = (*default_shapes(emitted), *(fit(emitted, shape) for shape in LARGER))
-    letters = extents(emitted.schedule.gemm)
-    if len(letters) > 3 and not subject.shapes:
-        many = (*MANY, *(1 for _ in tuple(letters)[len(MANY) :]))
-        shapes = (*shapes, fit(emitted, many))
+    shapes = subject.shapes or g2_shapes(emitted)
     jumps = not is_continuous(emitted.program.problem)
     return tuple(
         case

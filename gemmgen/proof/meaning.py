@@ -8,9 +8,9 @@ from gemmgen.base.source import counted
 from gemmgen.calling.launches import Shape, spelled
 from gemmgen.pipeline import Step, make_concrete, rewrite
 from gemmgen.proof import verdicts
+from gemmgen.proof.default_shapes import c1_shapes
 from gemmgen.proof.equivalence import same_meaning
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed
-from gemmgen.proof.shapes import fit, ring_of, tile_of
 
 LAYER = "C1"
 MOST = 1 << 16
@@ -44,11 +44,6 @@ def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
 
 
 def shapes_of(subject: Subject) -> tuple[Shape, ...]:
-    """Tiny and ragged: less than a tile, a little more than one, and past the stages."""
+    """Those that are asked for and small enough, or the layer's own."""
     given = tuple(s for s in subject.shapes if s[0] * s[1] * prod(s[3:]) <= MOST)
-    if given:
-        return given
-    m, n, _, _ = tile_of(subject.emitted.program)
-    ring = ring_of(subject.emitted.program)
-    wanted: tuple[Shape, ...] = ((2, 3, 5), (m + 1, 5, ring + 1), (3, n + 1, max(ring - 1, 1)))
-    return tuple(dict.fromkeys(fit(subject.emitted, shape) for shape in wanted))
+    return given or c1_shapes(subject.emitted)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 from gemmgen.base.errors import UsageError
-from gemmgen.calling.dimensions import can_be_far, constraints, solve
+from gemmgen.calling.dimensions import constraints, solve
 from gemmgen.calling.launches import Shape, spelled
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.interface import Requirement
@@ -14,59 +13,10 @@ from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import batches, extents
 
-_MOST_ROWS = 4000
-"""Rows of all tensors of a far call: the CPU run sends each one separately."""
 _MOST_DEPTH = 1024
 """The K above which the last parts of split-K stay empty."""
 _K_STEP = 8
 """The k tile of a kernel that has none."""
-
-
-def default_shapes(emitted: Emitted) -> tuple[Shape, ...]:
-    """Small, ragged, one around each tile, more tiles than stages (also with only k ragged),
-    several tiles, and K = 0; one batch, several, and none."""
-    m, n, k, _ = tile_of(emitted.program)
-    ring = ring_of(emitted.program)
-    wanted: tuple[Shape, ...] = (
-        (1, 1, 1),
-        (2, 3, 5),
-        (m - 1, n + 1, ring - 1),
-        (m + 1, max(n - 1, 1), ring + 1),
-        (m, n, 2 * k),
-        (m, n, ring + k // 2 + 1),
-        (2 * m + 3, 2 * n + 5, k + 1),
-        (3, 5, 0),
-    )
-    count = len(batches(emitted.schedule.gemm))
-    if count:
-        # With coprime extents a wrong numbering may still reach all matrices.
-        sizes = ((1,), (3, 2), (2, 2), (1, 2), (3, 1), (1, 1), (2, 1), (2, 3))
-        wanted = tuple(
-            (*shape, *(batch * count)[:count]) for shape, batch in zip(wanted, sizes, strict=True)
-        )
-        wanted += ((2, 3, 5, *(0, 2, 2, 2)[:count]),)
-    return tuple(dict.fromkeys(fit(emitted, shape) for shape in wanted))
-
-
-def far_shapes(emitted: Emitted) -> tuple[Shape, ...]:
-    """Whole tiles and ragged ones along the columns of C and along k, and less than one tile, with
-    more rows than columns; empty if neither a leading dimension nor a stride can be chosen."""
-    if not can_be_far(emitted.interface):
-        return ()
-    m, n, k, _ = tile_of(emitted.program)
-    depth = ragged_depth(emitted.program, 2)
-    large = ((m, n + 3, depth), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5))
-    wanted = (*large, (9, 5, k // 2 + 1))
-    shapes = [fit(emitted, with_batches(emitted, each, 2)) for each in wanted]
-    light = [shape for shape in shapes if _rows(emitted, shape) <= _MOST_ROWS]
-    return tuple(dict.fromkeys((*light[:1], *light[-1:])))
-
-
-def _rows(emitted: Emitted, shape: Shape) -> int:
-    """Rows of all tensors together."""
-    sizes = dict(zip(extents(emitted.schedule.gemm), shape, strict=True))
-    tensors = (p for p in emitted.interface.params if p.kind == "tensor")
-    return sum(prod(sizes[letter] for letter in p.indices[:-1]) for p in tensors)
 
 
 def with_batches(emitted: Emitted, matrix: Shape, count: int) -> Shape:

@@ -17,8 +17,8 @@ from gemmgen.gpu import compiler
 from gemmgen.language import fmt_source, parse_schedule
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import compiled, cpu, meaning, round_trip
+from gemmgen.proof.default_shapes import c2_shapes
 from gemmgen.proof.outcome import Outcome, Subject
-from gemmgen.proof.shapes import default_shapes
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.sim.host_kernel import HostKernel
 from gemmgen.sim.run import compile_kernel
@@ -59,7 +59,7 @@ def test_all_layers_hold(name: str) -> None:
 
 
 def test_shapes_and_layouts_are_all_met() -> None:
-    shapes = default_shapes(emitted("heads times values"))
+    shapes = c2_shapes(emitted("heads times values"))
     assert {shape[3:] for shape in shapes} >= {(1, 1), (3, 2), (2, 2), (0, 2)}
     assert {case.layout for case in cpu.cases(shapes)} == set(LAYOUTS)
 

@@ -9,7 +9,7 @@ import pytest
 from gemmgen.calling.launches import Case
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.trial import check_runs, compile_text, judge
-from gemmgen.proof.shapes import default_shapes
+from gemmgen.proof.default_shapes import c2_shapes
 
 FILES = sorted((Path(__file__).parent / "regressions").glob("*.sched"))
 
@@ -21,4 +21,4 @@ def test_a_schedule_that_failed_once_holds(file: Path) -> None:
     assert verdict.failure is None and not verdict.refused
     emitted = compile_text(text)
     assert emitted is not None
-    assert check_runs(emitted, tuple(Case(shape) for shape in default_shapes(emitted)))
+    assert check_runs(emitted, tuple(Case(shape) for shape in c2_shapes(emitted)))

@@ -13,7 +13,8 @@ from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.trial import as_called, cases
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
-from gemmgen.proof.shapes import far_shapes, fit
+from gemmgen.proof.default_shapes import far_shapes
+from gemmgen.proof.shapes import fit
 from gemmgen.sim.host_kernel import HostKernel
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel

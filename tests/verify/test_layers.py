@@ -8,15 +8,17 @@ import compilers
 import pytest
 
 from gemmgen.base.errors import UsageError
+from gemmgen.cli.verify import command
 from gemmgen.ir.expr import Binary, Expr, Var
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.problem import Tensor, default_epilogue
 from gemmgen.ir.text import print_ir
 from gemmgen.pipeline import Step, rewrite
 from gemmgen.proof import compiled, cpu, gpu, meaning, round_trip
+from gemmgen.proof.default_shapes import c1_shapes, c2_shapes, g2_shapes
 from gemmgen.proof.layers import LAYERS, exit_code, verify
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
-from gemmgen.proof.shapes import default_shapes, exactly, fit
+from gemmgen.proof.shapes import exactly, fit
 from gemmgen.proof.whole import Whole
 
 from .subjects import DOUBLE, LADDER, NAIVE, TILED, subject
@@ -69,15 +71,22 @@ def test_storage_orders_and_letters(order: str):
 def test_assumptions_choose_the_shapes():
     kernel = subject("assume K % 8 == 0\nassume N % 4 == 0\nassume lda == K\n" + TILED)
     assert held(meaning.check(kernel)) and held(cpu.check(kernel))
-    for _, n, k in default_shapes(kernel.emitted):
+    for _, n, k in c2_shapes(kernel.emitted):
         assert n % 4 == 0 and k % 8 == 0
     assert fit(kernel.emitted, (5, 5, 5)) == (5, 8, 8)
     with pytest.raises(UsageError, match="requires N % 4 == 0, K % 8 == 0"):
         exactly(kernel.emitted, (5, 5, 5))
 
 
+def test_the_help_of_verify_counts_the_default_shapes():
+    emitted = subject(DOUBLE).emitted
+    assert len(c1_shapes(emitted)) == 3 and "C1 three" in (command.help or "")
+    assert len(c2_shapes(emitted)) == 8 and "C2 eight, K = 0 among them" in (command.help or "")
+    assert g2_shapes(emitted)[:8] == c2_shapes(emitted) and len(g2_shapes(emitted)) == 8 + 3
+
+
 def test_default_shapes_surround_the_tile_and_pass_the_ring_of_stages():
-    shapes = default_shapes(subject(DOUBLE).emitted)
+    shapes = c2_shapes(subject(DOUBLE).emitted)
     assert {(1, 1, 1), (15, 17, 23), (17, 15, 25), (16, 16, 16), (3, 5, 0)} <= set(shapes)
 
 

@@ -11,8 +11,9 @@ from gemmgen.calling.dimensions import ROW, spread
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.cases import cases_of, work
+from gemmgen.proof.default_shapes import c2_shapes
 from gemmgen.proof.outcome import Subject
-from gemmgen.proof.shapes import default_shapes, fit, tile_of
+from gemmgen.proof.shapes import fit, tile_of
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 from gemmgen.sim.unit import BEGIN
@@ -85,7 +86,7 @@ def test_is_seen(name: str) -> None:
 
 
 def _default(kernel: Subject) -> tuple[tuple[int, ...], ...]:
-    return default_shapes(kernel.emitted)
+    return c2_shapes(kernel.emitted)
 
 
 @pytest.mark.parametrize("schedule", (SMALL, RASTER, WIDE, BATCHED, FUSED, PARTS), ids=range(6))
