@@ -1,4 +1,6 @@
-"""GPUs as data: what bounds a kernel on each of them.
+"""The products (an H200, a T4) that times are estimated for: SMs, clocks, bandwidths.
+
+What an architecture allows a kernel, on all of its products, is in ``ir/target.py``.
 
 Per SM: NVIDIA, CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" and
 "Arithmetic Instructions" (FP32 lanes).  SMs, clocks and memory bandwidth: NVIDIA's data sheets and

@@ -1,4 +1,7 @@
-"""GPUs as data: what bounds a kernel on each architecture.
+"""The architectures of ``target`` (sm_90) and their limits, which decide whether a kernel is legal.
+
+How fast one product is (an H200: its clock and bandwidth), for estimates, is in
+``analyze/gpus.py``.
 
 Shared memory, threads and blocks are from the CUDA C++ Programming Guide's table of technical
 specifications per compute capability.
