@@ -252,7 +252,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     ),
     "fuzz/test_planted_bugs.py::test_a_failure_is_made_small": ("guard_dropped",),
     "fuzz/test_planted_bugs.py::test_a_pass_is_blamed": (),
-    "fuzz/test_generator.py::test_plans_are_legal_and_meet_in_pairs": (),
+    "fuzz/test_generator.py::test_schedules_have_many_pairs_of_classes": ("20-*",),
     "fuzz/test_generator.py::test_the_same_seed_draws_the_same_in_every_process": (),
     "fuzz/test_random_schedules.py::test_processes_share_a_campaign": (),
     "fuzz/test_command.py::test_a_failure_is_told_replayed_and_saved": (),

@@ -17,8 +17,7 @@ from gemmgen.fuzz.blame import blamed
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.draw import schedule_at
 from gemmgen.fuzz.factors import Pair, pairs
-from gemmgen.fuzz.plans import possible_pairs
-from gemmgen.fuzz.rules import broken
+from gemmgen.fuzz.plans import every_pair
 from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
 
@@ -56,17 +55,14 @@ class Found:
 
 @dataclass
 class Tally:
-    """What a campaign has seen so far.
-
-    ``unlike`` are schedules where the compiler and the generator's rules disagree on what is legal.
-    """
+    """What a campaign has seen so far."""
 
     schedules: int = 0
     runs: int = 0
     seconds: float = 0.0
     refused: Counter[str] = field(default_factory=Counter[str])
-    unlike: list[str] = field(default_factory=list[str])
-    unseen: set[Pair] = field(default_factory=lambda: set(possible_pairs()))
+    unseen: set[Pair] = field(default_factory=lambda: set(every_pair()))
+    """Pairs of classes, illegal ones among them."""
     found: list[Found] = field(default_factory=list[Found])
 
     @property
@@ -82,9 +78,6 @@ class Tally:
             self.refused[verdict.refused] += 1
             return
         self.unseen.difference_update(pairs(verdict.plan) if verdict.plan else ())
-        rule = broken(verdict.plan)
-        if rule is not None:
-            self.unlike.append(f"{trial.replay} is legal, but {rule}")
 
 
 @record
@@ -100,7 +93,11 @@ class Limits:
 
 def trial_at(seed: int, index: int, *, compiled: bool = False) -> Trial:
     """Draws one schedule and puts it to the test."""
-    text = schedule_at(seed, index)
+    return tested(seed, index, schedule_at(seed, index), compiled=compiled)
+
+
+def tested(seed: int, index: int, text: str, *, compiled: bool = False) -> Trial:
+    """Puts a schedule that is drawn to the test."""
     asks_compiler = compiled and index % COMPILED == 0
     verdict = judge(text, Dice(seed, index, "cases"), compiled=asks_compiler)
     return Trial(seed, index, text, verdict)
@@ -170,22 +167,23 @@ def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> 
         yield trial_at(seed, index, compiled=compiled)
 
 
-def batch(seed: int, indices: tuple[int, ...], compiled: bool) -> list[Trial]:
-    """What a process does at a time."""
-    return [trial_at(seed, index, compiled=compiled) for index in indices]
+def batch(seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool) -> list[Trial]:
+    """What a process does at a time: schedules that are drawn already, as each knows of those
+    before it."""
+    return [tested(seed, index, text, compiled=compiled) for index, text in drawn]
 
 
 def _spread(
     seed: int, limits: Limits, compiled: bool, deadline: float | None, jobs: int
 ) -> Iterator[Trial]:
     """Trials from ``jobs`` processes, in the order in which they end."""
-    indices = limits.indices()
+    drawn = ((index, schedule_at(seed, index)) for index in limits.indices())
     running: set[Future[list[Trial]]] = set()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, initializer=end_with_parent) as pool:
         while True:
             late = deadline is not None and time.monotonic() > deadline
-            while not late and len(running) < 2 * jobs and (some := tuple(islice(indices, BATCH))):
+            while not late and len(running) < 2 * jobs and (some := tuple(islice(drawn, BATCH))):
                 running.add(pool.submit(batch, seed, some, compiled))
             if not running:
                 return

@@ -1,197 +1,171 @@
-"""Plans from a seed: random, and each with as many pairs of classes not seen before as it can."""
+"""Schedules from a seed, each with as many pairs of classes not seen before as it can have.
+
+As a fuzzer guided by coverage does, it keeps sketches that had a class: another schedule that is to
+have it begins from one of them.  The examples are the first.  Nothing here knows what is legal.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
-from itertools import combinations, islice
+from itertools import combinations, count
 
-from gemmgen.base import caches
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.fuzz import heads
+from gemmgen.fuzz.climb import Climb, Unseen, resized
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.factors import FACTORS, Pair, Plan, pairs
-from gemmgen.fuzz.rules import RULES, broken, broken_by
-from gemmgen.proof import verdicts
+from gemmgen.fuzz.factors import FACTORS, OF_SLOT, Pair, pairs
+from gemmgen.fuzz.facts import SLOTS, facts_of
+from gemmgen.fuzz.growth import Sketch, grow
+from gemmgen.fuzz.heads import DRAWN, NONE, Head, Plan
+from gemmgen.fuzz.legal import Crash
+from gemmgen.fuzz.writing import Written, crashed, wild, written
+from gemmgen.ir.target import WARP
+from gemmgen.language import parse_schedule
+from gemmgen.schedule import examples
+from gemmgen.schedule.model import Schedule
 
-EPOCH = 500
-"""Plans in a row that know of each other; a plan is found again from these alone."""
-_TRIES = 4
+_TRIES = 3
+"""How often a pair is wanted, until it is given up."""
+_PAIRS = 4
+"""Pairs that are wanted of one schedule, until it has one."""
 _WILD = 16
-"""Every so many plans one is made of a legal one by changes that no rule forbids."""
-_PATIENCE, _PROOF = 150, 2000
-"""Choices after which a search begins anew, and a search for a proof that there is no plan ends."""
+"""Every so many schedules one is changed without asking whether it stays legal."""
+_KNOWN = 4
+"""Sketches that are kept of each class."""
 _PLAIN = 0.35
-"""How likely a choice is a factor's first class, where no pair asks for another."""
-
-Classes = tuple[tuple[str, Sequence[str]], ...]
-"""Factors in the order in which they are chosen, and their classes in that in which they are
-tried."""
-
-
-def plan_at(seed: int, index: int) -> Plan:
-    """The ``index``-th plan of a seed."""
-    epoch, place = divmod(index, EPOCH)
-    return _epoch(seed, epoch, place)
+"""How likely a choice is a factor's first class."""
+_FRESH = 0.25
+"""How often a schedule begins from nothing, though a sketch with a wanted class is known."""
+_LOST = 6
+"""How often a class that no schedule had yet is wanted, until it is given up."""
 
 
 @cache
-def _started(seed: int, epoch: int) -> tuple[list[Plan], Iterator[Plan]]:
-    return [], plans(seed, epoch)
+def every_pair() -> tuple[Pair, ...]:
+    """All pairs of classes, legal or not."""
+    return tuple(
+        (one, other, a, b)
+        for one, other in combinations(FACTORS, 2)
+        for a in FACTORS[one]
+        for b in FACTORS[other]
+    )
 
 
-def _epoch(seed: int, epoch: int, place: int) -> Plan:
-    known, more = _started(seed, epoch)
-    known += islice(more, max(0, place + 1 - len(known)))
-    return known[place]
+class Epoch:
+    """Schedules that know of each other's pairs, without end."""
 
+    def __init__(self, seed: int, number: int):
+        self.dice = Dice(seed, number, "plans")
+        self.unseen = Unseen(set(every_pair()))
+        self._seen: set[tuple[str, str]] = set()
+        self._vain: Counter[tuple[str, str]] = Counter()
+        self._tried: Counter[Pair] = Counter()
+        self._waiting = self.dice.shuffled(sorted(self.unseen.pairs))
+        self._known: dict[tuple[str, str], list[Sketch]] = {}
+        for sketch, plan in _seeds(self.dice):
+            self._keep(sketch, plan)
 
-def plans(seed: int, epoch: int) -> Iterator[Plan]:
-    """An epoch's plans, without end."""
-    dice, unseen, number = Dice(seed, epoch, "plans"), set(possible_pairs()), 0
-    waiting = dice.shuffled(sorted(unseen))
-    while True:
-        number += 1
-        if number % _WILD == 0:
-            yield _wild(dice)
-            continue
-        while waiting and waiting[-1] not in unseen:
-            waiting.pop()
-        wanted = waiting.pop() if waiting else None
-        found = [_complete(dice, _start(wanted)) for _ in range(_TRIES if wanted else 1)]
-        plan = max(found, key=lambda p: sum(pair in unseen for pair in pairs(p)))
-        unseen.difference_update(pairs(plan))
-        yield plan
+    def schedules(self) -> Iterator[Written]:
+        for number in count(1):
+            found = self._next(number)
+            if found.plan:
+                self.unseen.pairs.difference_update(pairs(found.plan))
+                self._seen.update(found.plan.items())
+            yield found
 
+    def _next(self, number: int) -> Written:
+        try:
+            sketch = replace(self._sketched())
+            return wild(self.dice, sketch) if number % _WILD == 0 else written(self.dice, sketch)
+        except Crash as crash:
+            return crashed(crash)
 
-def _start(pair: Pair | None) -> Plan:
-    return {pair[0]: pair[2], pair[1]: pair[3]} if pair else {}
-
-
-def _complete(dice: Dice, start: Plan) -> Plan:
-    """A legal plan that holds ``start``, which has one."""
-    while True:
-        with suppress(_Anew):
-            classes = _classes(dice, start, dice.shuffled(FACTORS), _PLAIN)
-            found = _Extending(_PATIENCE).extended(dict(start), classes)
-            assert isinstance(found, dict), f"no legal plan holds {start}"
-            return {factor: found[factor] for factor in FACTORS}
-
-
-def _classes(dice: Dice, start: Plan, order: Iterable[str], plain: float = 0.0) -> Classes:
-    """What is tried, in this order, for each factor that ``start`` leaves open."""
-    found: list[tuple[str, list[str]]] = []
-    for factor in order:
-        if factor not in start:
-            classes = dice.shuffled(FACTORS[factor])
-            if plain and dice.chance(plain):
-                classes.sort(key=lambda c: c != FACTORS[factor][0])
-            found.append((factor, classes))
-    return tuple(found)
-
-
-class _Anew(Exception):
-    """A choice for which no sizes are left, with which many others have to do; or patience is."""
-
-
-class _Extending:
-    """A search with backjumping: what a dead end does not depend on is not tried again.
-
-    It raises ``_Anew`` after ``patience`` choices.  Not ``sized``, it looks at no rule of sizes.
-    """
-
-    def __init__(self, patience: int, sized: bool = True):
-        self.patience, self.sized = patience, sized
-
-    def extended(self, plan: Plan, rest: Classes) -> Plan | frozenset[str]:
-        """``plan`` with a class for each factor of ``rest``; where there is no legal one, the
-        factors of ``plan`` that are to blame."""
-        if not rest:
-            return plan
-        (factor, classes), later = rest[0], rest[1:]
-        blamed, sizeless = frozenset[str](), False
-        for chosen in classes:
-            self.patience -= 1
-            plan[factor] = chosen
-            rule = broken_by(plan, factor, self.sized)
-            found = self.extended(plan, later) if rule is None else rule.factors
-            if isinstance(found, dict):
-                return found
-            if factor not in found:
-                blamed = found
+    def _sketched(self) -> Sketch:
+        climb = self._climbed()
+        for _ in range(_PAIRS - 1):
+            if climb.reached:
                 break
-            blamed |= found
-            sizeless |= rule is not None and rule.of_sizes
-        if sizeless or self.patience < 0:
-            raise _Anew
-        del plan[factor]
-        return blamed - {factor}
+            climb = self._climbed()
+        return climb.sketch
+
+    def _climbed(self) -> Climb:
+        wanted = self._wanted()
+        climb = Climb(self.dice, self._base(wanted), self.unseen, wanted)
+        climb.run()
+        self._keep(climb.sketch, climb.plan)
+        if not climb.reached:
+            self._vain.update(wanted.items())
+        return climb
+
+    def _wanted(self) -> Plan:
+        """A pair that was not seen, of classes that there seem to be."""
+        while self._waiting:
+            pair = self._waiting.pop()
+            first, second, one, other = pair
+            classes = {first: one, second: other}
+            lost = any(c not in self._seen and self._vain[c] > _LOST for c in classes.items())
+            if pair in self.unseen.pairs and self._tried[pair] < _TRIES and not lost:
+                self._tried[pair] += 1
+                self._waiting.insert(0, pair)
+                return classes
+        return {}
+
+    def _base(self, wanted: Plan) -> Sketch:
+        """What a schedule with ``wanted`` begins from: one that has the rarer of its classes."""
+        known = [found for c in wanted.items() if (found := self._known.get(c))]
+        if known and not self.dice.chance(_FRESH):
+            return self.dice.pick(min(known, key=len))
+        return grow(self.dice, self._plan(wanted), frozenset(wanted))
+
+    def _keep(self, sketch: Sketch, plan: Plan) -> None:
+        for found in plan.items():
+            known = self._known.setdefault(found, [])
+            known.append(sketch)
+            del known[:-_KNOWN]
+
+    def _plan(self, wanted: Plan) -> Plan:
+        """Random classes besides those that are wanted."""
+        plan = dict(wanted)
+        for name in DRAWN:
+            plan.setdefault(name, self._class(FACTORS[name]))
+        for slot in SLOTS:
+            there = any(plan.get(f.name, NONE) != NONE for f in OF_SLOT[slot])
+            there = there or not self.dice.chance(_PLAIN)
+            for f in OF_SLOT[slot]:
+                first = f.required or len(OF_SLOT[slot]) == 1
+                chosen = self.dice.pick(f.classes)[0] if first else self._class(FACTORS[f.name])
+                plan.setdefault(f.name, chosen if there else NONE)
+        plan.pop("threads", None)
+        return plan
+
+    def _class(self, classes: tuple[str, ...]) -> str:
+        return classes[0] if self.dice.chance(_PLAIN) else self.dice.pick(classes)
 
 
-def _wild(dice: Dice) -> Plan:
-    """A plan that may be illegal: two classes of a legal one changed."""
-    plan = _complete(dice, {})
-    for _ in range(2):
-        factor = dice.pick(tuple(FACTORS))
-        plan[factor] = dice.pick(FACTORS[factor])
-    return plan
+def _seeds(dice: Dice) -> Iterator[tuple[Sketch, Plan]]:
+    """The examples, with sizes that can be run in an interpreter."""
+    for name in examples.names():
+        schedule = _example(name)
+        if schedule is not None:
+            sketch = Sketch(Head(dice, heads.plan_of(schedule, WARP)), facts_of(schedule))
+            yield from resized(dice, sketch)
 
 
-@cache
-def possible_pairs() -> frozenset[Pair]:
-    """Every pair of classes that some legal plan has; kept for the next process, as finding them
-    takes seconds."""
-    name = f"pairs-{caches.key(verdicts.checker())}"
-    known = caches.read(name)
-    if known is not None:
-        return frozenset((a, b, c, d) for a, b, c, d in json.loads(known[_KEPT]))
-    found = _legal_pairs()
-    caches.write(name, {_KEPT: json.dumps(sorted(found)).encode()})
-    return found
+def _example(name: str) -> Schedule | None:
+    """One of the plain ones: those in folders are these with other sizes, or a search."""
+    if "/" in name:
+        return None
+    path = examples.path_of(name)
+    try:
+        return parse_schedule(Source(path.read_text(encoding="utf-8")))
+    except ScheduleError:  # a set of values is not settled
+        return None
 
 
-_KEPT = "pairs.json"
-
-
-def _legal_pairs() -> frozenset[Pair]:
-    dice, found = Dice("pairs"), set[Pair]()
-    for first, second in combinations(FACTORS, 2):
-        for one in FACTORS[first]:
-            for two in FACTORS[second]:
-                pair = first, second, one, two
-                if pair not in found and not broken({first: one, second: two}):
-                    plan = _search(dice, {first: one, second: two})
-                    found.update(pairs(plan) if plan else ())
-    return frozenset(found)
-
-
-_ATTEMPTS = 60
-
-
-def _search(dice: Dice, start: Plan) -> Plan | None:
-    """A legal plan that holds ``start``; what its factors have to do with is chosen first, so that
-    a dead end shows early."""
-    near = _near(*start)
-    order = sorted(FACTORS, key=lambda factor: factor not in near)
-    with suppress(_Anew):
-        proof = _Extending(_PROOF, sized=False)
-        if not isinstance(proof.extended(dict(start), _classes(dice, start, order)), dict):
-            return None
-    for _ in range(_ATTEMPTS):
-        order = sorted(dice.shuffled(FACTORS), key=lambda factor: factor not in near)
-        with suppress(_Anew):
-            found = _Extending(_PATIENCE).extended(dict(start), _classes(dice, start, order))
-            return found if isinstance(found, dict) else None
-    return None
-
-
-@cache
-def _near(*chosen: str) -> frozenset[str]:
-    """The factors that rules of few factors name together with those that are chosen."""
-    rules = (r.factors for r in RULES if not r.of_sizes and not r.factors.isdisjoint(chosen))
-    return frozenset[str]().union(*rules)
-
-
-def is_wild(index: int) -> bool:
-    """Was the plan at ``index`` changed against the rules?"""
-    return index % EPOCH % _WILD == _WILD - 1
+def is_wild(place: int) -> bool:
+    """Whether the schedule at a place of its epoch was changed without asking."""
+    return place % _WILD == _WILD - 1

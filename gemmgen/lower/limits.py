@@ -57,10 +57,15 @@ def _span(schedule: Schedule, *names: str) -> Span | None:
     return None
 
 
+def fill_warps(threads: int) -> bool:
+    """Whether a block of so many threads has whole warps, and no more than a block may have."""
+    return 0 < threads <= MAX_THREADS and threads % WARP == 0
+
+
 def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
     spread = program.main.spread
     axes = spread.axes
-    if 0 < kernel.threads <= MAX_THREADS and kernel.threads % WARP == 0:
+    if fill_warps(kernel.threads):
         return
     lanes = f" x {spread.lanes_per_sum} lanes" if spread.k_layout else ""
     count = f"{' x '.join(str(a.threads) for a in axes)}{lanes} = {kernel.threads} threads"

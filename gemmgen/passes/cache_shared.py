@@ -37,6 +37,7 @@ class CacheShared:
         example="cache_shared A[k, m] B",
         operands=("a", "b"),
         layout=True,
+        sizes=True,
         elsewhere=Elsewhere(
             "TVM cache_read, Exo stage_mem",
             "cache_read stage_mem read_at copy_to_shared add_prefetch promote "

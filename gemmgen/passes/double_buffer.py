@@ -35,7 +35,12 @@ class DoubleBuffer:
         bare="shared",
         arguments=(
             ArgumentSpec(
-                "stages", maximum=16, default=2, identity=1, elsewhere="num_stages stage depth"
+                "stages",
+                maximum=16,
+                default=2,
+                identity=1,
+                fuzz=((2,), (3,), (4,)),
+                elsewhere="num_stages stage depth",
             ),
         ),
         elsewhere=Elsewhere(

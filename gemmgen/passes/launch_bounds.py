@@ -33,7 +33,11 @@ class LaunchBounds:
     SPEC: ClassVar = DirectiveSpec(
         "launch_bounds",
         example="launch_bounds blocks=2",
-        arguments=(ArgumentSpec("blocks", minimum=0, maximum=32, required=True, identity=0),),
+        arguments=(
+            ArgumentSpec(
+                "blocks", minimum=0, maximum=32, required=True, identity=0, fuzz=((1,), (2, 3))
+            ),
+        ),
         elsewhere=Elsewhere(
             "CUDA minBlocksPerMultiprocessor, Numba max_registers",
             "min_blocks minblocks min_blocks_per_multiprocessor maxrregcount "

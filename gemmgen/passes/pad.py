@@ -38,6 +38,7 @@ class Pad:
                 required=True,
                 identity=0,
                 elsewhere="padding offset amount",
+                fuzz=((1, 3, 5, 33), (2, 6, 10), (4, 8, 16)),
             ),
         ),
         elsewhere=Elsewhere(

@@ -34,6 +34,7 @@ class Raster:
                 required=True,
                 identity=1,
                 elsewhere="group_size_m panel_size size",
+                fuzz=((2,), (3, 4, 5, 8, 64)),
             ),
         ),
         elsewhere=Elsewhere(

@@ -39,15 +39,20 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 ORDERS: tuple[FmaOrder, ...] = get_args(FmaOrder)
 
 
+FUZZ = ((1,), (3, 5, 7), (2, 6), (4, 12), (8,))
+PIECES = ((1,), (2,), (4,), (3, 5, 6, 7, 8, 12))
+
+
 @record
 class RegisterBlock:
     SPEC: ClassVar = DirectiveSpec(
         "register_block",
         example="register_block m=8 n=8",
+        sizes=True,
         arguments=(
-            ArgumentSpec("<m>", required=True, maximum=64),
-            ArgumentSpec("<n>", required=True, maximum=64),
-            ArgumentSpec("interleave", maximum=64, elsewhere="parts pieces"),
+            ArgumentSpec("<m>", required=True, maximum=64, fuzz=FUZZ),
+            ArgumentSpec("<n>", required=True, maximum=64, fuzz=FUZZ),
+            ArgumentSpec("interleave", maximum=64, elsewhere="parts pieces", fuzz=PIECES),
             ArgumentSpec("order", "word", choices=ORDERS, default="rows", identity="rows"),
         ),
         elsewhere=Elsewhere(

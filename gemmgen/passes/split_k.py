@@ -44,12 +44,13 @@ class SplitK:
     SPEC: ClassVar = DirectiveSpec(
         "split_k",
         example="split_k parts=4",
+        sizes=True,
         arguments=(
-            ArgumentSpec("parts", maximum=MOST, default=0, identity=1),
+            ArgumentSpec("parts", maximum=MOST, default=0, identity=1, fuzz=((2,), (3, 4, 6, 7))),
             ArgumentSpec(
                 "reduce", "word", choices=get_args(Reduce), default="ordered", identity="ordered"
             ),
-            ArgumentSpec("groups", maximum=MOST, default=1, identity=1),
+            ArgumentSpec("groups", maximum=MOST, default=1, identity=1, fuzz=((2,), (3,))),
             ArgumentSpec("within", "word", choices=("warp",)),
         ),
         elsewhere=Elsewhere(

@@ -53,9 +53,9 @@ class Swizzle:
         example="swizzle A by=4 every=4 chunk=8",
         operands=("a", "b"),
         arguments=(
-            ArgumentSpec("by", maximum=32, identity=1),
-            ArgumentSpec("every", maximum=1024),
-            ArgumentSpec("chunk", maximum=64),
+            ArgumentSpec("by", maximum=32, identity=1, fuzz=((2,), (4,), (8,))),
+            ArgumentSpec("every", maximum=1024, fuzz=((1, 2, 4),)),
+            ArgumentSpec("chunk", maximum=64, fuzz=((1, 2, 4, 8),)),
         ),
         elsewhere=Elsewhere(
             "TVM transform_layout", "transform_layout reorder_storage annotate_layout"
@@ -140,12 +140,15 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
             )
     every, rows = wish.given.get("every", 1), tile.extent(tile.letters[0])
     if every > 1 and every >= rows:
-        below = 1 << (rows - 1).bit_length() - 1
         raise Refusal(
             f"swizzle {tensor} every={every} leaves all rows of {tile.name} the same",
             at=wish.span_of("every"),
             notes=(f"the tile has {rows} rows along {tile.letters[0]}",),
-            hint=f"every={below}, or leave every out" if rows > 2 else "leave every out",
+            hint=(
+                f"every={1 << (rows - 1).bit_length() - 1}, or leave every out"
+                if rows > 2
+                else "leave every out"
+            ),
         )
     chunk = wish.given.get("chunk", widest)
     if chunk < widest:

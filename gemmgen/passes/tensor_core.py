@@ -48,6 +48,7 @@ class TensorCore:
     SPEC: ClassVar = DirectiveSpec(
         "tensor_core",
         example="tensor_core via=wmma",
+        sizes=True,
         arguments=(ArgumentSpec("via", "word", choices=("wmma",), required=True),),
         elsewhere=Elsewhere(
             "TVM tensorize, tinygrad TC", "blockize tensorize tc wmma mma wgmma mma_sync"

@@ -33,16 +33,21 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
+FUZZ = ((1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64),)
+SMALLER = ("warp_tile", "register_block")
+STEPS = ((1,), (3, 5, 7, 9, 13), (2, 6, 10, 14), (4, 8, 12), (16, 32, 48, 64), (96, 128, 256))
+
 
 @record
 class Tile:
     SPEC: ClassVar = DirectiveSpec(
         "tile",
         example="tile m=128 n=128 k=8",
+        sizes=True,
         arguments=(
-            ArgumentSpec("<m>", required=True, maximum=MAX_TILE),
-            ArgumentSpec("<n>", required=True, maximum=MAX_TILE),
-            ArgumentSpec("<k>", maximum=MAX_TILE),
+            ArgumentSpec("<m>", required=True, maximum=MAX_TILE, fuzz=FUZZ, times=SMALLER),
+            ArgumentSpec("<n>", required=True, maximum=MAX_TILE, fuzz=FUZZ, times=SMALLER),
+            ArgumentSpec("<k>", maximum=MAX_TILE, fuzz=STEPS),
         ),
         elsewhere=Elsewhere(
             "Halide tile, Triton BLOCK_M, CUTLASS threadblock tile, Kernel Tuner block_size_x",

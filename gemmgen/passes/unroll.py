@@ -46,8 +46,14 @@ class Unroll:
         "unroll",
         example="unroll k=4",
         arguments=(
-            ArgumentSpec("<k>", minimum=0, maximum=MAX_TILE, identity=0),
-            ArgumentSpec("tile_<k>", maximum=64, identity=1),
+            ArgumentSpec(
+                "<k>",
+                minimum=0,
+                maximum=MAX_TILE,
+                identity=0,
+                fuzz=((1,), (2, 3, 4), (6, 8, 12, 16, 32)),
+            ),
+            ArgumentSpec("tile_<k>", maximum=64, identity=1, fuzz=((2,), (3, 4, 6, 12))),
         ),
         elsewhere=Elsewhere("Exo unroll_loop, CLBlast KWI", "unroll_loop unr ilp kwi"),
     )

@@ -52,6 +52,7 @@ class Vectorize:
                 maximum=16,
                 identity=1,
                 elsewhere="factor vec vector lanes vector_width",
+                fuzz=((2,), (4,), (8,)),
             ),
         ),
         elsewhere=Elsewhere(

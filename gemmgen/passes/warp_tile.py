@@ -28,14 +28,18 @@ LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
 """The arrangements of a warp's threads, the squarest first."""
 
 
+FUZZ = ((1,), (2,), (4,), (8,), (16,), (32, 48, 64))
+
+
 @record
 class WarpTile:
     SPEC: ClassVar = DirectiveSpec(
         "warp_tile",
         example="warp_tile m=64 n=32",
+        sizes=True,
         arguments=(
-            ArgumentSpec("<m>", required=True, maximum=1024),
-            ArgumentSpec("<n>", required=True, maximum=1024),
+            ArgumentSpec("<m>", required=True, maximum=1024, fuzz=FUZZ, times=("register_block",)),
+            ArgumentSpec("<n>", required=True, maximum=1024, fuzz=FUZZ, times=("register_block",)),
         ),
         elsewhere=Elsewhere("CUTLASS warp tile", "warptile warp_shape warps num_warps warp"),
     )

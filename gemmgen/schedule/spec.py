@@ -31,6 +31,10 @@ class ArgumentSpec:
     argument's absence (a directive whose every argument is at its identity is no directive).
     Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles are letters
     there too).  ``elsewhere`` are the words of other languages for it, separated by spaces.
+
+    ``fuzz`` are the values of an integer that are drawn, in classes: each class is told apart from
+    the others, one value of it is as good as another.  ``times`` names directives: if a schedule
+    has one of them, the values of ``fuzz`` are multiples of its argument of the same name.
     """
 
     name: str
@@ -42,6 +46,8 @@ class ArgumentSpec:
     default: int | str | None = None
     identity: int | str | None = None
     elsewhere: str = ""
+    fuzz: tuple[tuple[int, ...], ...] = ()
+    times: tuple[str, ...] = ()
 
 
 @record
@@ -51,8 +57,9 @@ class DirectiveSpec:
     ``example`` is a whole statement, for hints, ``help`` and the reference.  ``operands`` are roles
     (the tensors of the ``gemm`` line in the positions a, b, c); empty if the directive takes none,
     otherwise at least one must be named.  ``hops`` are those an operand may name per role; ``bare``
-    is the hop that a operand without one means, None for every hop there is.  ``layout`` allows
-    ``A[k, m]``.
+    is the hop that an operand without one means, None for every hop there is.  ``layout`` allows
+    ``A[k, m]``.  ``sizes`` marks those that share out the tile of a block: the fuzzer draws all of
+    their values together.
     """
 
     name: str
@@ -62,4 +69,5 @@ class DirectiveSpec:
     bare: str | None = None
     layout: bool = False
     arguments: tuple[ArgumentSpec, ...] = ()
+    sizes: bool = False
     elsewhere: Elsewhere | None = None

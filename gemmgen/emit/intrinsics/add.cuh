@@ -1,4 +1,4 @@
-// Atomic addition, relaxed, at GPU scope.
+// Adds to what other blocks add to as well.
 __device__ __forceinline__ void gg_add($type *target, $type value)
 {
     asm volatile("red.relaxed.gpu.add.$dtype [%0], %1;"

@@ -1,4 +1,4 @@
-// f16 bits to float.
+// The number that the bits of an f16 stand for.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;

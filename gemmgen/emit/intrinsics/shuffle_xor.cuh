@@ -1,4 +1,5 @@
-// Butterfly shuffle: the value of lane `lane ^ lane_mask`; all lanes of the warp must call it.
+// The value of the lane whose number differs by `lane_mask`;
+// all lanes of the warp call it together.
 __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
 {
     float result;

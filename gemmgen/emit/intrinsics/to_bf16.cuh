@@ -1,4 +1,4 @@
-// float to bf16 bits, rounded to nearest even.
+// The bits of the bf16 nearest to a number, ties to even.
 __device__ __forceinline__ unsigned short gg_to_bf16(float number)
 {
     unsigned short bits;

@@ -1,4 +1,4 @@
-// float to f16 bits, rounded to nearest even.
+// The bits of the f16 nearest to a number, ties to even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;

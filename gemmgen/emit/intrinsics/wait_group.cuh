@@ -1,4 +1,4 @@
-// Waits until at most `pending` of this thread's groups are outstanding.
+// Waits until at most `pending` of this thread's groups are under way.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {

@@ -1,0 +1,150 @@
+"""A schedule's directives by slots: what can be stated once, and what is stated there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gemmgen.base.record import record
+from gemmgen.language import VOCABULARY
+from gemmgen.schedule.model import Argument, Directive, Gemm, Operand, Schedule, Value
+from gemmgen.schedule.roles import letters, matrix, spelt, tensors
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
+
+
+@record
+class Slot:
+    """What a schedule states at most once: a directive, of an operand and a hop if it has those."""
+
+    spec: DirectiveSpec
+    role: Role | None = None
+    hop: str | None = None
+
+    @property
+    def name(self) -> str:
+        operand = f" {self.role.upper()}" if self.role else ""
+        return f"{self.spec.name}{operand}" + (f".{self.hop}" if self.hop else "")
+
+    def __hash__(self) -> int:
+        return hash((self.spec.name, self.role, self.hop))
+
+
+Fact = Mapping[str, Value]
+"""Arguments by the names of their specification, in their units; ``LAYOUT`` is an operand's."""
+Facts = Mapping[Slot, Fact]
+LAYOUT = "layout"
+KEPT, TURNED = "kept", "turned"
+"""A tile keeps the order that its operand has in global memory, or not."""
+
+
+def _slots() -> Iterator[Slot]:
+    for spec in VOCABULARY.specs:
+        if not spec.operands:
+            yield Slot(spec)
+        for role in spec.operands:
+            for hop in dict(spec.hops).get(role, (None,)):
+                yield Slot(spec, role, hop)
+
+
+SLOTS = tuple(_slots())
+"""Of all directives but the epilogue, in ladder order."""
+
+
+def directives(facts: Facts, gemm: Gemm) -> tuple[Directive, ...]:
+    """The facts as statements of a schedule of ``gemm``, one for each slot, in ladder order."""
+    spelled = letters(gemm)
+    return tuple(_directive(slot, facts, gemm, spelled) for slot in SLOTS if slot in facts)
+
+
+def _directive(slot: Slot, facts: Facts, gemm: Gemm, spelled: dict[str, str]) -> Directive:
+    fact = facts[slot]
+    arguments = tuple(
+        Argument(spelt(a.name, spelled), _spelled(fact[a.name], a, facts, spelled))
+        for a in slot.spec.arguments
+        if a.name in fact
+    )
+    if slot.role is None:
+        return Directive(slot.spec.name, (), arguments)
+    access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[slot.role]
+    indices = None
+    if slot.spec.layout:
+        kept = matrix(access, gemm)
+        indices = kept if fact[LAYOUT] == KEPT else kept[::-1]
+    hop = None if slot.hop == slot.spec.bare else slot.hop
+    return Directive(slot.spec.name, (Operand(access.tensor, hop, indices),), arguments)
+
+
+def _spelled(value: Value, argument: ArgumentSpec, facts: Facts, spelled: dict[str, str]) -> Value:
+    if isinstance(value, str):
+        return spelled.get(value, value)
+    return value * _unit(argument, facts) if argument.times else value
+
+
+def _unit(argument: ArgumentSpec, facts: Facts) -> int:
+    """What the values of ``argument`` are multiples of: the same argument of the first of the
+    directives that it is ``times``."""
+    for name in argument.times:
+        for slot, fact in facts.items():
+            if slot.spec.name == name:
+                (own,) = (a for a in slot.spec.arguments if a.name == argument.name)
+                value = fact[argument.name]
+                assert isinstance(value, int)
+                return value * _unit(own, facts)
+    return 1
+
+
+def facts_of(schedule: Schedule) -> dict[Slot, Fact]:
+    """What a schedule states of each slot."""
+    found = _written(schedule)
+    return {slot: _in_units(slot, found) for slot in found}
+
+
+def _in_units(slot: Slot, facts: Facts) -> Fact:
+    """Of values as they are written."""
+    fact = dict(facts[slot])
+    for argument in slot.spec.arguments:
+        value = fact.get(argument.name)
+        if argument.times and isinstance(value, int):
+            fact[argument.name] = value // _unit_as_written(argument, facts)
+    return fact
+
+
+def _unit_as_written(argument: ArgumentSpec, facts: Facts) -> int:
+    for name in argument.times:
+        for slot, fact in facts.items():
+            value = fact.get(argument.name)
+            if slot.spec.name == name and isinstance(value, int):
+                return value
+    return 1
+
+
+def _written(schedule: Schedule) -> dict[Slot, Fact]:
+    gemm, found = schedule.gemm, dict[Slot, Fact]()
+    role_of: dict[str, Role] = {tensor: role for role, tensor in tensors(gemm).items()}
+    spelled = letters(gemm)
+    meant = {letter: role for role, letter in spelled.items()}
+    for directive in schedule.directives:
+        spec = next(s for s in VOCABULARY.specs if s.name == directive.name)
+        given = {a.name: meant.get(str(a.value), a.value) for a in directive.arguments}
+        fact = {
+            a.name: value
+            for a in spec.arguments
+            if (value := given.get(spelt(a.name, spelled), a.default)) is not None
+        }
+        if not spec.operands:
+            found[Slot(spec)] = fact
+        for operand in directive.operands:
+            role = role_of[operand.tensor]
+            own = fact
+            if operand.indices is not None:
+                access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
+                kept = operand.indices == matrix(access, gemm)
+                own = fact | {LAYOUT: KEPT if kept else TURNED}
+            for hop in _hops(spec, role, operand):
+                found[Slot(spec, role, hop)] = own
+    return found
+
+
+def _hops(spec: DirectiveSpec, role: Role, operand: Operand) -> tuple[str | None, ...]:
+    if operand.hop is not None or spec.bare is not None:
+        return (operand.hop or spec.bare,)
+    return dict(spec.hops).get(role, (None,))
