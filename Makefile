@@ -19,7 +19,7 @@ format:
 	ruff check --fix .
 
 mutants:
-	python -m gemmgen.mutate --each 26 --seed 1 --budget 600 --update docs/proof.md
+	python -m tests.mutants --each 26 --seed 1 --budget 600 --update docs/proof.md
 
 proof-gpu:
 	pytest tests/gpu

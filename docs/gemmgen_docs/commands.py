@@ -51,7 +51,7 @@ def run(line: str) -> Ran:
 def _sources() -> str:
     """A key of the sources of the package and its examples, without those that no page uses."""
     files = sorted(p for folder in ("gemmgen", "examples") for p in (ROOT / folder).rglob("*.*"))
-    used = [p for p in files if p.is_file() and not {*p.parts} & {"__pycache__", "mutate", "fuzz"}]
+    used = [p for p in files if p.is_file() and not {*p.parts} & {"__pycache__", "fuzz"}]
     return caches.key(*(part for path in used for part in (str(path), path.read_bytes())))
 
 

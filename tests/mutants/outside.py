@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gemmgen.mutate.mutants import Mutant, closing
-from gemmgen.mutate.planted import Change
 from gemmgen.sim.unit import BEGIN, END
+
+from .mutants import Mutant, closing
+from .planted import Change
 
 Rule = Callable[[str], Iterator[Change]]
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.errors import UsageError
-from gemmgen.mutate.__main__ import kernels, main
-from gemmgen.mutate.allowed import read_allowed
-from gemmgen.mutate.mutants import KINDS, mutants, sampled
-from gemmgen.mutate.tally import Tried, tallies, write_table
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
+
+from .__main__ import kernels, main
+from .allowed import read_allowed
+from .catching import Trials
+from .mutants import KINDS, mutants, sampled
+from .tally import Tried, tallies, write_table
 
 EACH = 13
 """Mutants of a kernel in the proof; ``make mutants`` tries twice as many for the page."""
@@ -88,10 +90,8 @@ def test_a_survivor_fails_the_run(
 ) -> None:
     empty = tmp_path / "equivalent.txt"
     empty.write_text("# none\n")
-    monkeypatch.setattr("gemmgen.mutate.catching.Trials.verdict", lambda trials, text: None)
-    monkeypatch.setattr(
-        "gemmgen.mutate.catching.Trials.is_same_program", lambda trials, text: False
-    )
+    monkeypatch.setattr(Trials, "verdict", lambda trials, text: None)
+    monkeypatch.setattr(Trials, "is_same_program", lambda trials, text: False)
     naive = str(examples.path_of("naive"))
     assert main([naive, "--allow", str(empty)]) == 1
     assert "survives in line" in capsys.readouterr().out

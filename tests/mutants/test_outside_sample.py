@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from gemmgen.mutate.mutants import Mutant
 from gemmgen.proof import cpu
 from gemmgen.proof.outcome import Subject
 from gemmgen.sim.toolchain import object_code
 
+from .mutants import Mutant
 from .outside import functions_mutants, launcher_mutants
 from .subjects import SCHEDULES, emitted
 

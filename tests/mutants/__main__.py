@@ -1,4 +1,4 @@
-"""``python -m gemmgen.mutate``: plant mistakes in emitted kernels, and report those that C2 does
+"""``python -m tests.mutants``: plant mistakes in emitted kernels, and report those that C2 does
 not detect with the calls that it makes of a user's kernel."""
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
-from gemmgen.mutate.allowed import Allowed, read_allowed
-from gemmgen.mutate.catching import STILLBORN, Trials
-from gemmgen.mutate.mutants import Mutant, mutants, sampled
-from gemmgen.mutate.tally import Tried, is_equivalent, table, tallies, write_table
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.outcome import Subject
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 
-FOLDER = Path("tests/mutants")
+from .allowed import Allowed, read_allowed
+from .catching import STILLBORN, Trials
+from .mutants import Mutant, mutants, sampled
+from .tally import Tried, is_equivalent, table, tallies, write_table
+
+FOLDER = Path(__file__).parent
 EQUIVALENT = FOLDER / "equivalent.txt"
 EXAMPLES = (
     "naive",
@@ -69,7 +70,7 @@ def kernels() -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m gemmgen.mutate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("files", nargs="*", help="schedules (default: one for each mechanism)")
     parser.add_argument("--seed", type=int, default=0, help="which are tried, in which order")
     parser.add_argument(

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
 from gemmgen.base.record import record
-from gemmgen.mutate import planted
-from gemmgen.mutate.planted import Change
 from gemmgen.sim.unit import BEGIN, END
+
+from . import planted
+from .planted import Change
 
 _OPPOSITE = {
     "<": ("<=",),

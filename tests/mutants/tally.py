@@ -7,8 +7,9 @@ from pathlib import Path
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.mutate.allowed import Allowed
-from gemmgen.mutate.mutants import Mutant
+
+from .allowed import Allowed
+from .mutants import Mutant
 
 BEGIN, END = "<!-- mutants -->", "<!-- /mutants -->"
 _HEAD = ("kernel", "mutants", "caught", "equivalent", "survivors")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.mutate.mutants import Mutant
 from gemmgen.sim.citations import blame
+
+from .mutants import Mutant
 
 _HEAD = re.compile(r"([*\w/, ]+?)(?: \((.+)\))?$")
 
