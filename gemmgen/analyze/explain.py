@@ -96,7 +96,7 @@ class Explanation:
 
     @property
     def balance(self) -> float:
-        """The share of the SMs' time that has a block where one SM gets the most blocks that it
+        """The share of the SMs' time that has a block if one SM gets the most blocks that it
         must.  1 where blocks are of unequal size."""
         return self.waves.balance if self.uniform else 1.0
 

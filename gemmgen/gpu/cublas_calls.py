@@ -19,7 +19,7 @@ def run_cublas(
 ) -> Callable[[], None]:
     """cuBLAS's call for the matrices ``arrays`` of ``interface``, in any storage order.
 
-    Of batches it is one strided-batched call where the matrices of each tensor are evenly apart,
+    Of batches it is one strided-batched call if the matrices of each tensor are evenly apart,
     else one for each index of all batch letters but the longest.
     """
     product = contraction(interface)

@@ -129,7 +129,7 @@ def _invoke(node: Invoke, code: Code) -> Step | None:
 
 
 def _argument(argument: Expr, code: Code, steps: list[Step]) -> Meaning:
-    """What a parameter means; ``steps`` compute what is known only where the call is reached."""
+    """What a parameter means; ``steps`` compute what is known only if the call is reached."""
     if isinstance(argument, Element):
         memory, index = code.element(argument)
         slot = code.scope.slot_of("int")

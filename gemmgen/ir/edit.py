@@ -57,7 +57,7 @@ def copies(kernel: Kernel) -> tuple[Copy, ...]:
 
 
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
-    """The widest access to a shared tile: a store is wide where both sides share their last
+    """The widest access to a shared tile: a store is wide if both sides share their last
     letter; tensor cores load lines of a width of their own."""
     widths = [max(1, ATOMS[contraction(kernel).atom].line // BYTES[tile.dtype])]
     for copy in copies(kernel):

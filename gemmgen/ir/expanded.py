@@ -16,7 +16,7 @@ from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
 
 Stage = Expr | None
-"""Which of a buffer's stages an operation uses; None where there is only one."""
+"""Which of a buffer's stages an operation uses; None if there is only one."""
 
 
 Edge = Literal["stop", "both", "tile"]
@@ -78,7 +78,7 @@ class Fetch:
     """Read the fragment for step ``k`` (of the tile, if ``copy`` reads shared memory) into
     ``slot``.
 
-    ``origin`` is the tile's first k, needed where the fragment comes from global memory.
+    ``origin`` is the tile's first k, needed if the fragment comes from global memory.
     """
 
     SYNTAX = "{copy} at {k}"

@@ -6,7 +6,8 @@ from gemmgen.ir.nodes import Program
 
 
 def divides(program: Program, name: str, size: int) -> bool:
-    """Is ``name`` (an extent or a leading dimension) assumed to be a multiple of ``size``?"""
+    """Whether ``name`` (an extent or a leading dimension) is assumed to be a multiple of
+    ``size``."""
     if size == 1:
         return True
     names = {name, equal_to(program, name)}

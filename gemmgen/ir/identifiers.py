@@ -76,7 +76,7 @@ EMITTED = _words("""
 
 
 def language_word(name: str) -> str | None:
-    """Why no name may be ``name``, whatever the schedule; None where it may."""
+    """Why no name may be ``name``, whatever the schedule; None if it may."""
     if name in _CPP:
         return "a word of C++"
     if name in _CUDA:

@@ -42,7 +42,7 @@ class Param:
 
     @property
     def is_scratch(self) -> bool:
-        """Is it memory that launches use and leave, and callers neither fill nor read?"""
+        """Whether it is scratch memory, which callers neither fill nor read."""
         return self.kind in ("workspace", "counter")
 
     @property
@@ -135,7 +135,7 @@ class Interface:
     2^31 - 1.  Parts are added by ``groups``; ``ordered``: in one order in every run.
     ``dynamic_shared`` counts bytes passed at launch (0 when all shared memory is static).
     ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
-    (an extent where the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
+    (an extent if the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
     since it is assumed equal to another, with that other.
 
     ``product`` pairs the scalar that multiplies every use of the sums (``alpha``) with the extent
@@ -203,7 +203,7 @@ class Interface:
         return count
 
     def grid(self, extents: Mapping[str, int]) -> int:
-        """Number of blocks for ``extents``; 0 where C is empty."""
+        """Number of blocks for ``extents``; 0 if C is empty."""
         return self.tile_count(extents) * self.parts
 
     @property

@@ -71,7 +71,7 @@ class Init:
 class Copy:
     """``dst = src`` over the tile of ``dst``; elements outside the problem's extents become zero.
 
-    ``width`` elements move at once where both sides allow it.
+    ``width`` elements move at once if both sides allow it.
     """
 
     SYNTAX = "{dst} = {src}"
@@ -136,8 +136,8 @@ Residue = Literal["last", "first"]
 class Pipeline:
     """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed.
 
-    ``unroll`` steps at a time.  ``residue`` is the step that is ragged where the extent is no
-    multiple of ``step``; where it is the first, that one begins before index 0.
+    ``unroll`` steps at a time.  ``residue`` is the step that is ragged if the extent is no
+    multiple of ``step``; if it is the first, that one begins before index 0.
     """
 
     SYNTAX = "{letter} by {step}"

@@ -3,8 +3,8 @@
 The estimate is made from a thread's arrays: for decisions of the compiler, for machines without
 NVRTC or nvcc, and for searches that rank thousands of schedules.
 
-Two blocks fill each other's waits at barriers.  Compilers often use a few registers more than would
-leave room for the second one; where a thread's arrays fit twice, ``__launch_bounds__`` says so.
+Two blocks hide each other's waits at barriers.  Compilers often use a few registers too many for a
+second one; if a thread's arrays fit twice, ``__launch_bounds__`` limits them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ REGISTER = 4
 
 
 def blocks_per_multiprocessor(kernel: Kernel) -> int:
-    """What ``launch_bounds`` says; else 2 where two blocks' threads fit, and their arrays in the
-    registers, and 1 where not, or where a thread has one sum."""
+    """The value of ``launch_bounds``; by default 2 if two blocks' threads and arrays fit, else 1,
+    and 1 if a thread has one sum."""
     if kernel.bounds.blocks:
         return kernel.bounds.blocks
     threads = 2 * kernel.spread.threads
@@ -39,8 +39,8 @@ def registers_are_scarce(kernel: Kernel) -> bool:
 
 
 def estimated_registers(kernel: Kernel) -> int:
-    """A thread's sums, fragments and the elements that wait between a load and a late store, and
-    ``OVERHEAD``: what the compiler needs is near it."""
+    """A thread's sums, fragments and the elements staged between a load and a late store, plus
+    ``OVERHEAD``: compilers need about that."""
     arrays = [b for b in kernel.buffers if b.space is Space.REGISTER and b.spread is not None]
     total = OVERHEAD
     for array in arrays:

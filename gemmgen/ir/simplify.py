@@ -105,7 +105,7 @@ def all_of(*conditions: Expr | None) -> Expr | None:
 
 
 def choose(condition: Expr | None, yes: Expr, no: Expr) -> Expr:
-    """``condition ? yes : no``; ``yes`` where there is no condition."""
+    """``condition ? yes : no``; ``yes`` if there is no condition."""
     return yes if condition is None else Select(condition, yes, no)
 
 

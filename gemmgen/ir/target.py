@@ -36,7 +36,7 @@ one has those that are not listed."""
 
 
 def has(target: str, since: int) -> bool:
-    """Does ``target`` (``sm_90a``) have what architecture ``since`` brought?"""
+    """Whether ``target`` (``sm_90a``) has the features of architecture ``since``."""
     return int(target.removeprefix("sm_").rstrip("a")) >= since
 
 

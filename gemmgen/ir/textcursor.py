@@ -33,7 +33,7 @@ class Cursor:
         return self.at == len(self.text)
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        """What ``pattern`` finds here, which is then read; None where it finds nothing."""
+        """The text that ``pattern`` matches here, which is consumed; None without a match."""
         found = pattern.match(self.text, self.at)
         if found is None:
             return None

@@ -3,7 +3,7 @@
 A record is its operands, then its options.  ``SYNTAX`` of the class arranges operands, as in
 ``"{target} = {source}"``; without it they are the fields without a default, with commas between.
 All other fields are options ``name=value``, left out at their default; one that is true is its name
-alone.  ``origins`` are such an option too, but the comment of a line where that has any.
+alone.  ``origins`` are such an option too, but the comment of a line if that has any.
 
 Records in a record are written inline if ``SYNTAX`` names them, and after their name if they
 are options.  On lines of their own, below and indented, are those in tuples, those without a

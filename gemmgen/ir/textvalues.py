@@ -116,7 +116,7 @@ class Sequence:
 
 @record
 class Pair:
-    """``m=8``: a name and a value; the name alone where the value is None."""
+    """``m=8``: a name and a value; the name alone if the value is None."""
 
     value: Codec
 

@@ -50,7 +50,7 @@ class IRError(AssertionError):
 
 
 def verify(program: Program) -> None:
-    """Raise ``IRError`` with every broken rule; return where the program is well formed."""
+    """Raise ``IRError`` with every broken rule; return if the program is well formed."""
     for table in (FORM, USE):
         broken = [
             f"kernel {kernel.name}: {message}"

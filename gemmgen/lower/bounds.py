@@ -1,4 +1,4 @@
-"""Extents, whether tiles are full, and guards where they are not."""
+"""Extents, whether tiles are full, and guards if they are not."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def whole_tile(
     context: Context, letters: tuple[str, ...], origin: Expr, copied: TileCopy | None = None
 ) -> Expr | None:
     """The condition, the same for all threads, under which the tile at ``origin`` along k is in
-    range along these letters; None where it always is.
+    range along these letters; None if it always is.
 
     Wide guarded loads branch piece by piece; this spares them to all tiles but the ragged ones.
     """

@@ -2,7 +2,7 @@
 
 The names of a schedule are checked before anything is built (``schedule.reserved``), against what
 lowering may do with them.  This is the check on what it did: a declaration that repeats a name
-which can be seen where it stands would be refused by a compiler, or hide what was meant.
+which is visible there would be refused by a compiler, or hide what was meant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gemmgen.schedule.model import Schedule
 
 
 def check_identifiers(schedule: Schedule, kernel: LoweredKernel) -> None:
-    """Raises ``ScheduleError`` where a name of the schedule meets one of the text."""
+    """Raises ``ScheduleError`` if a name of the schedule meets one of the text."""
     name = next(repeated(kernel), None)
     if name is None:
         return
@@ -36,7 +36,7 @@ def check_identifiers(schedule: Schedule, kernel: LoweredKernel) -> None:
 
 
 def repeated(kernel: LoweredKernel) -> Iterator[str]:
-    """Names that are declared where they can be seen already."""
+    """Names that are declared although they are already visible."""
     seen: set[str] = set()
     interface = kernel.interface
     own = (interface.name, f"launch_{interface.name}", namespace(interface.name))

@@ -149,7 +149,7 @@ class Context:
         return vectors_of(self.kernel, sums_width(row, self.problem.accumulate))
 
     def width(self, holder: str) -> Expr:
-        """Elements of an access that fills ``holder``, by name; 1 where it is no vector."""
+        """Elements of an access that fills ``holder``, by name; 1 if it is no vector."""
         return self.vectors[holder][0] if holder in self.vectors else Int(1)
 
     def pad(self, tile: Buffer) -> Expr:
@@ -157,7 +157,7 @@ class Context:
         return names.pad(tile.name) if tile.pad else Int(0)
 
     def stages(self, tile: Buffer) -> Expr:
-        """How many stages a shared tile has, by name where there is one."""
+        """How many stages a shared tile has, by name if there is one."""
         for ring in rings(self.kernel, pipeline_of(self.kernel)):
             if any(copy.dst == tile.name for copy in ring.copies):
                 return ring.number()

@@ -109,7 +109,7 @@ def over_pieces(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, ..
 
 
 def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """``body`` in braces, where it has names of its own."""
+    """``body`` in braces, if it has names of its own."""
     names_something = any(isinstance(n, Define | RegisterArray) for n in body)
     return (Block("", (), body, scoped=True),) if names_something else body
 

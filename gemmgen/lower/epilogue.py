@@ -176,7 +176,7 @@ def _run(
     at: dict[str, Expr],
     inner: str,
 ) -> tuple[Node, ...]:
-    """``width`` neighbours: computed into registers, stored at once where all of them exist."""
+    """``width`` neighbours: computed into registers, stored at once if all of them exist."""
     width = store_width(context.kernel, node)
     vector, dtype = context.width(node.dst), context.buffer(node.dst).dtype
 
@@ -213,7 +213,7 @@ def _guarded_run(
     *,
     into: bool,
 ) -> tuple[Node, ...]:
-    """Move a run between memory and ``array``: at once where it is whole, else one by one."""
+    """Move a run between memory and ``array``: at once if it is whole, else one by one."""
     width, dtype = store_width(context.kernel, node), context.buffer(node.dst).dtype
     first, there = Element(array, (Int(0),)), memory(Int(0))
     whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)

@@ -1,4 +1,4 @@
-"""Guarded reads of global memory: neighbours in one access where all of them exist, else one by
+"""Guarded reads of global memory: neighbours in one access if all of them exist, else one by
 one, with zeros for those outside the matrix."""
 
 from __future__ import annotations

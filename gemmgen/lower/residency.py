@@ -45,7 +45,7 @@ def _span(directive: Directive) -> Span:
 def _shortage(
     target: Target, kernel: LoweredKernel, sums: int, blocks: int
 ) -> tuple[str, str] | None:
-    """What is wrong with so many blocks, and the arithmetic; None where they fit."""
+    """What is wrong with so many blocks, and the arithmetic; None if they fit."""
     threads = blocks * kernel.threads
     shared = kernel.interface.static_shared + kernel.interface.dynamic_shared
     if threads > target.threads:

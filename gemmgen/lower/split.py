@@ -1,6 +1,6 @@
 """The parts of a split sum in one thread's code: its range of k, its addresses in the workspace.
 
-The workspace has a tile of the block's size for each part (one for all parts, where they are added
+The workspace has a tile of the block's size for each part (one for all parts, if they are added
 atomically).  Its layout is the kernel's own: a thread's sums in pieces of ``width``, the pieces of
 neighbouring threads side by side, so that every access of a warp is whole lines.  Parts of a tile
 lie as far apart as there are tiles: the block's number, in which tiles vary fastest, is its index.
@@ -38,7 +38,7 @@ def chunk(letter: str) -> Var:
 
 
 def range_of_part(context: Context) -> Iterator[Define]:
-    """From where to where the block's part sums; the last ones may be short, or empty."""
+    """The range of k of the block's part; the last ones may be short, or empty."""
     if context.kernel.work.groups > 1:
         yield Define(OWN_GROUP.name, div(PART, PARTS_OF_GROUP))
     k = context.problem.k

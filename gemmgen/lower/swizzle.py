@@ -93,7 +93,7 @@ def divisor(expr: Expr, known: Known) -> int:
 
 
 def evaluated(expr: Expr, values: Mapping[str, int]) -> int | None:
-    """The value of an expression of constants; None where it has variables."""
+    """The value of an expression of constants; None if it has variables."""
     match expr:
         case Int(value):
             return value

@@ -92,7 +92,7 @@ class ThreadMap:
 
     @property
     def shared_row(self) -> Expr:
-        """``along`` as the text computes it, or by its name where it was chosen."""
+        """``along`` as the text computes it, or by its name if it was chosen."""
         if self.turns > 1:
             return Var(f"{self.tensor}_ALONG")
         return div(names.block(self.column), self.vector)
@@ -159,7 +159,7 @@ class ThreadMap:
         return mul(ALONG, mul(self.shared_row, self.vector)) if self.turns > 1 else Int(0)
 
     def inside(self) -> Expr | None:
-        """The condition under which the present piece lies in the tile; None where all do."""
+        """The condition under which the present piece lies in the tile; None if all do."""
         if self.is_exact:
             return None
         return less(self.coordinates()[self.row], names.block(self.row))

@@ -1,8 +1,8 @@
 """From an element's type in memory to the type that sums are computed in, and back.
 
 f16 and bf16 are 16 raw bits in memory, shared memory and staging registers, so that tiles are
-copied as they are.  A value is converted where it is read for arithmetic (into a fragment, or by a
-multiply-add or an epilogue that reads memory itself), and a result once, where it is stored.
+copied as they are.  A value is converted when it is read for arithmetic (into a fragment, or by a
+multiply-add or an epilogue that reads memory itself), and a result once, when it is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shapes that each layer takes where none are given (``gemmgen verify`` without ``--shape``).
+"""The shapes that each layer takes if none are given (``gemmgen verify`` without ``--shape``).
 
 C0 and C3 call no kernel.  C1 takes ``c1_shapes``; C2 ``c2_shapes``, and for the calls of
 ``cases.reaching`` the larger ones below it; G2 ``g2_shapes``.
@@ -106,7 +106,7 @@ def stale_tiles(emitted: Emitted) -> Shape:
 
 def far_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     """For offsets that an int does not hold: whole tiles and ragged ones along the columns of C and
-    along k, and less than one tile, of more rows than columns; none where neither a leading
+    along k, and less than one tile, of more rows than columns; none if neither a leading
     dimension nor a stride can be chosen."""
     if not can_be_far(emitted.interface):
         return ()

@@ -30,7 +30,7 @@ are exact in any order.
 
 
 def check(subject: Subject) -> Outcome:
-    """Runs the kernel on the current GPU, where there is one."""
+    """Runs the kernel on the current GPU, if there is one."""
     emitted = subject.emitted
     missing = device.missing()
     if missing is not None:

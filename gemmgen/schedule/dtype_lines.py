@@ -27,7 +27,7 @@ def check_dtypes(
 ) -> Dtypes:
     """The types of the tensors and of ``acc``; ``uses`` are the epilogue's names (None: unknown).
 
-    A tensor of the epilogue has c's type where none is stated.
+    A tensor of the epilogue has c's type if none is stated.
     """
     checker = _DtypeChecker(scope, uses, source)
     for raw in raws:

@@ -158,7 +158,7 @@ def _access(raw: _RawAccess, context: CheckedRun, lines: Mapping[int, int]) -> L
 
 
 def _lines_of(addresses: list[int], context: CheckedRun) -> dict[int, int]:
-    """The line of the text for each return address, by the debug information; where a function
+    """The line of the text for each return address, by the debug information; if a function
     above the kernel was inlined, the kernel's line."""
     unique = sorted(set(addresses))
     if not unique:

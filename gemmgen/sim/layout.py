@@ -106,7 +106,7 @@ def _constants(text: str) -> dict[str, int]:
 
 
 def _shape(sizes: str, constants: Mapping[str, int]) -> tuple[int, ...]:
-    """``[2][BK][BM + 4]`` -> (2, 8, 132); empty where a size is not understood."""
+    """``[2][BK][BM + 4]`` -> (2, 8, 132); empty if a size is not understood."""
     values = [_evaluate(size, constants) for size in re.findall(r"\[([^\]]*)\]", sizes)]
     return tuple(value for value in values if value) if all(values) else ()
 

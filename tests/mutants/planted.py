@@ -18,7 +18,7 @@ _TYPES = ("const ", "float ", "double ", "int ")
 
 
 def counts(body: str, start: int) -> Iterator[Change]:
-    """One tile too many where a letter's extent is a multiple of the tile."""
+    """One tile too many if a letter's extent is a multiple of the tile."""
     for found in _COUNT.finditer(body, start):
         yield found.start(), found[0], f"{found[1]} / {found[2]} + 1"
 
