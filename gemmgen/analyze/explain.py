@@ -8,7 +8,6 @@ from math import prod
 from gemmgen.analyze.access_counts import Counts, Launch
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
-from gemmgen.analyze.gpus import Gpu
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
 from gemmgen.analyze.pads import PadChoice, pad_choices
@@ -24,6 +23,7 @@ from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.control import Block
 from gemmgen.ir.dtypes import HALVES
 from gemmgen.ir.edit import contraction, pipeline_of

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.analyze.loop import LoopCode, loop_code
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.record import record
 from gemmgen.gpu.compiler import compile_text
+from gemmgen.gpu.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.occupancy import allowed_registers, estimated_registers
 from gemmgen.ir.target import WARP

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmgen.api.kernels import AnySchedule, Settings, compile_any
-from gemmgen.base.errors import CannotCheck, UsageError
+from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.ir.target import TARGETS
@@ -126,7 +126,7 @@ def explain(
     shape that the kernel does not take or a GPU that it does not fit.
     """
     from gemmgen.analyze.explain import explain as explanation_of
-    from gemmgen.analyze.gpus import GPUS
+    from gemmgen.gpu.gpus import GPUS
 
     if gpu not in GPUS:
         raise UsageError(f"gpu={gpu!r}: there are {', '.join(GPUS)}")
@@ -149,9 +149,7 @@ def bench(
     """
     from gemmgen.gpu import device
 
-    missing = device.missing()
-    if missing is not None:
-        raise CannotCheck(missing)
+    device.cupy()  # raises CannotCheck without a GPU
     from gemmgen.gpu.bench import Entry
     from gemmgen.gpu.bench import bench as rows_of
     from gemmgen.gpu.launch import Kernel

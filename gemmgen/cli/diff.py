@@ -11,13 +11,13 @@ import click
 from gemmgen.analyze.comparison import Change, figures_changed, statements_changed
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.figures import as_json as values
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.tables import Section
 from gemmgen.cli import explain as explaining
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put
 from gemmgen.cli.sections import show
 from gemmgen.cli.unified_diff import unified
+from gemmgen.gpu.gpus import GPUS
 
 
 @click.command("diff")

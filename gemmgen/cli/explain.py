@@ -8,10 +8,10 @@ from io import BytesIO
 
 import click
 
-from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, writable, write_file
+from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 shape = click.option(
     "--shape",

@@ -32,7 +32,7 @@ class Counted:
 def count(rungs: Sequence[Rung], size: int, gpu: str) -> tuple[Counted, ...]:
     """Every rung at ``size`` cubed on ``gpu``."""
     from gemmgen.analyze.explain import explain
-    from gemmgen.analyze.gpus import GPUS
+    from gemmgen.gpu.gpus import GPUS
 
     found: list[Counted] = []
     with progress("counting") as tick:

@@ -6,11 +6,11 @@ import re
 
 import click
 
-from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.cli import options
 from gemmgen.cli.files import put_in
 from gemmgen.cli.shape_option import METAVAR, Written, shape
 from gemmgen.explore.suggest import GEMM
+from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen.analyze.gpus import DEFAULT, GPUS
 from gemmgen.base import terminated
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
 from gemmgen.cli.shape_option import HELP, METAVAR, Shape, Written, resolve_all, shape
+from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 if TYPE_CHECKING:
     from gemmgen.explore.tune.legal import Census

@@ -45,7 +45,7 @@ def launch_lines(interface: Interface) -> list[str]:
         blocks += f" * {interface.parts}"
     x, y = interface.block
     threads = f"{x} x {y} threads" if y > 1 else f"{x} threads"
-    lines = [f"{blocks} blocks of {threads}; {SOFT}none where C is empty"]
+    lines = [f"{blocks} blocks of {threads}; {SOFT}none if C is empty"]
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
     if interface.product:
@@ -81,7 +81,7 @@ def scratch_lines(interface: Interface) -> list[str]:
         lines.append(line)
     if lines:
         names = " and ".join(p.name for p in interface.scratch)
-        lines.append(f"{names} of its own for each of several launches at a time")
+        lines.append(f"concurrent launches need separate {names}")
     return lines
 
 

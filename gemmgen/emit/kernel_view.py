@@ -113,7 +113,7 @@ def _limits(kernel: LoweredKernel) -> list[Check]:
 def _bounds_comment(kernel: LoweredKernel) -> list[str]:
     """The directives that chose the launch bounds, if any did."""
     count = "one block" if kernel.blocks == 1 else f"{kernel.blocks} blocks"
-    note = f"a multiprocessor holds {count} at the least"
+    note = f"at least {count} resident per multiprocessor"
     return comment_lines(note, kernel.bounded) if kernel.bounded else []
 
 

@@ -10,19 +10,13 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.expand.fragments import plus, steps_in_tile
-from gemmgen.expand.k_range import edge_of_first, edge_of_others, first_tile, k_range_of
+from gemmgen.expand.k_range import edge_of_first, edge_of_others
+from gemmgen.expand.pipeline import StagedPipeline
 from gemmgen.expand.ring import (
     Ring,
     ahead,
-    crosses_tiles,
     distance_ahead,
-    fill_in_any_case,
-    first_fragments,
-    if_in_range,
-    over_tiles,
     rings,
-    steps_origins,
-    steps_reading_ahead,
 )
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Origins
@@ -30,30 +24,12 @@ from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.facts import divides
-from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.ir.occupancy import registers_are_scarce
 
 
 @record
-class AsyncPipeline:
+class AsyncPipeline(StagedPipeline):
     """The expansion of one pipeline whose copies are asynchronous."""
-
-    program: Program
-    kernel: Kernel
-    pipeline: Pipeline
-
-    def expand(self) -> tuple[Timed, ...]:
-        crosses = crosses_tiles(self.kernel, self.pipeline)
-        body = self._body_reading_ahead() if crosses else self._body()
-        # Copies past the last tile are waited for too: no thread may end with outstanding copies.
-        drain = Block("drain the outstanding cp.async groups", (), (Wait(Int(0)),))
-        start = first_tile(self.program, self.kernel, self.pipeline.letter)
-        return (
-            *start,
-            *self._prologue(crosses),
-            over_tiles(self.program, self.kernel, self.pipeline, body),
-            drain,
-        )
 
     def _ring(self) -> Ring:
         (ring,) = rings(self.kernel, self.pipeline)
@@ -65,29 +41,31 @@ class AsyncPipeline:
         pending = Int(0) if ring.stages == 2 else Binary("-", ring.count, Int(2))
         return (Wait(pending), Barrier())
 
-    def _prologue(self, crosses: bool) -> tuple[Timed, ...]:
+    def _prologue(self) -> tuple[Timed, ...]:
         ring = self._ring()
         body: list[Timed] = [self._issue_first(ring), *ring.begin()]
         if self._keeps_origin():
-            start = k_range_of(self.program, self.kernel, self.pipeline.letter).start
+            start = self._start()
             distance = distance_ahead(self.pipeline, ring)
             origin = distance if start == Int(0) else plus(start, distance)
             body.append(Define(ring.next(self.pipeline.letter).name, origin, mutable=True))
-        if crosses:
+        if self._crosses():
             body.extend(self._landed())
-            body.append(first_fragments(self.program, self.kernel, self.pipeline))
+            body.append(self._first_fragments())
         return tuple(body)
+
+    def _drain(self) -> tuple[Timed, ...]:
+        # Copies past the last tile are waited for too: no thread may end with outstanding copies.
+        return (Block("drain the outstanding cp.async groups", (), (Wait(Int(0)),)),)
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
-            start = k_range_of(self.program, self.kernel, self.pipeline.letter).start
+            start = self._start()
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
-            body = (*if_in_range(self.program, self.pipeline, start, first), Commit())
+            body = (*self._if_in_range(start, first), Commit())
             return Block("copy the first tile", self._origins(), body)
         number = Var("ahead")
-        issues = fill_in_any_case(
-            self.program,
-            self.pipeline,
+        issues = self._fill_in_any_case(
             ring,
             number,
             lambda at: _issues(ring, at, number, edge_of_first(self.kernel)),
@@ -100,14 +78,13 @@ class AsyncPipeline:
         (loop,) = self.pipeline.consume
         ring = self._ring()
         steps = steps_in_tile(self.kernel, loop, lambda _: ring.stage)
-        multiply = Block("multiply the tile", steps_origins(self.kernel, self.pipeline), steps)
+        multiply = self._multiply(steps)
         return (*self._landed(), *self._issue_ahead(ring), multiply, *self._advance(ring))
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         ring = self._ring()
         note = "wait for the next tile, then read ahead into it"
-        steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, self._landed())
-        multiply = Block("multiply the tile", steps_origins(self.kernel, self.pipeline), (steps,))
+        multiply = self._multiply_reading_ahead(ring, note, self._landed())
         return (*self._issue_ahead(ring), multiply, *self._advance(ring))
 
     def _keeps_origin(self) -> bool:
@@ -133,7 +110,7 @@ class AsyncPipeline:
         computed = Define(origin.name, ahead(self.program, self.pipeline, ring))
         return (
             *(() if self._keeps_origin() else (computed,)),
-            *ring.neighbours(crosses_tiles(self.kernel, self.pipeline)),
+            *ring.neighbours(self._crosses()),
             Block("copy a tile ahead", self._origins(), (*issues, Commit())),
         )
 

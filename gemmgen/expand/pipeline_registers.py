@@ -11,46 +11,26 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.expand.fragments import steps_between, steps_in_tile
-from gemmgen.expand.k_range import edge_of_first, edge_of_others, first_tile, k_range_of
+from gemmgen.expand.k_range import edge_of_first, edge_of_others
+from gemmgen.expand.pipeline import StagedPipeline
 from gemmgen.expand.ring import (
     Ring,
     ahead,
     cited,
-    crosses_tiles,
-    fill_in_any_case,
-    first_fragments,
     first_origin,
-    if_in_range,
-    over_tiles,
     rings,
-    steps_origins,
-    steps_reading_ahead,
 )
 from gemmgen.ir import names
 from gemmgen.ir.control import Barrier, Block, Define, For
 from gemmgen.ir.expanded import Load, Stage, Store, Timed, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
+from gemmgen.ir.nodes import Copy
 from gemmgen.ir.occupancy import registers_are_scarce
 
 
 @record
-class RegisterPipeline:
+class RegisterPipeline(StagedPipeline):
     """The expansion of one pipeline whose copies go through registers."""
-
-    program: Program
-    kernel: Kernel
-    pipeline: Pipeline
-
-    def expand(self) -> tuple[Timed, ...]:
-        crosses = crosses_tiles(self.kernel, self.pipeline)
-        body = self._body_reading_ahead() if crosses else self._body()
-        start = first_tile(self.program, self.kernel, self.pipeline.letter)
-        return (
-            *start,
-            *self._prologue(),
-            over_tiles(self.program, self.kernel, self.pipeline, body),
-        )
 
     def _rings(self) -> tuple[Ring, ...]:
         return rings(self.kernel, self.pipeline)
@@ -71,20 +51,20 @@ class RegisterPipeline:
         body.extend(start for ring in self._rings() for start in ring.begin())
         if self._rings() and not self._present():
             body.append(Barrier())
-        if crosses_tiles(self.kernel, self.pipeline):
-            body.append(first_fragments(self.program, self.kernel, self.pipeline))
+        if self._crosses():
+            body.append(self._first_fragments())
         return tuple(body)
 
     def _fill_first(self, ring: Ring) -> Timed:
         """Fill all stages but one before the loop."""
         origins = cited(self.kernel, ring.copies, "cache_shared")
         if ring.stages == 2:
-            start = k_range_of(self.program, self.kernel, self.pipeline.letter).start
+            start = self._start()
             edge = edge_of_first(self.kernel)
             transfers = tuple(
                 Transfer(c, start, Int(0), edge, self._staged_at_first()) for c in ring.copies
             )
-            body = if_in_range(self.program, self.pipeline, start, transfers)
+            body = self._if_in_range(start, transfers)
             return Block("load the first tile", origins, body)
         number = Var(f"{ring.prefix}ahead")
 
@@ -94,11 +74,11 @@ class RegisterPipeline:
                 Transfer(c, origin, number, edge, self._staged_at_first()) for c in ring.copies
             )
 
-        if crosses_tiles(self.kernel, self.pipeline):
-            body = fill_in_any_case(self.program, self.pipeline, ring, number, transfer)
+        if self._crosses():
+            body = self._fill_in_any_case(ring, number, transfer)
         else:
             origin = first_origin(self.program, self.pipeline, number)
-            body = if_in_range(self.program, self.pipeline, origin, transfer(origin))
+            body = self._if_in_range(origin, transfer(origin))
         last = Binary("-", ring.count, Int(1))
         loop = For(number.name, Int(0), last, Int(1), body)
         return Block("load the first tiles", origins, (loop,))
@@ -106,8 +86,7 @@ class RegisterPipeline:
     def _staged_at_first(self) -> bool:
         """Whether the first tiles are staged in registers, too: compilers then spill less (decision
         26); with enough registers, it takes more of them and gains nothing."""
-        crosses = crosses_tiles(self.kernel, self.pipeline)
-        return not crosses and registers_are_scarce(self.kernel)
+        return not self._crosses() and registers_are_scarce(self.kernel)
 
     def _body(self) -> tuple[Timed, ...]:
         (loop,) = self.pipeline.consume
@@ -125,7 +104,7 @@ class RegisterPipeline:
         if present:
             body.append(Barrier())
         steps = steps_in_tile(self.kernel, loop, self._stage_of)
-        body.append(Block("multiply the tile", steps_origins(self.kernel, self.pipeline), steps))
+        body.append(self._multiply(steps))
         for ring in self._rings():
             origins = cited(self.kernel, ring.copies, "double_buffer")
             note = "store the prefetched tile to shared memory"
@@ -138,9 +117,7 @@ class RegisterPipeline:
         (ring,) = self._rings()
         note = "store the prefetched tile to shared memory, then read ahead into it"
         publish = (*_stores(ring), Barrier())
-        steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, publish)
-        origins = steps_origins(self.kernel, self.pipeline)
-        multiply = Block("multiply the tile", origins, (steps,))
+        multiply = self._multiply_reading_ahead(ring, note, publish)
         return (*self._load_ahead(ring), multiply, *ring.advance())
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
@@ -149,7 +126,7 @@ class RegisterPipeline:
         origins = cited(self.kernel, ring.copies, "double_buffer")
         return (
             Define(origin.name, ahead(self.program, self.pipeline, ring)),
-            *ring.neighbours(crosses_tiles(self.kernel, self.pipeline)),
+            *ring.neighbours(self._crosses()),
             Block("load the next tile early", origins, loads),
         )
 

@@ -31,7 +31,7 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
             ),
             Block(LEAVE, (), (Barrier(), Arrive("parts"))),
             Block(
-                "take the sums of all splits out of the workspace",
+                "read the sums of all splits from the workspace, and zero them",
                 origins,
                 (ReducePartials("parts", atomic=True),),
             ),

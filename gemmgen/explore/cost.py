@@ -12,8 +12,8 @@ from __future__ import annotations
 from math import ceil, inf, prod
 from typing import Literal
 
-from gemmgen.analyze.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.base.record import record
+from gemmgen.gpu.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.ir.target import WARP
 
 Kind = Literal["block", "lanes", "direct", "tensor"]

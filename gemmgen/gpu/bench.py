@@ -27,9 +27,6 @@ from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import Real
 
 CUBLAS = "cuBLAS"
-_CLOCK, _MEMORY_CLOCK, _BUS_WIDTH, _SMS = 13, 36, 37, 16  # cudaDeviceAttr
-_LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on all later ones
-_DOUBLE_LANES = {(8, 0): 32, (9, 0): 64}  # 2 on all others
 
 
 @record
@@ -242,18 +239,14 @@ def lower_bound(interface: Interface, shape: Mapping[str, int]) -> float:
     """The roofline in milliseconds for these types, without tensor cores:
     max(flops / rate, bytes / bandwidth)."""
     product = contraction(interface)
-    here = cupy().cuda.runtime.getDevice()
-    ask = cupy().cuda.runtime.deviceGetAttribute
-    lanes = _LANES.get(device.capability(here), 128)
-    if product.c.dtype == "f64":
-        lanes = _DOUBLE_LANES.get(device.capability(here), 2)
-    rate = 2.0 * lanes * ask(_SMS, here) * ask(_CLOCK, here)  # flops a millisecond: clock in kHz
-    bandwidth = 2.0 * ask(_MEMORY_CLOCK, here) * ask(_BUS_WIDTH, here) / 8
+    gpu = device.figures(cupy().cuda.runtime.getDevice())
+    lanes = gpu.double_lanes if product.c.dtype == "f64" else gpu.lanes
+    rate = 2.0 * lanes * gpu.sms * gpu.clock
     size = sum(
         BYTES[param.dtype] * math.prod(shape[interface.extent(letter)] for letter in param.indices)
         for param in (product.a, product.b, product.c)
     )
-    return max(2 * math.prod(shape.values()) / rate, size / bandwidth)
+    return 1e3 * max(2 * math.prod(shape.values()) / rate, size / gpu.memory)
 
 
 def _orders(product: Contraction) -> str:

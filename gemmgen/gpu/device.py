@@ -12,7 +12,11 @@ from typing import Protocol, cast
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.gpu.gpus import GPUS, Gpu
 
+_SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH = 16, 13, 36, 37  # cudaDeviceAttr
+_THREADS, _SHARED, _BLOCKS, _RESERVED = 39, 81, 106, 111
+_LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on all later ones
 INSTALL = "pip install 'gemmgen[cuda13]' (or 'gemmgen[cuda12]')"
 
 
@@ -215,6 +219,29 @@ def name(device: int) -> str:
     """The GPU's name, "NVIDIA H200" say."""
     found = cupy().cuda.runtime.getDeviceProperties(device)["name"]
     return found.decode() if isinstance(found, bytes) else str(found)
+
+
+@cache
+def figures(device: int) -> Gpu:
+    """The GPU's figures from its driver; the L2 cache's bandwidth if the GPU is a known one."""
+
+    def ask(attribute: int) -> int:
+        return cupy().cuda.runtime.deviceGetAttribute(attribute, device)
+
+    known = next((gpu for key, gpu in GPUS.items() if key in name(device).split()), None)
+    return Gpu(
+        name=name(device),
+        arch="sm_{}{}".format(*capability(device)),
+        sms=ask(_SMS),
+        clock=ask(_CLOCK) * 1e3,
+        lanes=_LANES.get(capability(device), 128),
+        shared=ask(_SHARED),
+        threads=ask(_THREADS),
+        blocks=ask(_BLOCKS),
+        memory=2e3 * ask(_MEMORY_CLOCK) * ask(_BUS_WIDTH) / 8,
+        l2=known.l2 if known else None,
+        reserved=ask(_RESERVED),
+    )
 
 
 @cache

@@ -57,7 +57,7 @@ def _vectors(context: Context) -> Iterator[Constant]:
     for buffer in context.kernel.buffers:
         if buffer.space is Space.SHARED and buffer.pad:
             name = names.pad(buffer.name).name
-            yield Constant(name, buffer.pad, None, "unused elements that end a row")
+            yield Constant(name, buffer.pad, None, "padding elements of each row")
 
 
 def _copies(context: Context) -> Iterator[Constant]:
@@ -74,7 +74,7 @@ def _counts(context: Context) -> Iterator[Constant]:
     if context.kernel.work.raster > 1:
         yield Constant("GROUP", context.kernel.work.raster, None, "block rows in a group")
     if context.is_split:
-        yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that share a tile")
+        yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that split K of a tile")
         if context.kernel.work.groups > 1:
             yield Constant(
                 GROUPS.name, context.kernel.work.groups, None, "groups in which they reduce"

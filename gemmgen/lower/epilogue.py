@@ -235,7 +235,7 @@ def _bounded_copy(context: Context, node: Map) -> Function:
     whole = Move(Element("target", (Int(0),)), Element("source", (Int(0),)), width, dtype)
     return Function(
         f"copy{width}",
-        "copies what is before `stop` of a vector whose first element has index `first`",
+        "copies the elements before `stop` of a vector whose first index is `first`",
         node.origins,
         (
             Parameter("target", dtype, written=True),

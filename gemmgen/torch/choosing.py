@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
-from gemmgen.analyze.gpus import Gpu
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import View, contiguous_strides, geometry
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.interface import AtLeast, AtMost, Interface
 from gemmgen.numerics.formats import NAMES
 from gemmgen.pipeline import Emitted

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from gemmgen.analyze.gpus import Gpu
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.choosing import ChosenKernel, OperatorCall, Order, choose

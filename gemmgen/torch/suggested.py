@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import log, prod
 
-from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.arguments import View
+from gemmgen.gpu.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Gemm, Schedule

@@ -6,11 +6,11 @@ import compilers
 import pytest
 
 from gemmgen.analyze.explain import explain
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
 from gemmgen.analyze.tables import registers_line
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.ir.occupancy import estimated_registers
 from gemmgen.ir.target import OVERHEAD, TARGETS
 from gemmgen.language import parse_schedule

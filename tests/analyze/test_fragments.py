@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from gemmgen.analyze.explain import Explanation, explain
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.base.source import Source
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 
 SCHEDULE = """\

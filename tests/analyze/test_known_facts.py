@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from gemmgen.analyze.explain import Explanation, Traffic, explain
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.source import Source
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 
 NAIVE = "gemm C[m, n] = A[m, k] * B[k, n]"

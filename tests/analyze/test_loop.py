@@ -7,12 +7,12 @@ import pytest
 from gemmgen.analyze import resources
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.analyze.figures import as_figures, as_json
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.analyze.loop import LoopCode, measured
 from gemmgen.analyze.tables import report
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.gpu import compiler, sass
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 
 LISTING = """

@@ -12,10 +12,10 @@ from gemmgen.analyze import explain as module
 from gemmgen.analyze.access_counts import Launch
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.explain import Explanation, explain
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.cli.ladder_counts import Counted, cells, title
 from gemmgen.cli.ladder_rungs import built_in
 from gemmgen.gpu import compiler
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.ir.lowered import LoweredKernel
 
 DATA = Path(__file__).parents[2] / "docs/data/ladder.json"

@@ -15,7 +15,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none if C is empty
 //     73728 bytes of dynamic shared memory a block
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
@@ -27,13 +27,13 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Copies `valid` bytes of 16 to shared memory, zeros behind them; asynchronous.
+// Asynchronous copy of 16 bytes to shared memory: `valid` bytes of the source, then zeros.
 __device__ __forceinline__ void gg_copy_async_16(float *target,
     const float *source, int valid)
 {
@@ -42,13 +42,13 @@ __device__ __forceinline__ void gg_copy_async_16(float *target,
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
 
-// Ends a group of this thread's asynchronous copies.
+// Commits this thread's asynchronous copies as a group.
 __device__ __forceinline__ void gg_commit_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's groups are under way.
+// Waits until at most `pending` of this thread's groups are outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {
@@ -79,7 +79,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A.global B C width=4)
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)

@@ -10,7 +10,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
+//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= M, ldb >= K, ldc >= M
@@ -21,7 +21,7 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
@@ -56,7 +56,7 @@ __device__ __forceinline__ void load_B(
         target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
 }
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize B C width=4)
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)

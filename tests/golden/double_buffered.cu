@@ -9,7 +9,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 32) * ceil(N / 32) blocks of 32 x 32 threads; none where C is empty
+//     ceil(M / 32) * ceil(N / 32) blocks of 32 x 32 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -21,7 +21,7 @@ namespace gemm_detail {
 // ---- kernel ----
 
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
-constexpr int A_PAD = 1;  // unused elements that end a row
+constexpr int A_PAD = 1;  // padding elements of each row
 constexpr int THREADS = BM * BN;
 constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(THREADS == BM * BK && THREADS == BK * BN, "the threads copy whole tiles");

@@ -8,7 +8,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, x, ldx, beta, y, ldy, stream)
 // launch:
-//     ceil(M / 8) * ceil(N / 1) blocks of 256 threads; none where C is empty
+//     ceil(M / 8) * ceil(N / 1) blocks of 256 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and x are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldx >= K, ldy >= N
@@ -19,14 +19,13 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// The value of the lane whose number differs by `lane_mask`;
-// all lanes of the warp call it together.
+// Butterfly shuffle: the value of lane `lane ^ lane_mask`; all lanes of the warp must call it.
 __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
 {
     float result;

@@ -7,7 +7,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 32) * ceil(N / 32) blocks of 16 x 8 threads; none where C is empty
+//     ceil(M / 32) * ceil(N / 32) blocks of 16 x 8 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N

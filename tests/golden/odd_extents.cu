@@ -15,7 +15,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 64) blocks of 128 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 64) blocks of 128 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= M, ldb >= N, ldc >= N
@@ -24,13 +24,13 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Copies `valid` bytes of 4 to shared memory, zeros behind them; asynchronous.
+// Asynchronous copy of 4 bytes to shared memory: `valid` bytes of the source, then zeros.
 __device__ __forceinline__ void gg_copy_async_4(float *target,
     const float *source, int valid)
 {
@@ -39,20 +39,20 @@ __device__ __forceinline__ void gg_copy_async_4(float *target,
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
 
-// The same pointer; what is added to it stays a constant of the instruction that uses it.
+// Hides the pointer's origin from the optimizer, so that constant offsets stay immediate operands.
 __device__ __forceinline__ const float *gg_base(const float *pointer)
 {
     asm("" : "+l"(pointer));
     return pointer;
 }
 
-// Ends a group of this thread's asynchronous copies.
+// Commits this thread's asynchronous copies as a group.
 __device__ __forceinline__ void gg_commit_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's groups are under way.
+// Waits until at most `pending` of this thread's groups are outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {

@@ -11,7 +11,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, residual, ldresidual, stream)
 // launch:
-//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none where C is empty
+//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none if C is empty
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N, ldresidual >= N
 //     M <= 2147483599, N <= 2147483567, K <= 2147483623
@@ -21,7 +21,7 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);

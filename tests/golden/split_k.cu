@@ -12,7 +12,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived, stream)
 // launch:
-//     ceil(M / 64) * ceil(N / 64) * 4 blocks of 16 x 16 threads; none where C is empty
+//     ceil(M / 64) * ceil(N / 64) * 4 blocks of 16 x 16 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -22,18 +22,18 @@
 //     C overlaps none of A, B
 //     workspace: ceil(M / 64) * ceil(N / 64) * 65536 bytes, aligned to 16 bytes
 //     arrived: ceil(M / 64) * ceil(N / 64) * 4 bytes, zeros; each launch leaves zeros
-//     workspace and arrived of its own for each of several launches at a time
+//     concurrent launches need separate workspace and arrived
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
-// last barrier is seen behind the next one by every block that counts later.
+// Atomic increment that wraps to 0 after `last`; returns the old value.
+// Acquire-release at GPU scope.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
 {
     unsigned before;
@@ -48,8 +48,8 @@ constexpr int BM = 64, BN = 64, BK = 16;  // threadblock tile of C, and its step
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
-constexpr int A_PAD = 4;  // unused elements that end a row
-constexpr int PARTS = 4;  // blocks that share a tile
+constexpr int A_PAD = 4;  // padding elements of each row
+constexpr int PARTS = 4;  // blocks that split K of a tile
 constexpr int THREADS = LM * LN;
 constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
@@ -77,7 +77,7 @@ __device__ __forceinline__ void load_B(
         target[e] = k < stop_k && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)

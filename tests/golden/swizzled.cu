@@ -13,7 +13,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -24,7 +24,7 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
@@ -65,7 +65,7 @@ __device__ __forceinline__ void load_B(
         target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)

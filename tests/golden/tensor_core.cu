@@ -18,7 +18,7 @@
 // short (f16 bits)):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none if C is empty
 //     115200 bytes of dynamic shared memory a block
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
@@ -30,19 +30,19 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Copies 8 neighbouring elements in one access.
+// Copies 8 contiguous elements in one access.
 __device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
 {
     *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
 }
 
-// The number that the bits of an f16 stand for.
+// f16 bits to float.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;
@@ -50,7 +50,7 @@ __device__ __forceinline__ float gg_from_f16(unsigned short bits)
     return number;
 }
 
-// The bits of the f16 nearest to a number, ties to even.
+// float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;
@@ -58,7 +58,7 @@ __device__ __forceinline__ unsigned short gg_to_f16(float number)
     return bits;
 }
 
-// Copies `valid` bytes of 16 to shared memory, zeros behind them; asynchronous.
+// Asynchronous copy of 16 bytes to shared memory: `valid` bytes of the source, then zeros.
 __device__ __forceinline__ void gg_copy_async_16(unsigned short *target,
     const unsigned short *source, int valid)
 {
@@ -67,13 +67,13 @@ __device__ __forceinline__ void gg_copy_async_16(unsigned short *target,
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
 
-// Ends a group of this thread's asynchronous copies.
+// Commits this thread's asynchronous copies as a group.
 __device__ __forceinline__ void gg_commit_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's groups are under way.
+// Waits until at most `pending` of this thread's groups are outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {
@@ -141,7 +141,7 @@ constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int IM = 16, IN = 16, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
 constexpr int VEC = 8;  // elements of a vector access
-constexpr int A_PAD = 8, B_PAD = 8, acc_PAD = 8;  // unused elements that end a row
+constexpr int A_PAD = 8, B_PAD = 8, acc_PAD = 8;  // padding elements of each row
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
@@ -160,7 +160,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A.global B.global C width=8)
 __device__ __forceinline__ void copy8(
     unsigned short *target, const unsigned short *source, int first, int stop)

@@ -10,7 +10,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, arrived, stream)
 // launch:
-//     ceil(M / 32) * ceil(N / 64) * 2 blocks of 8 x 8 threads; none where C is empty
+//     ceil(M / 32) * ceil(N / 64) * 2 blocks of 8 x 8 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -18,18 +18,18 @@
 //     C overlaps none of A, B
 //     workspace: ceil(M / 32) * ceil(N / 64) * 16384 bytes, aligned to 16 bytes
 //     arrived: ceil(M / 32) * ceil(N / 64) * 4 bytes, zeros; each launch leaves zeros
-//     workspace and arrived of its own for each of several launches at a time
+//     concurrent launches need separate workspace and arrived
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
-// last barrier is seen behind the next one by every block that counts later.
+// Atomic increment that wraps to 0 after `last`; returns the old value.
+// Acquire-release at GPU scope.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
 {
     unsigned before;
@@ -44,7 +44,7 @@ constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step 
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
-constexpr int PARTS = 2;  // blocks that share a tile
+constexpr int PARTS = 2;  // blocks that split K of a tile
 constexpr int THREADS = LM * LN;
 constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
 constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile

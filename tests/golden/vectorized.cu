@@ -12,7 +12,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, bias, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none if C is empty
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483503, N <= 2147483503, K <= 2147483615
@@ -22,7 +22,7 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
@@ -35,7 +35,7 @@ constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
-constexpr int A_PAD = 4;  // unused elements that end a row
+constexpr int A_PAD = 4;  // padding elements of each row
 constexpr int THREADS = LM * LN;
 constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
@@ -63,7 +63,7 @@ __device__ __forceinline__ void load_B(
         target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4; fuse_epilogue relu(acc + bias[n]))
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)

@@ -13,7 +13,7 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none if C is empty
 //     49664 bytes of dynamic shared memory a block
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
@@ -25,7 +25,7 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
@@ -39,7 +39,7 @@ constexpr int TM = 8, TN = 16;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int VEC = 4;  // elements of a vector access
-constexpr int A_PAD = 4;  // unused elements that end a row
+constexpr int A_PAD = 4;  // padding elements of each row
 constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
@@ -75,7 +75,7 @@ __device__ __forceinline__ void load_B(
         target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)

@@ -127,6 +127,7 @@ def test_every_identifier_follows_from_a_word_or_is_reserved(template: str) -> N
     follow |= {f"ld{t.lower()}" for t in tensors} | {t + stem for t in tensors for stem in STEMS}
     follow |= {f"{t}{middle}{x}" for t in tensors for middle in ("_", "_next_") for x in letters}
     follow |= {f"stride_{t}_{x}" for t in tensors for x in letters}
+    follow |= {f"load_{t}" for t in tensors}
     follow |= {f"launch_{USUAL['kernel']}", "tile", "matrix_tiles", "x", "y", "e"}
     # Of the preprocessor, and local to a helper function.
     helpers = text.split("// ---- kernel ----", maxsplit=1)[0]

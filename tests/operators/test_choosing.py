@@ -8,10 +8,10 @@ import sys
 import pytest
 
 import gemmgen.torch
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import View, contiguous_strides
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 from gemmgen.numerics.formats import NAMES
 from gemmgen.schedule.formatting import format_schedule

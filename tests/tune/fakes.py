@@ -10,7 +10,6 @@ from functools import cache
 from math import log2
 from pathlib import Path
 
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.cubins import Built
 from gemmgen.explore.tune.legal import Census, Legal, census, judge
@@ -18,6 +17,7 @@ from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejec
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.gpu.store import Stored
 from gemmgen.ir.interface import Interface
 

@@ -9,12 +9,12 @@ from statistics import fmean
 
 import pytest
 
-from gemmgen.analyze.gpus import GPUS
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.tune.footprint import block_sizes
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import make_concrete, rewrite
 

@@ -79,7 +79,7 @@ def test_the_correction_differs_in_the_pad_alone() -> None:
 
 def test_the_corrected_pad_removes_the_conflicts_that_version_five_has() -> None:
     explain = pytest.importorskip("gemmgen.analyze.explain")
-    gpus = pytest.importorskip("gemmgen.analyze.gpus")
+    gpus = pytest.importorskip("gemmgen.gpu.gpus")
 
     def ways(name: str) -> dict[str, int]:
         schedule = emitted(name).schedule

@@ -1,4 +1,4 @@
-// Adds to what other blocks add to as well.
+// Atomic addition, relaxed, at GPU scope.
 __device__ __forceinline__ void gg_add($type *target, $type value)
 {
     asm volatile("red.relaxed.gpu.add.$dtype [%0], %1;"

@@ -1,4 +1,4 @@
-// Copies `valid` bytes of $bytes to shared memory, zeros behind them; asynchronous.
+// Asynchronous copy of $bytes bytes to shared memory: `valid` bytes of the source, then zeros.
 __device__ __forceinline__ void gg_copy_async_$bytes($type *target,
     const $type *source, int valid)
 {

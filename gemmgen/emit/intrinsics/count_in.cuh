@@ -1,5 +1,5 @@
-// Counts up, from `last` to 0 again, and gives the count before.  What the block wrote before its
-// last barrier is seen behind the next one by every block that counts later.
+// Atomic increment that wraps to 0 after `last`; returns the old value.
+// Acquire-release at GPU scope.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
 {
     unsigned before;

@@ -1,4 +1,4 @@
-// The number that the bits of a bf16 stand for: the upper half of a float.
+// bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
 {
     float number;

@@ -1,4 +1,4 @@
-// The number that the bits of an f16 stand for.
+// f16 bits to float.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;

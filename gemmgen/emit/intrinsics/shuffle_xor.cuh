@@ -1,5 +1,4 @@
-// The value of the lane whose number differs by `lane_mask`;
-// all lanes of the warp call it together.
+// Butterfly shuffle: the value of lane `lane ^ lane_mask`; all lanes of the warp must call it.
 __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
 {
     float result;

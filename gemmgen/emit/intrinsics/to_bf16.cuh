@@ -1,4 +1,4 @@
-// The bits of the bf16 nearest to a number, ties to even.
+// float to bf16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_bf16(float number)
 {
     unsigned short bits;

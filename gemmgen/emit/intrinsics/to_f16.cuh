@@ -1,4 +1,4 @@
-// The bits of the f16 nearest to a number, ties to even.
+// float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;

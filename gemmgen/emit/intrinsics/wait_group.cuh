@@ -1,4 +1,4 @@
-// Waits until at most `pending` of this thread's groups are under way.
+// Waits until at most `pending` of this thread's groups are outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gemmgen.analyze.gpus import Gpu
     from gemmgen.explore.suggest.choose import Suggestion
+    from gemmgen.gpu.gpus import Gpu
 
 GEMM = "C[m, n] = A[m, k] * B[k, n]"
 
@@ -37,7 +37,7 @@ def suggest(
     ``shape``: extents by letter, ``{"b": 24, "m": 512, "n": 512, "k": 64}``, or M, N, K and batches
     in order.  ``dtype``: one of f32, f64, f16, bf16 for A, B and C, or the text after that word,
     ``"A=bf16 B=bf16 C=f32"``.  ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name
-    of ``gemmgen.analyze.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those
+    of ``gemmgen.gpu.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those
     that are not dense; the schedule is legal for them.
 
     The result has ``text`` (the schedule, reasons in comments), ``reasons``, ``schedule`` and

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from math import prod
 
-from gemmgen.analyze.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
+from gemmgen.gpu.gpus import DEFAULT, GPUS, Gpu
 from gemmgen.ir.dtypes import BYTES, DType, widest
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.parameters import ld_name

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, inf, prod
 
-from gemmgen.analyze.gpus import REGISTERS
 from gemmgen.explore import cost
 from gemmgen.explore.cost import H200, SECTOR, TENSOR, BlockSizes, Costs, Sizes, estimate, launched
 from gemmgen.explore.suggest.schedules import SettledForm
+from gemmgen.gpu.gpus import REGISTERS
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 

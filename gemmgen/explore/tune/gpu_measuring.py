@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from gemmgen.analyze.gpus import GPUS, Gpu
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
@@ -56,7 +55,7 @@ class GpuRunner:
         self.device_info = DeviceInfo(
             device.name(number),
             device.arch_for(emitted.target, *device.capability(number)),
-            gpu_figures(number),
+            device.figures(number),
         )
         self._shapes = tuple(shapes)
         reference = reference_of(emitted)
@@ -226,31 +225,3 @@ def once(launch: Callable[[], None]) -> float:
         end.synchronize()
         found.append(cp.cuda.get_elapsed_time(start, end))
     return min(found)
-
-
-_SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH = 16, 13, 36, 37  # cudaDeviceAttr
-_THREADS, _SHARED, _BLOCKS, _RESERVED = 39, 81, 106, 111
-_LANES = {(7, 5): 64, (8, 0): 64}
-
-
-def gpu_figures(number: int) -> Gpu:
-    """The GPU's figures from its driver; the L2 cache's bandwidth if the GPU is a known one."""
-
-    def ask(attribute: int) -> int:
-        return cupy().cuda.runtime.deviceGetAttribute(attribute, number)
-
-    name, capability = device.name(number), device.capability(number)
-    known = next((gpu for key, gpu in GPUS.items() if key in name.split()), None)
-    return Gpu(
-        name=name,
-        arch="sm_{}{}".format(*capability),
-        sms=ask(_SMS),
-        clock=ask(_CLOCK) * 1e3,
-        lanes=_LANES.get(capability, 128),
-        shared=ask(_SHARED),
-        threads=ask(_THREADS),
-        blocks=ask(_BLOCKS),
-        memory=2e3 * ask(_MEMORY_CLOCK) * ask(_BUS_WIDTH) / 8,
-        l2=known.l2 if known else None,
-        reserved=ask(_RESERVED),
-    )

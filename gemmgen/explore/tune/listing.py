@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from gemmgen.analyze.gpus import Gpu
 from gemmgen.analyze.tables import Section
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, issue_slots, launched
 from gemmgen.explore.tune.legal import Census, Legal, Shape
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.tuner import rank
+from gemmgen.gpu.gpus import Gpu
 
 REASONS = 20
 """Reasons for refusals that are listed, the commonest first."""

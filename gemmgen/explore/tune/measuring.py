@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from gemmgen.analyze.gpus import Gpu
 from gemmgen.base.record import record
 from gemmgen.explore.tune.trials import Status
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.gpu.store import Stored
 from gemmgen.ir.interface import Interface
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from gemmgen import __version__
-from gemmgen.analyze.gpus import Gpu
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import estimate, launched
@@ -19,6 +18,7 @@ from gemmgen.explore.tune.search import Search, SearchProgress, State, value_of
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.successive_halving import FIELD, Finals, finals
 from gemmgen.explore.tune.trials import About, Log, Trial
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.language import fmt_source
 
 RACES = 0.2

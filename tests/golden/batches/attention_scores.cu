@@ -13,7 +13,7 @@
 //     launch_gemm(I, J, D, size_b, size_h, Q, ldq, stride_Q_b, stride_Q_h, K, ldk, stride_K_b,
 //         stride_K_h, S, lds, stride_S_b, stride_S_h, mask, stride_mask_b, slope, scale, stream)
 // launch:
-//     ceil(I / 32) * ceil(J / 64) * size_b * size_h blocks of 8 x 8 threads; none where C is empty
+//     ceil(I / 32) * ceil(J / 64) * size_b * size_h blocks of 8 x 8 threads; none if C is empty
 // requires (leading dimensions and strides count elements):
 //     ldq >= D, ldk >= D, lds >= J
 //     I <= 2147483599, J <= 2147483567, D <= 2147483623
@@ -24,7 +24,7 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
@@ -47,7 +47,7 @@ static_assert(THREADS % BD == 0 && K_PIECES * K_STEP == BJ, "the threads copy wh
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize Q.shared K.shared S width=4;
 // fuse_epilogue where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)))
 __device__ __forceinline__ void copy4(
@@ -150,7 +150,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
                     out[e] =
                         static_cast<float>(j + e) > static_cast<float>(i) ? -1e30f :
                             fmaf(-slope[0], static_cast<float>(i) - static_cast<float>(j + e),
-                                fmaf(acc[reg_i][reg_j + e], scale, mask_frag[reg_j + e]));
+                            fmaf(acc[reg_i][reg_j + e], scale, mask_frag[reg_j + e]));
                 }
                 copy4(&S[(long long)i * lds + j], out, j, J);
             }

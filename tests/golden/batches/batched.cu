@@ -15,7 +15,7 @@
 //     launch_gemm(M, N, K, size_b, alpha, A, lda, stride_A_b, B, ldb, stride_B_b, beta, C, ldc,
 //         stride_C_b, stream)
 // launch:
-//     ceil(M / 64) * ceil(N / 64) * size_b blocks of 8 x 8 threads; none where C is empty
+//     ceil(M / 64) * ceil(N / 64) * size_b blocks of 8 x 8 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions and strides count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -28,7 +28,7 @@
 
 namespace gemm_detail {
 
-// Copies 4 neighbouring elements in one access.
+// Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source)
 {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
@@ -41,7 +41,7 @@ constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
-constexpr int A_PAD = 4;  // unused elements that end a row
+constexpr int A_PAD = 4;  // padding elements of each row
 constexpr int GROUP = 4;  // block rows in a group
 constexpr int THREADS = LM * LN;
 // rows between a thread's copies
@@ -76,7 +76,7 @@ __device__ __forceinline__ void load_B(
         target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
 }
 
-// copies what is before `stop` of a vector whose first element has index `first`
+// copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
 __device__ __forceinline__ void copy4(
     float *target, const float *source, int first, int stop)

@@ -8,7 +8,7 @@
 // short (bf16 bits) for A, B, float for C):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none where C is empty
+//     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -17,7 +17,7 @@
 
 namespace gemm_detail {
 
-// The number that the bits of a bf16 stand for: the upper half of a float.
+// bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
 {
     float number;

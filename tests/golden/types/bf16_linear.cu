@@ -15,7 +15,7 @@
 // short (bf16 bits) for A, B, C, residual, float for bias):
 //     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, bias, residual, ldresidual, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none if C is empty
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= K, ldc >= N, ldresidual >= N
 //     M <= 2147483503, N <= 2147483503, K <= 2147483599
@@ -23,7 +23,15 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B, bias, residual
 
-// The number that the bits of a bf16 stand for: the upper half of a float.
+namespace gemm_detail {
+
+// Copies 8 contiguous elements in one access.
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
+{
+    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
+}
+
+// bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
 {
     float number;
@@ -31,7 +39,7 @@ __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
     return number;
 }
 
-// The bits of the bf16 nearest to a number, ties to even.
+// float to bf16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_bf16(float number)
 {
     unsigned short bits;
@@ -41,12 +49,47 @@ __device__ __forceinline__ unsigned short gg_to_bf16(float number)
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 128, BK = 16;  // the block's tile of C, in steps of BK
-constexpr int TM = 8, TN = 8;  // a thread's share
+constexpr int BM = 128, BN = 128, BK = 16;  // threadblock tile of C, and its step along K
+constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 8;  // elements of a vector access
 constexpr int THREADS = LM * LN;
+constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(unsigned short) +
+    2 * BK * BN * sizeof(unsigned short);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BN * BK, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=8)
+__device__ __forceinline__ void load_A(
+    unsigned short *target, const unsigned short *A, int lda, int M, int K, int m, int k)
+{
+    if (m < M && k + VEC - 1 < K) return copy8(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
+}
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=8)
+__device__ __forceinline__ void load_B(
+    unsigned short *target, const unsigned short *B, int ldb, int N, int K, int n, int k)
+{
+    if (n < N && k + VEC - 1 < K) return copy8(target, &B[(long long)n * ldb + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0;
+}
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (vectorize A B C width=8;
+// fuse_epilogue gelu_tanh(acc + bias[n]) + residual[m, n])
+__device__ __forceinline__ void copy8(
+    unsigned short *target, const unsigned short *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) return copy8(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -64,144 +107,84 @@ gemm(int M, int N, int K,
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's place in it (tile m=128 n=128 k=16; register_block m=8 n=8)
+    // the thread's position in it (tile m=128 n=128 k=16; register_block m=8 n=8)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 8), A_k = (tid % (BK / 8)) * 8;
-    const int B_n = tid / (BK / 8), B_k = (tid % (BK / 8)) * 8;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_n = tid / (BK / VEC), B_k = (tid % (BK / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) unsigned short A_next[8], B_next[8];
+    alignas(16) unsigned short A_next[VEC], B_next[VEC];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
-    {
-        const int m = tile_m + A_m, k = A_k;
-        if (m < M && k + 7 < K) {
-            *reinterpret_cast<uint4 *>(&A_next[0]) =
-                *reinterpret_cast<const uint4 *>(&A[(long long)m * lda + k]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
-            }
-        }
-        #pragma unroll
-        for (int e = 0; e < 8; ++e) {
-            A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
-        }
-    }
-    {
-        const int n = tile_n + B_n, k = B_k;
-        if (n < N && k + 7 < K) {
-            *reinterpret_cast<uint4 *>(&B_next[0]) =
-                *reinterpret_cast<const uint4 *>(&B[(long long)n * ldb + k]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                B_next[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0;
-            }
-        }
-        #pragma unroll
-        for (int e = 0; e < 8; ++e) {
-            B_shared[0][B_k + e][B_n ^ ((B_k / 8) * 16)] = B_next[e];
-        }
-    }
+    // load the first tile (cache_shared A[k, m] B[k, n])
+    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    for (int e = 0; e < VEC; ++e)
+        A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
+    load_B(B_next, B, ldb, N, K, tile_n + B_n, B_k);
+    for (int e = 0; e < VEC; ++e)
+        B_shared[0][B_k + e][B_n ^ ((B_k / 8) * 16)] = B_next[e];
     int stage = 0;
     __syncthreads();
 
-    // the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer A A.register B B.register)
     {
-        alignas(16) unsigned short A_raw[8];
-        *reinterpret_cast<uint4 *>(&A_raw[0]) =
-            *reinterpret_cast<const uint4 *>(&A_shared[0][0][thread_m]);
-        #pragma unroll
-        for (int e = 0; e < 8; ++e) A_frag[0][e] = gg_from_bf16(A_raw[e]);
+        alignas(16) unsigned short A_raw[VEC];
+        copy8(A_raw, &A_shared[0][0][thread_m]);
+        for (int e = 0; e < VEC; ++e) A_frag[0][e] = gg_from_bf16(A_raw[e]);
     }
     {
-        alignas(16) unsigned short B_raw[8];
-        *reinterpret_cast<uint4 *>(&B_raw[0]) =
-            *reinterpret_cast<const uint4 *>(&B_shared[0][0][thread_n]);
-        #pragma unroll
-        for (int e = 0; e < 8; ++e) B_frag[0][e] = gg_from_bf16(B_raw[e]);
+        alignas(16) unsigned short B_raw[VEC];
+        copy8(B_raw, &B_shared[0][0][thread_n]);
+        for (int e = 0; e < VEC; ++e) B_frag[0][e] = gg_from_bf16(B_raw[e]);
     }
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A A.register B B.register)
-        {
-            const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + 7 < K) {
-                *reinterpret_cast<uint4 *>(&A_next[0]) =
-                    *reinterpret_cast<const uint4 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
-                }
-            }
-        }
-        {
-            const int n = tile_n + B_n, k = next_k + B_k;
-            if (n < N && k + 7 < K) {
-                *reinterpret_cast<uint4 *>(&B_next[0]) =
-                    *reinterpret_cast<const uint4 *>(&B[(long long)n * ldb + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    B_next[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0;
-                }
-            }
-        }
+        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
+        load_B(B_next, B, ldb, N, K, tile_n + B_n, next_k + B_k);
 
         // multiply the tile (register_block m=8 n=8)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 {
-                    alignas(16) unsigned short A_raw[8];
-                    *reinterpret_cast<uint4 *>(&A_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(
-                            &A_shared[stage][k + 1][thread_m ^ (((k + 1) / 8) * 16)]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
+                    alignas(16) unsigned short A_raw[VEC];
+                    copy8(A_raw, &A_shared[stage][k + 1][thread_m ^ (((k + 1) / 8) * 16)]);
+                    for (int e = 0; e < VEC; ++e)
+                        A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
                 }
                 {
-                    alignas(16) unsigned short B_raw[8];
-                    *reinterpret_cast<uint4 *>(&B_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(
-                            &B_shared[stage][k + 1][thread_n ^ (((k + 1) / 8) * 16)]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
+                    alignas(16) unsigned short B_raw[VEC];
+                    copy8(B_raw, &B_shared[stage][k + 1][thread_n ^ (((k + 1) / 8) * 16)]);
+                    for (int e = 0; e < VEC; ++e)
+                        B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
                 }
             } else {
-                // store it late, and read ahead into it (double_buffer A A.register B B.register)
-                #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    A_shared[fill][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
-                }
-                #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    B_shared[fill][B_k + e][B_n ^ ((B_k / 8) * 16)] = B_next[e];
-                }
+                // store the prefetched tile to shared memory, then read ahead into it
+                // (double_buffer A A.register B B.register)
+                for (int e = 0; e < VEC; ++e)
+                    A_shared[next_stage][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
+                for (int e = 0; e < VEC; ++e)
+                    B_shared[next_stage][B_k + e][B_n ^ ((B_k / 8) * 16)] = B_next[e];
                 __syncthreads();
                 {
-                    alignas(16) unsigned short A_raw[8];
-                    *reinterpret_cast<uint4 *>(&A_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(&A_shared[fill][0][thread_m]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
+                    alignas(16) unsigned short A_raw[VEC];
+                    copy8(A_raw, &A_shared[next_stage][0][thread_m]);
+                    for (int e = 0; e < VEC; ++e)
+                        A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
                 }
                 {
-                    alignas(16) unsigned short B_raw[8];
-                    *reinterpret_cast<uint4 *>(&B_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(&B_shared[fill][0][thread_n]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
+                    alignas(16) unsigned short B_raw[VEC];
+                    copy8(B_raw, &B_shared[next_stage][0][thread_n]);
+                    for (int e = 0; e < VEC; ++e)
+                        B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
                 }
             }
             #pragma unroll
@@ -213,7 +196,7 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = fill;
+        stage = next_stage;
     }
 
     // the epilogue (vectorize A B C width=8;
@@ -229,34 +212,26 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + reg_m;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 8) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n;
-                alignas(16) unsigned short out[8];
-                #pragma unroll
-                for (int e = 0; e < 8; ++e) {
+                alignas(16) unsigned short out[VEC];
+                for (int e = 0; e < VEC; ++e) {
                     const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
                     out[e] =
                         gg_to_bf16(fmaf(0.5f * value,
                             1.0f + tanhf(0.7978846f * fmaf(0.044715f * value * value, value,
-                                value)), n + e < N ?
-                                    gg_from_bf16(residual[(long long)m * ldresidual + n + e]) :
-                                        0.0f));
+                            value)), n + e < N ?
+                            gg_from_bf16(residual[(long long)m * ldresidual + n + e]) : 0.0f));
                 }
-                if (n + 7 < N) {
-                    *reinterpret_cast<uint4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const uint4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy8(&C[(long long)m * ldc + n], out, n, N);
             }
         }
     }
 }
 
 // ---- end of kernel ----
+
+}  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
@@ -265,6 +240,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     unsigned short *C, int ldc, const float *bias,
     const unsigned short *residual, int ldresidual, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483599 ||
         lda < K || ldb < K || ldc < N || ldresidual < N || lda % 8 != 0 || ldb % 8 != 0 ||
         ldc % 8 != 0)
@@ -273,9 +249,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 128 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), dim3(16, 16), 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, A, lda, B, ldb, C, ldc, bias, residual, ldresidual);
     return cudaGetLastError();
 }

@@ -8,7 +8,7 @@
 // short (f16 bits)):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none where C is empty
+//     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -17,7 +17,7 @@
 
 namespace gemm_detail {
 
-// The number that the bits of an f16 stand for.
+// f16 bits to float.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;
@@ -25,7 +25,7 @@ __device__ __forceinline__ float gg_from_f16(unsigned short bits)
     return number;
 }
 
-// The bits of the f16 nearest to a number, ties to even.
+// float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;

@@ -16,7 +16,7 @@
 // short (f16 bits)):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none where C is empty
+//     ceil(M / 128) * ceil(N / 256) blocks of 256 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -25,7 +25,15 @@
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
 
-// The number that the bits of an f16 stand for.
+namespace gemm_detail {
+
+// Copies 8 contiguous elements in one access.
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
+{
+    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
+}
+
+// f16 bits to float.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;
@@ -33,7 +41,7 @@ __device__ __forceinline__ float gg_from_f16(unsigned short bits)
     return number;
 }
 
-// The bits of the f16 nearest to a number, ties to even.
+// float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;
@@ -43,16 +51,54 @@ __device__ __forceinline__ unsigned short gg_to_f16(float number)
 
 // ---- kernel ----
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C, in steps of BK
-constexpr int WM = 64, WN = 64;  // a warp's share of it
-constexpr int TM = 8, TN = 16;  // a thread's share
-constexpr int PN = 8;  // in pieces of this many neighbours
+constexpr int BM = 128, BN = 256, BK = 16;  // threadblock tile of C, and its step along K
+constexpr int WM = 64, WN = 64;  // warp tile
+constexpr int TM = 8, TN = 16;  // micro-tile of a thread
+constexpr int PN = 8;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
-constexpr int GROUP = 8;  // block rows in a band
+constexpr int VEC = 8;  // elements of a vector access
+constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
+constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(unsigned short) +
+    2 * BK * BN * sizeof(unsigned short);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
+static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+    "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=8)
+__device__ __forceinline__ void load_A(
+    unsigned short *target, const unsigned short *A, int lda, int M, int K, int m, int k)
+{
+    if (m < M && k + VEC - 1 < K) return copy8(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
+}
+
+// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// vectorize A B C width=8)
+__device__ __forceinline__ void load_B(
+    unsigned short *target, const unsigned short *B, int ldb, int K, int N, int k, int n)
+{
+    if (k < K && n + VEC - 1 < N) return copy8(target, &B[(long long)k * ldb + n]);
+    for (int e = 0; e < VEC; ++e)
+        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0;
+}
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (vectorize A B C width=8)
+__device__ __forceinline__ void copy8(
+    unsigned short *target, const unsigned short *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) return copy8(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -67,115 +113,70 @@ gemm(int M, int N, int K,
 
     // the block's tile of C (tile m=128 n=256 k=16; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-    const int band_rows = blocks_m < GROUP ? blocks_m : GROUP;
-    const int band = (blockIdx.x / (band_rows * blocks_n)) * band_rows;
-    const int height = blocks_m - band < band_rows ? blocks_m - band : band_rows;
-    const int within = blockIdx.x % (band_rows * blocks_n);
-    const int tile_m = (band + within % height) * BM;
-    const int tile_n = (within / height) * BN;
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = blockIdx.x % (full_group * blocks_n);
+    const int tile_m = (group + tile_in_group % group_rows) * BM;
+    const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's place in it (tile m=128 n=256 k=16; warp_tile m=64 n=64;
+    // the thread's position in it (tile m=128 n=256 k=16; warp_tile m=64 n=64;
     // register_block m=8 n=16)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * TM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
 
-    // its first piece of each tile that it copies
-    const int A_m = tid / (BK / 8), A_k = (tid % (BK / 8)) * 8;
-    const int B_k = tid / (BN / 8), B_n = (tid % (BN / 8)) * 8;
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
+    const int B_k = tid / (BN / VEC), B_n = (tid % (BN / VEC)) * VEC;
 
-    // what it keeps in registers
+    // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) unsigned short A_next[8], B_next[2][8];
+    alignas(16) unsigned short A_next[VEC], B_next[B_PIECES][VEC];
 
-    // the first tile (cache_shared A[k, m] B[k, n])
-    {
-        const int m = tile_m + A_m, k = A_k;
-        if (m < M && k + 7 < K) {
-            *reinterpret_cast<uint4 *>(&A_next[0]) =
-                *reinterpret_cast<const uint4 *>(&A[(long long)m * lda + k]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
-            }
-        }
-        #pragma unroll
-        for (int e = 0; e < 8; ++e) {
-            A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
-        }
-    }
+    // load the first tile (cache_shared A[k, m] B[k, n])
+    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    for (int e = 0; e < VEC; ++e)
+        A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
     #pragma unroll
-    for (int piece = 0; piece < 2; ++piece) {
-        const int k = B_k + piece * (THREADS / (BN / 8)), n = tile_n + B_n;
-        if (k < K && n + 7 < N) {
-            *reinterpret_cast<uint4 *>(&B_shared[0][B_k + piece * (THREADS / (BN / 8))][B_n]) =
-                *reinterpret_cast<const uint4 *>(&B[(long long)k * ldb + n]);
-        } else {
-            #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                B_shared[0][B_k + piece * (THREADS / (BN / 8))][B_n + e] =
-                    k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0;
-            }
-        }
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        load_B(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
+            tile_n + B_n);
     }
     int stage = 0;
     __syncthreads();
 
-    // the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer A A.register B B.register)
     {
-        alignas(16) unsigned short A_raw[8];
-        *reinterpret_cast<uint4 *>(&A_raw[0]) =
-            *reinterpret_cast<const uint4 *>(&A_shared[0][0][thread_m]);
-        #pragma unroll
-        for (int e = 0; e < 8; ++e) A_frag[0][e] = gg_from_f16(A_raw[e]);
+        alignas(16) unsigned short A_raw[VEC];
+        copy8(A_raw, &A_shared[0][0][thread_m]);
+        for (int e = 0; e < VEC; ++e) A_frag[0][e] = gg_from_f16(A_raw[e]);
     }
     #pragma unroll
-    for (int reg_n = 0; reg_n < TN; reg_n += 8) {
-        alignas(16) unsigned short B_raw[8];
-        *reinterpret_cast<uint4 *>(&B_raw[0]) =
-            *reinterpret_cast<const uint4 *>(&B_shared[0][0][thread_n + reg_n * LN]);
-        #pragma unroll
-        for (int e = 0; e < 8; ++e) B_frag[0][reg_n + e] = gg_from_f16(B_raw[e]);
+    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+        alignas(16) unsigned short B_raw[VEC];
+        copy8(B_raw, &B_shared[0][0][thread_n + reg_n * LN]);
+        for (int e = 0; e < VEC; ++e) B_frag[0][reg_n + e] = gg_from_f16(B_raw[e]);
     }
+
+    // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        const int next_k = tile_k + BK;
-        const int fill = 1 - stage;
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A A.register B B.register)
-        {
-            const int m = tile_m + A_m, k = next_k + A_k;
-            if (m < M && k + 7 < K) {
-                *reinterpret_cast<uint4 *>(&A_next[0]) =
-                    *reinterpret_cast<const uint4 *>(&A[(long long)m * lda + k]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    A_next[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
-                }
-            }
-        }
+        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 8)), n = tile_n + B_n;
-                *reinterpret_cast<uint4 *>(&B_next[piece][0]) =
-                    *reinterpret_cast<const uint4 *>(&B[(long long)k * ldb + n]);
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+                copy8(B_next[piece], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < 2; ++piece) {
-                const int k = next_k + B_k + piece * (THREADS / (BN / 8)), n = tile_n + B_n;
-                if (k < K && n + 7 < N) {
-                    *reinterpret_cast<uint4 *>(&B_next[piece][0]) =
-                        *reinterpret_cast<const uint4 *>(&B[(long long)k * ldb + n]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
-                        B_next[piece][e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0;
-                    }
-                }
+            for (int piece = 0; piece < B_PIECES; ++piece) {
+                load_B(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 
@@ -184,53 +185,37 @@ gemm(int M, int N, int K,
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 {
-                    alignas(16) unsigned short A_raw[8];
-                    *reinterpret_cast<uint4 *>(&A_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(
-                            &A_shared[stage][k + 1][thread_m ^ (((k + 1) / 8) * 16)]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) A_frag[(k + 1) % 2][e] = gg_from_f16(A_raw[e]);
+                    alignas(16) unsigned short A_raw[VEC];
+                    copy8(A_raw, &A_shared[stage][k + 1][thread_m ^ (((k + 1) / 8) * 16)]);
+                    for (int e = 0; e < VEC; ++e) A_frag[(k + 1) % 2][e] = gg_from_f16(A_raw[e]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 8) {
-                    alignas(16) unsigned short B_raw[8];
-                    *reinterpret_cast<uint4 *>(&B_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(
-                            &B_shared[stage][k + 1][thread_n + reg_n * LN]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                    alignas(16) unsigned short B_raw[VEC];
+                    copy8(B_raw, &B_shared[stage][k + 1][thread_n + reg_n * LN]);
+                    for (int e = 0; e < VEC; ++e)
                         B_frag[(k + 1) % 2][reg_n + e] = gg_from_f16(B_raw[e]);
-                    }
                 }
             } else {
-                // store it late, and read ahead into it (double_buffer A A.register B B.register)
+                // store the prefetched tile to shared memory, then read ahead into it
+                // (double_buffer A A.register B B.register)
+                for (int e = 0; e < VEC; ++e)
+                    A_shared[next_stage][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
                 #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    A_shared[fill][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
-                }
-                #pragma unroll
-                for (int piece = 0; piece < 2; ++piece) {
-                    *reinterpret_cast<uint4 *>(
-                        &B_shared[fill][B_k + piece * (THREADS / (BN / 8))][B_n]) =
-                        *reinterpret_cast<const uint4 *>(&B_next[piece][0]);
-                }
+                for (int piece = 0; piece < B_PIECES; ++piece)
+                    copy8(&B_shared[next_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
                 __syncthreads();
                 {
-                    alignas(16) unsigned short A_raw[8];
-                    *reinterpret_cast<uint4 *>(&A_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(&A_shared[fill][0][thread_m]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) A_frag[(k + 1) % 2][e] = gg_from_f16(A_raw[e]);
+                    alignas(16) unsigned short A_raw[VEC];
+                    copy8(A_raw, &A_shared[next_stage][0][thread_m]);
+                    for (int e = 0; e < VEC; ++e) A_frag[(k + 1) % 2][e] = gg_from_f16(A_raw[e]);
                 }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += 8) {
-                    alignas(16) unsigned short B_raw[8];
-                    *reinterpret_cast<uint4 *>(&B_raw[0]) =
-                        *reinterpret_cast<const uint4 *>(&B_shared[fill][0][thread_n + reg_n * LN]);
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                    alignas(16) unsigned short B_raw[VEC];
+                    copy8(B_raw, &B_shared[next_stage][0][thread_n + reg_n * LN]);
+                    for (int e = 0; e < VEC; ++e)
                         B_frag[(k + 1) % 2][reg_n + e] = gg_from_f16(B_raw[e]);
-                    }
                 }
             }
             #pragma unroll
@@ -242,7 +227,7 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = fill;
+        stage = next_stage;
     }
 
     // the epilogue (vectorize A B C width=8)
@@ -251,41 +236,24 @@ gemm(int M, int N, int K,
         const int m = tile_m + thread_m + reg_m;
         if (m < M) {
             #pragma unroll
-            for (int reg_n = 0; reg_n < TN; reg_n += 8) {
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
-                alignas(16) unsigned short out[8];
-                alignas(16) unsigned short old[8] = {};
-                if (beta != 0.0f) {
-                    if (n + 7 < N) {
-                        *reinterpret_cast<uint4 *>(&old[0]) =
-                            *reinterpret_cast<const uint4 *>(&C[(long long)m * ldc + n]);
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < 8; ++e) {
-                            if (n + e < N) old[e] = C[(long long)m * ldc + n + e];
-                        }
-                    }
-                }
-                #pragma unroll
-                for (int e = 0; e < 8; ++e) {
+                alignas(16) unsigned short out[VEC];
+                alignas(16) unsigned short old[VEC] = {};
+                if (beta != 0.0f) copy8(old, &C[(long long)m * ldc + n], n, N);
+                for (int e = 0; e < VEC; ++e) {
                     out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]),
                         alpha * acc[reg_m][reg_n + e]));
                 }
-                if (n + 7 < N) {
-                    *reinterpret_cast<uint4 *>(&C[(long long)m * ldc + n]) =
-                        *reinterpret_cast<const uint4 *>(&out[0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
-                        if (n + e < N) C[(long long)m * ldc + n + e] = out[e];
-                    }
-                }
+                copy8(&C[(long long)m * ldc + n], out, n, N);
             }
         }
     }
 }
 
 // ---- end of kernel ----
+
+}  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
@@ -294,6 +262,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     const unsigned short *B, int ldb, float beta, unsigned short *C,
     int ldc, cudaStream_t stream)
 {
+    using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483599 ||
         lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
         return cudaErrorInvalidValue;
@@ -302,9 +271,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
-    const long long blocks = ((M - 1) / 128 + 1LL) * ((N - 1) / 256 + 1LL);
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gemm<<<static_cast<unsigned>(blocks), 256, 0, stream>>>(
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     return cudaGetLastError();
 }
