@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.memo import Memo
@@ -16,63 +16,15 @@ from gemmgen.calling.arguments import View
 from gemmgen.calling.dynamo import leave_untraced
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.plan import LaunchPlan
-from gemmgen.gpu.tensors import Torch, TorchArrays
+from gemmgen.gpu.tensors import Torch, TorchArrays, TorchPlans
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import STORAGE
 
 
-class Plans(Protocol):
-    """The plans of earlier calls, keyed by all properties of their tensors except addresses."""
-
-    def find(
-        self, tensors: Sequence[object], *, checked: bool = False
-    ) -> tuple[LaunchPlan, list[int]] | None:
-        """The plan of a call with these tensors, and their addresses.
-
-        None for new tensors, and for those that must be checked at each call, unless they have
-        been (``checked``).
-        """
-        ...
-
-    def remember(self, tensors: Sequence[object], plan: LaunchPlan) -> None: ...
-
-
-class Library(Protocol):
-    """The launcher's interface to an array library."""
-
-    name: str
-
-    def plans(self, most: int) -> Plans:
-        """An empty cache of ``most`` plans."""
-        ...
-
-    def check(self, name: str, value: object) -> None:
-        """Raises ``CallError`` for an array that no kernel can take in its present state."""
-        ...
-
-    def view(self, value: object) -> View: ...
-
-    def allocator(
-        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
-    ) -> Callable[[], tuple[object, int]]:
-        """A function that returns a new array of these strides (in elements) and its address."""
-        ...
-
-    def memory(self, size: int, gpu: int, *, zeroed: bool) -> tuple[object, int]:
-        """``size`` bytes, allocated in the current stream's order, and their address."""
-        ...
-
-    def stream(self, gpu: int) -> int:
-        """The caller's current stream, a raw handle."""
-        ...
-
-    def stream_object(self, gpu: int) -> object:
-        """The object that keeps that handle from being reused by another stream."""
-        ...
-
-
 class CupyPlans:
-    """Arrays are ``Any`` here: a ``cast`` costs as much as reading a shape.
+    """The plans of earlier calls, keyed by all properties of their tensors except addresses.
+
+    Arrays are ``Any`` here: a ``cast`` costs as much as reading a shape.
 
     ``_c_contiguous`` is an attribute that all versions have, faster than ``flags`` or ``strides``.
     """
@@ -84,6 +36,11 @@ class CupyPlans:
     def find(
         self, tensors: Sequence[Any], *, checked: bool = False
     ) -> tuple[LaunchPlan, list[int]] | None:
+        """The plan of a call with these tensors, and their addresses.
+
+        None for new tensors, and for those that must be checked at each call, unless they have
+        been (``checked``).
+        """
         try:
             key = _of_three(*tensors) if len(tensors) == 3 else _of_any(tensors)
             plan = self._plans.get((key, _gpus(tensors)) if self._several else key)
@@ -122,6 +79,8 @@ def _gpus(tensors: Sequence[Any]) -> Hashable:
 
 
 class CupyArrays:
+    """The launcher's interface to an array library, as ``TorchArrays`` is."""
+
     name = "CuPy"
 
     def __init__(self) -> None:
@@ -130,9 +89,11 @@ class CupyArrays:
         self._several_gpus = cp.cuda.runtime.getDeviceCount() > 1
 
     def plans(self, most: int) -> CupyPlans:
+        """An empty cache of ``most`` plans."""
         return CupyPlans(most, several_gpus=self._several_gpus)
 
     def check(self, name: str, value: object) -> None:
+        """Raises ``CallError`` for an array that no kernel can take in its present state."""
         array = cast(DeviceArray, value)
         item = array.dtype.itemsize
         if any(stride % item for stride in array.strides):
@@ -147,7 +108,8 @@ class CupyArrays:
     def allocator(
         self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
     ) -> Callable[[], tuple[object, int]]:
-        """bf16 is allocated as its bits, in uint16."""
+        """A function that returns a new array of these strides (in elements) and its address; bf16
+        is allocated as its bits, in uint16."""
         *outer, columns = shape
         row = strides[-2] if outer else columns
         new = cast(Callable[..., DeviceArray], cupy().ndarray)
@@ -164,16 +126,21 @@ class CupyArrays:
         return dense if row == columns else padded
 
     def memory(self, size: int, gpu: int, *, zeroed: bool) -> tuple[object, int]:
+        """``size`` bytes, allocated in the current stream's order, and their address."""
         array = (cupy().zeros if zeroed else cupy().empty)((size,), "uint8")
         return array, array.data.ptr
 
     def stream(self, gpu: int) -> int:
+        """The caller's current stream, a raw handle."""
         return self._current().ptr
 
     def stream_object(self, gpu: int) -> object:
+        """The object that keeps that handle from being reused by another stream."""
         return self._current()
 
 
+Plans = CupyPlans | TorchPlans
+Library = CupyArrays | TorchArrays
 _LIBRARIES: dict[str, Library] = {}
 _OF_TYPE: dict[type, Library] = {}
 """By the types of arguments."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from rich.table import Table
@@ -196,21 +197,14 @@ def _prepared(entry: Entry, values: dict[str, DeviceArray], case: Case, rival: s
     output, stored = contraction(interface).c, arrays_of(interface, values)
     arguments: dict[str, object] = {**stored, **case.scalars(interface)}
     launch = entry.kernel.prepare(**arguments)
-
-    def want() -> Expected:
-        return wanted(interface, values, case, entry.reference)
-
+    want = partial(wanted, interface, values, case, entry.reference)
     return _Run(launch, stored[output.name], want, rival, output.dtype)
 
 
 def _cublas(interface: Interface, values: dict[str, DeviceArray], case: Case, name: str) -> _Run:
     output, arrays = contraction(interface).c, arrays_of(interface, values)
-    launch = run_cublas(interface, arrays)
-
-    def want() -> Expected:
-        return wanted(interface, values, case, None)
-
-    return _Run(launch, arrays[output.name], want, name, output.dtype)
+    want = partial(wanted, interface, values, case, None)
+    return _Run(run_cublas(interface, arrays), arrays[output.name], want, name, output.dtype)
 
 
 def _row(

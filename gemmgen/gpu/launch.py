@@ -11,7 +11,6 @@ nothing is copied, and the launch is on the caller's current stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.calling.arguments import View
@@ -24,21 +23,8 @@ from gemmgen.gpu.plan import LaunchPlan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
-from gemmgen.schedule.model import Schedule
-
-
-class EmittedKernel(Protocol):
-    """The compiler's result."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def interface(self) -> Interface: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def schedule(self) -> Schedule: ...
 
 
 class Launch:
@@ -104,7 +90,7 @@ class Kernel:
         self._quick = self._quick_counts()
 
     @classmethod
-    def of(cls, emitted: EmittedKernel) -> Kernel:
+    def of(cls, emitted: Emitted) -> Kernel:
         schedule = format_schedule(emitted.schedule)
         return cls(emitted.text, emitted.interface, emitted.target, schedule=schedule)
 

@@ -19,6 +19,7 @@ from gemmgen.gpu.device import Cupy, Stream, cupy
 NOISE = 0.01  # differences under 1% are ties
 _SPAN = 5.0  # milliseconds between two events, at least: their resolution is 0.5 us
 _MOST = 200  # launches between two events
+_TIMES = 3  # launches of a rough timing
 
 
 @record
@@ -88,6 +89,16 @@ def summarize(samples: list[float], launches: int = 1) -> Timing:
     return Timing(median, lower, upper, tuple(samples), launches)
 
 
+def rough_time(launch: Callable[[], None]) -> float:
+    """A rough time of a launch in milliseconds, after a first one, which loads the module.
+
+    The minimum of some: a hiccup of the driver takes two milliseconds, and must not look like a
+    slow kernel.
+    """
+    launch()
+    return min(_elapsed(cupy(), launch) for _ in range(_TIMES))
+
+
 def _batches(
     cp: Cupy,
     candidates: Mapping[str, Callable[[], None]],
@@ -102,9 +113,7 @@ def _batches(
     """
     batches: dict[str, tuple[Callable[[], None], int]] = {}
     for name, candidate in candidates.items():
-        _elapsed(cp, candidate)  # loads the module
-        alone = min(_elapsed(cp, candidate) for _ in range(3))
-        launches = max(1, min(_MOST, math.ceil(span / max(alone, 1e-3))))
+        launches = max(1, min(_MOST, math.ceil(span / max(rough_time(candidate), 1e-3))))
         if launches > 1 and graph:
             batches[name] = _captured(candidate, launches, stream), launches
         else:

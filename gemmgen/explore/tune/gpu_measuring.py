@@ -21,7 +21,7 @@ from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
-from gemmgen.gpu.timing import time_interleaved
+from gemmgen.gpu.timing import rough_time, time_interleaved
 from gemmgen.gpu.verify import verify
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import compile_source
@@ -38,8 +38,6 @@ WARM = 0.5
 
 SCREENED = 2.0
 """Milliseconds of a sample in a first timing."""
-TIMES = 3
-"""Launches of a rough timing."""
 
 
 class GpuRunner:
@@ -130,8 +128,8 @@ class GpuRunner:
         launches = {c.number: problem.launch(self._kernel(c)) for c in candidates}
         most = math.inf
         if screen is not None and problem.cublas is not None:
-            most = screen.slowest * once(problem.cublas)
-        times = {number: once(launch) for number, launch in launches.items()}
+            most = screen.slowest * rough_time(problem.cublas)
+        times = {number: rough_time(launch) for number, launch in launches.items()}
         runs = {str(n): launch for n, launch in launches.items() if times[n] <= most}
         if problem.cublas is not None:
             runs[CUBLAS] = problem.cublas
@@ -206,22 +204,3 @@ class _Problem:
     def warm_up(self, kernel: Kernel, seconds: float) -> None:
         run = self.cublas or self.launch(kernel)
         time_interleaved({CUBLAS: run}, warmup=seconds, rounds=1)
-
-
-def once(launch: Callable[[], None]) -> float:
-    """A rough time of a launch in milliseconds, after a first one.
-
-    The minimum of some: a hiccup of the driver takes two milliseconds, and must not look like a
-    slow kernel.
-    """
-    cp = cupy()
-    launch()
-    found: list[float] = []
-    for _ in range(TIMES):
-        start, end = cp.cuda.Event(), cp.cuda.Event()
-        start.record()
-        launch()
-        end.record()
-        end.synchronize()
-        found.append(cp.cuda.get_elapsed_time(start, end))
-    return min(found)
