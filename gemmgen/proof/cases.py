@@ -18,6 +18,7 @@ from gemmgen.proof.calls import landings_of
 from gemmgen.proof.default_shapes import (
     c2_shapes,
     far_shapes,
+    few_terms,
     long_sums,
     many_blocks,
     stale_tiles,
@@ -113,6 +114,11 @@ def _long_sums(emitted: Emitted) -> Iterator[Case]:
     yield Case(long_sums(emitted), "normal", 0.7, 0.7, 1, "shuffled", watched=False)
 
 
+def _few_terms(emitted: Emitted) -> Iterator[Case]:
+    for shape in few_terms(emitted):
+        yield Case(shape, "normal", 1.0, 0.7, 1, "descending", watched=False)
+
+
 def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
     """Detects a stale element of an earlier tile where a 0 belongs: it is multiplied by a zero of
     the other operand, so that only an infinity exposes it."""
@@ -134,4 +140,5 @@ _REACHING: tuple[Callable[[Emitted], Iterator[Case]], ...] = (
     _whole_tiles,
     _many_blocks,
     _long_sums,
+    _few_terms,
 )

@@ -88,6 +88,15 @@ def _band(emitted: Emitted) -> int:
     return band if (band + 2) * m * (n + 1) <= _MOST_ELEMENTS else 1
 
 
+def few_terms(emitted: Emitted) -> tuple[Shape, ...]:
+    """More rows, then more columns, than a step has terms, of which there are less than one step:
+    an extent that is taken for K shows."""
+    m, n, k, _ = tile_of(emitted.program)
+    terms = k // 2 + 1
+    wanted: tuple[Shape, ...] = ((k + m, min(n, 5), terms), (min(m, 5), k + n, terms))
+    return tuple(fit(emitted, with_batches(emitted, shape, 1)) for shape in wanted)
+
+
 def long_sums(emitted: Emitted) -> Shape:
     """Each stage is used several times; more rows than columns, both less than a tile."""
     _, _, k, stages = tile_of(emitted.program)

@@ -33,6 +33,7 @@ vectorize       A B C width=4
 double_buffer   A B
 """
 PARTS = f"{WIDE}split_k parts=3\n"
+MATVEC = read_source(str(examples.path_of("matvec"))).text
 A_FILL = "target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;"
 A_STALE = "if (m < M && k + e < K) target[e] = A[(long long)m * lda + k + e];"
 B_FILL = "target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;"
@@ -55,6 +56,7 @@ PLANTED = {
     "a tile too many where all are whole": (SMALL, "(N - 1) / BN + 1", "N / BN + 1"),
     "K ends at 100": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
     "no blocks from the 30th on": (SMALL, "if (m < M", "if (blockIdx.x < 30 && m < M"),
+    "M taken for K": (MATVEC, "tile_k + BK <= K", "tile_k + BK <= M"),
     "a tile too many in a band": (RASTER, "(N - 1) / BN + 1", "N / BN + 1"),
     "C's rows taken for its columns": (WIDE, ", n, N);", ", n, M);"),
     "a stale element of A in a part": (
