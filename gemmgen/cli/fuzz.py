@@ -114,10 +114,10 @@ class _Progress:
         self._reported = 0
 
     def __call__(self, tally: Tally) -> None:
-        from gemmgen.fuzz.report import told
+        from gemmgen.fuzz.report import failure_lines
 
         for found in tally.found[self._reported :]:
-            click.echo("\n".join(["", *told(found), ""]), err=True)
+            click.echo("\n".join(["", *failure_lines(found), ""]), err=True)
         self._reported = len(tally.found)
         if tally.seconds < self._next:
             return

@@ -1,4 +1,4 @@
-"""Which pass a failing schedule's meaning is lost in."""
+"""The pass in which a failing schedule loses its meaning."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gemmgen.proof.meaning import difference
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 
 _MOST = 1 << 15
-"""Elements of C and multiply-adds beyond which a shape is no matter for an interpreter."""
+"""Elements of C and multiply-adds above which a shape is too large for the interpreter."""
 
 
 def blamed(text: str, failure: Failure) -> Failure:
-    """``failure`` with the first pass after which the program means something else.
+    """``failure`` with the first pass after which the program computes something else.
 
-    The interpreter runs the program after each pass.  Where it finds nothing, what the failure
-    itself cites stays: then expansion into text, or the text's own synchronisation, is wrong.
+    The interpreter runs the program after each pass.  If it finds nothing, the failure's own
+    citation is kept: then emission, or the text's synchronization, is wrong.
     """
     if failure.layer not in ("C1", "C2"):
         return failure

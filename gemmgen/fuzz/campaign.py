@@ -1,4 +1,4 @@
-"""Many random schedules, on several processes: what was seen, and what failed."""
+"""Many random schedules, on several processes: their coverage, and the failures."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
 
 BATCH = 10
-"""Schedules that a process takes at a time."""
+"""Schedules of one job of a process."""
 COMPILED = 10
-"""Every so many schedules one is compiled by NVRTC, where that is asked for."""
+"""One of so many schedules is compiled by NVRTC, if requested."""
 SHRUNK = 5
-"""Failures of different kinds that are made small."""
+"""Failures of different kinds that are shrunk."""
 
 
 @record
 class Trial:
-    """The ``index``-th schedule of a seed and what came of it."""
+    """The ``index``-th schedule of a seed and its result."""
 
     seed: int
     index: int
@@ -40,13 +40,13 @@ class Trial:
 
     @property
     def replay(self) -> str:
-        """What ``--replay`` takes."""
+        """The argument of ``--replay``."""
         return f"{self.seed}:{self.index}"
 
 
 @record
 class Found:
-    """A trial that failed; ``small`` where it was shrunk."""
+    """A trial that failed; ``small`` if it was shrunk."""
 
     trial: Trial
     failure: Failure
@@ -55,7 +55,7 @@ class Found:
 
 @dataclass
 class Tally:
-    """What a campaign has seen so far."""
+    """The results of a campaign so far."""
 
     schedules: int = 0
     runs: int = 0
@@ -70,7 +70,7 @@ class Tally:
         return self.refused.total() / max(self.schedules, 1)
 
     def add(self, trial: Trial) -> None:
-        """Counts one trial; a failure is told apart."""
+        """Counts one trial; failures are added separately."""
         verdict = trial.verdict
         self.schedules += 1
         self.runs += verdict.runs
@@ -92,12 +92,12 @@ class Limits:
 
 
 def trial_at(seed: int, index: int, *, compiled: bool = False) -> Trial:
-    """Draws one schedule and puts it to the test."""
+    """Draws one schedule and tests it."""
     return tested(seed, index, schedule_at(seed, index), compiled=compiled)
 
 
 def tested(seed: int, index: int, text: str, *, compiled: bool = False) -> Trial:
-    """Puts a schedule that is drawn to the test."""
+    """Tests a drawn schedule."""
     asks_compiler = compiled and index % COMPILED == 0
     verdict = judge(text, Dice(seed, index, "cases"), compiled=asks_compiler)
     return Trial(seed, index, text, verdict)
@@ -111,7 +111,7 @@ def run(
     compiled: bool = False,
     progress: Callable[[Tally], None] = lambda _: None,
 ) -> Tally:
-    """A campaign; failures are blamed and, the first of each kind, made small."""
+    """A campaign; failures are attributed to a pass and, the first of each kind, shrunk."""
     tally, start = Tally(), time.monotonic()
     deadline = start + limits.seconds if limits.seconds is not None else None
     source = _here(seed, limits, compiled, deadline)
@@ -126,14 +126,14 @@ def run(
 
 
 def count(tally: Tally, trial: Trial) -> None:
-    """Adds a trial to the tally; a failure is blamed and made small."""
+    """Adds a trial to the tally; a failure is attributed to a pass and shrunk."""
     tally.add(trial)
     if trial.verdict.failure is not None:
         tally.found.append(_known(trial, tally.found))
 
 
 def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
-    """One schedule's trial again, with all layers."""
+    """Repeats one schedule's trial, with all layers."""
     tally, start = Tally(), time.monotonic()
     verdict = judge(schedule_at(seed, index), Dice(seed, index, "cases"), compiled=compiled)
     trial = Trial(seed, index, schedule_at(seed, index), verdict)
@@ -143,13 +143,13 @@ def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
 
 
 def _known(trial: Trial, before: list[Found]) -> Found:
-    """The failure with its blame; made small where it is the first of its kind."""
+    """The failure with its pass; shrunk if it is the first of its kind."""
     failure = trial.verdict.failure
     assert failure is not None
     failure = blamed(trial.text, failure)
-    alike = [f for f in before if f.small and _kind(f.failure) == _kind(failure)]
+    same_kind = [f for f in before if f.small and _kind(f.failure) == _kind(failure)]
     shrunk = sum(1 for f in before if f.small)
-    if alike or shrunk >= SHRUNK:
+    if same_kind or shrunk >= SHRUNK:
         return Found(trial, failure)
     small = shrink(trial.text, failure)
     return Found(trial, failure, Small(small.text, blamed(small.text, small.failure), small.tried))
@@ -168,8 +168,7 @@ def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> 
 
 
 def batch(seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool) -> list[Trial]:
-    """What a process does at a time: schedules that are drawn already, as each knows of those
-    before it."""
+    """One job of a process: drawn schedules, since each depends on those before it."""
     return [tested(seed, index, text, compiled=compiled) for index, text in drawn]
 
 

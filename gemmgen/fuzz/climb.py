@@ -1,4 +1,4 @@
-"""A sketch changed step by step, for as many new pairs of classes as it can have."""
+"""Hill climbing: a sketch is changed step by step for as many new pairs of classes as possible."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gemmgen.fuzz.heads import DRAWN, NONE, Head, Plan
 from gemmgen.fuzz.legal import Crash, Legality, Refused
 
 _DROPPED = 2
-"""Directives that a step may cost."""
+"""Directives that a step may remove."""
 _VALUES, _SIZES = 6, 500
 """How often values are drawn for a step, and for an example."""
 _VAIN = 10
-"""Steps for a pair that were in vain, until none is taken for its sake."""
+"""Failed steps for a pair, after which it is given up."""
 _WANTED = 1000
-"""What a wanted class is worth, in new pairs."""
+"""The value of a wanted class, in new pairs."""
 
 
 @dataclass
 class Unseen:
-    """Pairs that no schedule had yet, and how often each was asked for in vain."""
+    """Pairs that no schedule has had, and the number of failed attempts at each."""
 
     pairs: set[Pair]
     vain: Counter[Pair] = field(default_factory=Counter[Pair])
@@ -95,7 +95,7 @@ class Climb:
         return redrawn(self.dice, slot, fact) if slot.spec.sizes else fact
 
     def _kept(self, changed: Sketch, legality: Legality) -> bool:
-        """Takes a step, if it is legal and no loss; at the cost of what it makes illegal."""
+        """Takes a step if it is legal and no loss; directives that it makes illegal are removed."""
         for _ in range(_DROPPED + 1):
             try:
                 program = legality.runnable(changed.facts)
@@ -113,7 +113,7 @@ class Climb:
         return False
 
     def _gain(self, plan: Plan) -> int:
-        """New pairs that the plan has more than the present one."""
+        """The new pairs of the plan, compared with the current one."""
         changed = [name for name in FACTORS if plan[name] != self.plan[name]]
         gain = 0
         for name in changed:
@@ -135,8 +135,8 @@ def redrawn(dice: Dice, slot: Slot, fact: Fact) -> Fact:
 
 
 def resized(dice: Dice, sketch: Sketch) -> Iterator[tuple[Sketch, Plan]]:
-    """The sketch and its classes with other values, such that it can be run in an interpreter; none
-    where these are not found."""
+    """The sketch and its classes with other values that the interpreter can run; none if such
+    values are not found."""
     legality = sketch.legality()
     for _ in range(_SIZES):
         facts = {slot: redrawn(dice, slot, fact) for slot, fact in sketch.facts.items()}

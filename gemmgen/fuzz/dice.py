@@ -1,4 +1,4 @@
-"""Chance that is the same on every machine and Python."""
+"""Random choices that are the same on every machine and Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Dice:
-    """Draws by ``random()`` alone, whose sequence Python keeps from version to version."""
+    """Uses ``random()`` only, whose sequence is the same in all versions of Python."""
 
     def __init__(self, *seed: int | str):
         self._random = random.Random(":".join(map(str, seed)))

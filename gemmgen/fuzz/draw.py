@@ -12,16 +12,16 @@ from gemmgen.fuzz.writing import Written
 from gemmgen.proof import verdicts
 
 EPOCH = 500
-"""Schedules in a row that know of each other; one is found again from these alone."""
+"""Consecutive schedules that depend on each other; one is reproduced from these alone."""
 _STORED = 50
-"""After every so many schedules of an epoch they are kept for the next process."""
+"""Schedules of an epoch that are cached together for the next process."""
 _KEPT = "schedules.json"
 
 
 def schedule_at(seed: int, index: int) -> str:
     """The text of the ``index``-th random schedule of a seed."""
-    epoch, place = divmod(index, EPOCH)
-    return _drawn(seed, epoch).text(place)
+    epoch, at = divmod(index, EPOCH)
+    return _drawn(seed, epoch).text(at)
 
 
 @cache
@@ -30,8 +30,8 @@ def _drawn(seed: int, epoch: int) -> _Drawn:
 
 
 class _Drawn:
-    """An epoch's texts as far as they are needed; drawing them takes a fifth of a second each, so
-    they are kept."""
+    """An epoch's texts as far as they are needed; drawing one takes a fifth of a second, so they
+    are cached."""
 
     def __init__(self, seed: int, epoch: int):
         self._epoch = seed, epoch
@@ -46,13 +46,13 @@ class _Drawn:
         """The entry of the next ``_STORED`` texts."""
         return f"fuzz-{self._key}-{len(self._texts) // _STORED}"
 
-    def text(self, place: int) -> str:
-        if place >= len(self._texts) and self._more is None:
+    def text(self, at: int) -> str:
+        if at >= len(self._texts) and self._more is None:
             self._texts, self._more = [], Epoch(*self._epoch).schedules()
-        while self._more is not None and place >= len(self._texts):
+        while self._more is not None and at >= len(self._texts):
             name = self._name
             self._texts.append(next(self._more).text)
             if len(self._texts) % _STORED == 0:
                 texts = self._texts[-_STORED:]
                 caches.write(name, {_KEPT: json.dumps(texts).encode()})
-        return self._texts[place]
+        return self._texts[at]

@@ -1,4 +1,4 @@
-"""Random epilogues: expressions of a given kind over what they are to read."""
+"""Random epilogues: expressions of a given kind over given operands."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _CHOICES = (
     "where(!({a} == {b}), {b}, {a})",
 )
 _SMOOTH = ("{a} + {b}", "{b} - ({a})", "{a} - ({b})", "0.5 * ({a})", "-({a})", "({a}) * -3.25")
-"""What a library function's result goes through: nothing that turns its last bits into a jump."""
+"""Forms around a library function's result, without discontinuities that amplify its last bits."""
 
 
 @record
 class Names:
-    """What the epilogue's schedule calls things; ``own`` are names for tensors."""
+    """The names of the epilogue's schedule; ``own`` are names for tensors."""
 
     m: str
     n: str
@@ -72,7 +72,7 @@ def _read(dice: Dice, reads: str, names: Names) -> list[str]:
     """The elements that an epilogue reads."""
 
     def own(letters: str) -> str:
-        """Of a tensor with matrices of its own for some of the batches, or with none."""
+        """The indices of a tensor with some of the batch letters, or none."""
         some = (letter for letter in names.batches if dice.chance(0.5))
         return ", ".join((*some, letters))
 
@@ -106,7 +106,7 @@ def _bracketed(value: str) -> str:
 
 @dataclass
 class _Tree:
-    """Grows expressions around ``value``, which stands in each at least once."""
+    """Grows expressions around ``value``, which occurs in each at least once."""
 
     dice: Dice
     names: Names

@@ -1,7 +1,7 @@
-"""What can differ between two schedules: factors, each with a few classes of values.
+"""Factors in which two schedules can differ, each with a few classes of values.
 
-Those of directives follow from the specifications of the passes: what an operand, a hop or an
-argument may be, and the values of an argument that its ``fuzz`` tells apart.
+Those of directives follow from the specifications of the passes: operands, hops and arguments, and
+the classes of an argument's values in its ``fuzz``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Pair = tuple[str, str, str, str]
 Values = tuple[Value, ...]
 
 _USUAL = (1, 2, 3, 4, 8)
-"""Values of an integer argument whose specification tells no classes apart."""
+"""Values of an integer argument whose specification has no classes."""
 
 
 @record
 class Factor:
     """A choice of a slot: the values of an argument, by class; without an argument, whether the
-    slot is there at all."""
+    slot is present."""
 
     name: str
     slot: Slot
@@ -49,8 +49,8 @@ def groups(argument: ArgumentSpec) -> tuple[Values, ...]:
 
 
 def _factors(slot: Slot) -> Iterator[Factor]:
-    """Words, integers of several classes, and what is the only argument; whether the slot is there
-    where none of these says so."""
+    """Words, integers of several classes, and an only argument; whether the slot is present if none
+    of these implies it."""
     spec = slot.spec
     chosen = [
         a
@@ -90,12 +90,12 @@ def pairs(plan: Plan) -> Iterator[Pair]:
         yield first, second, plan[first], plan[second]
 
 
-_PLACE = {name: at for at, name in enumerate(FACTORS)}
+_ORDER = {name: at for at, name in enumerate(FACTORS)}
 
 
 def pair_of(one: str, chosen: str, other: str, label: str) -> Pair:
     """The pair of two factors' classes."""
-    if _PLACE[one] < _PLACE[other]:
+    if _ORDER[one] < _ORDER[other]:
         return one, other, chosen, label
     return other, one, label, chosen
 

@@ -1,4 +1,4 @@
-"""A schedule's directives by slots: what can be stated once, and what is stated there."""
+"""A schedule's directives by slots, each of which can be stated once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
 
 @record
 class Slot:
-    """What a schedule states at most once: a directive, of an operand and a hop if it has those."""
+    """A fact that a schedule states at most once: a directive, of an operand and a hop if any."""
 
     spec: DirectiveSpec
     role: Role | None = None
@@ -80,8 +80,8 @@ def _spelled(value: Value, argument: ArgumentSpec, facts: Facts, spelled: dict[s
 
 
 def _unit(argument: ArgumentSpec, facts: Facts) -> int:
-    """What the values of ``argument`` are multiples of: the same argument of the first of the
-    directives that it is ``times``."""
+    """The unit of ``argument``'s values: the same argument of the first of the directives in its
+    ``times``."""
     for name in argument.times:
         for slot, fact in facts.items():
             if slot.spec.name == name:
@@ -93,13 +93,13 @@ def _unit(argument: ArgumentSpec, facts: Facts) -> int:
 
 
 def facts_of(schedule: Schedule) -> dict[Slot, Fact]:
-    """What a schedule states of each slot."""
+    """The facts of a schedule by slot."""
     found = _written(schedule)
     return {slot: _in_units(slot, found) for slot in found}
 
 
 def _in_units(slot: Slot, facts: Facts) -> Fact:
-    """Of values as they are written."""
+    """A fact in units, from values as they are written."""
     fact = dict(facts[slot])
     for argument in slot.spec.arguments:
         value = fact.get(argument.name)

@@ -1,4 +1,4 @@
-"""A plan made a sketch of a schedule: values are drawn from classes, and the passes are asked."""
+"""Sketches of schedules from plans: values are drawn from classes, and checked by the passes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gemmgen.ir.nodes import Program
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Value
 
-_SIZES, _ALIKE, _VALUES = 40, 8, 6
+_SIZES, _SAME, _VALUES = 40, 8, 6
 """How often sizes are drawn together (less often if one directive refuses them all), and values of
 one directive, before something is changed."""
 
 
 @dataclass
 class Sketch:
-    """A legal schedule before it is written: its head, its facts, and what they were made from."""
+    """A legal schedule before it is written: its head, its facts, and their plan."""
 
     head: Head
     facts: dict[Slot, Fact] = field(default_factory=dict[Slot, Fact])
@@ -69,8 +69,8 @@ def drawn(dice: Dice, slot: Slot, classes: Plan) -> Fact:
 
 
 def grow(dice: Dice, plan: Plan, wanted: frozenset[str] = frozenset()) -> Sketch:
-    """A legal sketch of ``plan``; what can't be had gets other classes, or is dropped, ``wanted``
-    factors last."""
+    """A legal sketch of ``plan``; illegal factors get other classes, or are dropped, ``wanted``
+    ones last."""
     return _Growth(dice, plan, wanted).grown()
 
 
@@ -97,11 +97,11 @@ class _Growth:
         return self.sketch
 
     def _draw_sizes(self, slots: list[Slot]) -> None:
-        """Values for what shares out a tile, whose threads fill whole warps."""
+        """Values of directives that distribute a tile, whose threads fill whole warps."""
         while slots:
             refused: Counter[str] = Counter()
             for tried in range(_SIZES):
-                if tried == _ALIKE and len(refused) == 1 and "" not in refused:
+                if tried == _SAME and len(refused) == 1 and "" not in refused:
                     break
                 try:
                     facts = self._drawn(slots)
@@ -145,7 +145,7 @@ class _Growth:
         return {slot: drawn(self.dice, slot, self._classes(slot)) for slot in slots}
 
     def _classes(self, slot: Slot) -> Plan:
-        """The planned classes; any, where they were refused and are not wanted."""
+        """The planned classes; any classes if they were refused and are not wanted."""
         return {factor.name: self._class(factor) for factor in OF_SLOT[slot]}
 
     def _class(self, factor: Factor) -> str:

@@ -1,4 +1,5 @@
-"""What a random schedule says besides its directives: the problem, its types, facts, epilogue."""
+"""The statements of a random schedule besides its directives: the problem, types, facts,
+epilogue."""
 
 from __future__ import annotations
 
@@ -31,10 +32,10 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "threads": ("some", "32", "many"),
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
-    "assume": (NONE, "rows", "columns", "terms", "whole", "fours", "lds", "all", "equal"),
+    "assume": (NONE, "rows", "columns", "k", "whole", "fours", "lds", "all", "equal"),
 }
-"""``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, alike or not;
-``some`` threads of a block are 33 to 256; ``reads`` is what an epilogue reads besides the sums."""
+"""``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, equal or not;
+``some`` threads of a block are 33 to 256; ``reads`` are an epilogue's operands besides the sums."""
 
 DRAWN = tuple(name for name in FACTORS if name != "threads")
 """Those that are chosen; threads follow from the directives."""
@@ -85,7 +86,7 @@ class Head:
         return [self.gemm] if unusual or self.dice.chance(0.7) else []
 
     def optional(self) -> list[str]:
-        """What a schedule may be refused for: a target that lacks something, a requirement."""
+        """Statements for which a schedule may be refused: a target, a requirement."""
         lines = [f"target {self.dice.pick(_TARGETS)}"] if self.dice.chance(0.5) else []
         return lines + ([self.dice.pick(_REQUIRES)] if self.dice.chance(0.1) else [])
 
@@ -110,7 +111,7 @@ class Head:
         known = {
             "rows": whole[:1],
             "columns": whole[1:2],
-            "terms": whole[2:],
+            "k": whole[2:],
             "whole": whole,
             "fours": fours,
             "lds": lds[self.dice.below(3) :],
@@ -130,7 +131,7 @@ class Head:
         return [f"fuse_epilogue {epilogue(self.dice, plan['epilogue'], plan['reads'], names)}"]
 
     def _batches(self, usual: bool) -> dict[str, str]:
-        """The letters that number matrices, and the inputs that have each: ``A``, ``B``, ``AB``."""
+        """The batch letters, and the inputs that have each: ``A``, ``B``, ``AB``."""
         kind = self.plan["batch"]
         one, other = ("b", "h") if usual else self.dice.pick(_BATCHES)
         found = {NONE: {}, "both": {one: "AB"}, "A": {one: "A"}, "B": {one: "B"}}.get(kind)
@@ -156,7 +157,7 @@ class Head:
         return f"{self.tensors[name]}[{', '.join(self.indices[name])}]"
 
     def _types(self) -> str:
-        """What a ``dtype`` line says; nothing but f32 is said now and then."""
+        """The arguments of a ``dtype`` line; f32 is sometimes stated, too."""
         plan, names = self.plan["types"], [self.tensors[name] for name in "ABC"]
         if plan == "halves to f32":
             one = self.dice.pick(_HALVES)
@@ -237,7 +238,7 @@ def _assumed(schedule: Schedule) -> str:
         return "all" if divided else "lds"
     if len(divided) == 1:
         m, n, k = roles(gemm)
-        return {m: "rows", n: "columns", k: "terms"}[next(iter(divided)).lower()]
+        return {m: "rows", n: "columns", k: "k"}[next(iter(divided)).lower()]
     if not divided:
         return NONE
     return "fours" if set(divided.values()) == {4} else "whole"

@@ -1,4 +1,4 @@
-"""Whether directives go together: the passes are asked, one after another."""
+"""Whether a combination of directives is legal, by running the passes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ stages, and bytes of shared memory."""
 
 
 class Refused(Exception):
-    """``directive`` is the one whose pass refuses; "" where the threads or sizes are none."""
+    """``directive`` is the one whose pass refuses; "" if the threads or sizes are illegal."""
 
     def __init__(self, directive: str = ""):
         super().__init__(directive)
@@ -38,9 +38,9 @@ class Crash(Exception):
 
 
 class Legality:
-    """Rewrites the program of one problem, again and again, with other directives.
+    """Rewrites the program of one problem with many combinations of directives.
 
-    What is equal up to a directive is not rewritten again.
+    Programs of equal directives up to a pass are cached.
     """
 
     def __init__(self, problem: Schedule):

@@ -1,7 +1,7 @@
-"""Schedules from a seed, each with as many pairs of classes not seen before as it can have.
+"""Schedules from a seed, each with as many new pairs of classes as possible.
 
-As a fuzzer guided by coverage does, it keeps sketches that had a class: another schedule that is to
-have it begins from one of them.  The examples are the first.  Nothing here knows what is legal.
+As in coverage-guided fuzzing, sketches are kept by their classes: another schedule with a class
+begins from one of them.  The examples are the first.  Legality is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KNOWN = 4
 _PLAIN = 0.35
 """How likely a choice is a factor's first class."""
 _FRESH = 0.25
-"""How often a schedule begins from nothing, though a sketch with a wanted class is known."""
+"""How often a schedule begins from an empty one, although a sketch with a wanted class is known."""
 _LOST = 6
 """How often a class that no schedule had yet is wanted, until it is given up."""
 
@@ -56,7 +56,7 @@ def every_pair() -> tuple[Pair, ...]:
 
 
 class Epoch:
-    """Schedules that know of each other's pairs, without end."""
+    """An endless sequence of schedules that share their coverage of pairs."""
 
     def __init__(self, seed: int, number: int):
         self.dice = Dice(seed, number, "plans")
@@ -102,7 +102,7 @@ class Epoch:
         return climb
 
     def _wanted(self) -> Plan:
-        """A pair that was not seen, of classes that there seem to be."""
+        """A pair that was not seen, of classes that have been seen."""
         while self._waiting:
             pair = self._waiting.pop()
             first, second, one, other = pair
@@ -115,7 +115,8 @@ class Epoch:
         return {}
 
     def _base(self, wanted: Plan) -> Sketch:
-        """What a schedule with ``wanted`` begins from: one that has the rarer of its classes."""
+        """The sketch from which a schedule with ``wanted`` begins: one with the rarer of its
+        classes."""
         known = [found for c in wanted.items() if (found := self._known.get(c))]
         if known and not self.dice.chance(_FRESH):
             return self.dice.pick(min(known, key=len))
@@ -166,6 +167,6 @@ def _example(name: str) -> Schedule | None:
         return None
 
 
-def is_wild(place: int) -> bool:
-    """Whether the schedule at a place of its epoch was changed without asking."""
-    return place % _WILD == _WILD - 1
+def is_wild(number: int) -> bool:
+    """Whether the ``number``-th schedule of its epoch was changed without a check of legality."""
+    return number % _WILD == _WILD - 1

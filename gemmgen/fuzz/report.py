@@ -1,4 +1,4 @@
-"""What a campaign found, for people, for scripts, and as a schedule file."""
+"""The report of a campaign as text, as JSON, and as schedule files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def summary(tally: Tally, seed: int) -> str:
         f"refused: {tally.refused.total()} ({tally.share_refused:.1%})",
     ]
     for found in tally.found:
-        lines += ["", *told(found)]
+        lines += ["", *failure_lines(found)]
     return "\n".join(lines) + "\n"
 
 
 def coverage(tally: Tally) -> str:
-    """The pairs that were not seen, a line each; nothing here knows which of them are legal."""
+    """The pairs that were not seen, a line each; some of them are illegal."""
     lines = [f"{a}={x} with {b}={y}" for a, b, x, y in sorted(tally.unseen)]
     return "not seen: " + "\nnot seen: ".join(lines) + "\n"
 
@@ -65,7 +65,7 @@ def as_json(tally: Tally, seed: int) -> str:
 
 
 def saved(tally: Tally, folder: Path) -> tuple[Path, ...]:
-    """Writes each schedule that was made small into ``folder``; the files."""
+    """Writes each shrunk schedule into ``folder``; returns the files."""
     paths: list[Path] = []
     for found in tally.found:
         if found.small is not None:
@@ -76,7 +76,7 @@ def saved(tally: Tally, folder: Path) -> tuple[Path, ...]:
 
 
 def as_schedule(found: Found) -> str:
-    """The smallest schedule, with what went wrong as its comment."""
+    """The smallest schedule, with the failure as its comment."""
     assert found.small is not None
     failure = found.small.failure
     comment = [_headline(failure), *_wrapped(failure.detail)]
@@ -91,14 +91,14 @@ def _file_name(found: Found) -> str:
     return f"{kind}-{found.trial.seed}-{found.trial.index}"
 
 
-def told(found: Found) -> list[str]:
-    """A failure's lines: its replay, what went wrong, the smallest schedule that fails alike."""
+def failure_lines(found: Found) -> list[str]:
+    """A failure's lines: its replay, the failure, the smallest schedule with the same failure."""
     lines = [f"gemmgen fuzz --replay {found.trial.replay}   # {_headline(found.failure)}"]
     lines += [f"  {line}" for line in _wrapped(found.failure.detail)]
     if found.failure.case:
         lines.append(f"  at {found.failure.case.text()}")
     if found.small:
-        lines.append(f"  the smallest schedule that fails alike ({found.small.tried} tried):")
+        lines.append(f"  the smallest schedule with the same failure ({found.small.tried} tried):")
         lines += [f"    {line}" for line in found.small.text.splitlines()]
         if found.small.failure.case:
             lines.append(f"  at {found.small.failure.case.text()}")
@@ -111,5 +111,5 @@ def _headline(failure: Failure) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    """The first lines of a message, each cut where it is too long."""
+    """The first lines of a message, each truncated if it is too long."""
     return [line[:_WIDTH] for line in text.splitlines()[:6]]

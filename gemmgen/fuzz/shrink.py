@@ -15,12 +15,12 @@ from gemmgen.language import parse_schedule
 from gemmgen.schedule.formatting import format_schedule
 
 SECONDS = 60.0
-"""A shrinking's time; what is smallest by then stands."""
+"""The time limit of shrinking one failure."""
 
 
 @record
 class Small:
-    """The smallest schedule found that fails alike, and how it fails."""
+    """The smallest schedule found with the same failure, and that failure."""
 
     text: str
     failure: Failure
@@ -47,7 +47,7 @@ class _Shrinking:
         return Small(self.best, self.failure, self.tried)
 
     def _schedule_shrinks(self) -> bool:
-        """One step to a smaller schedule; False where none fails alike."""
+        """One step to a smaller schedule; False if none has the same failure."""
         try:
             schedule = parse_schedule(Source(self.best))
         except Exception:
@@ -82,8 +82,8 @@ class _Shrinking:
     def _fails(self, text: str, cases: tuple[Case, ...]) -> Failure | None:
         self.tried += 1
         found = again(text, self.failure, cases)
-        alike = found and (found.layer, found.kind) == (self.failure.layer, self.failure.kind)
-        return found if alike else None
+        same_kind = found and (found.layer, found.kind) == (self.failure.layer, self.failure.kind)
+        return found if same_kind else None
 
     def _is_late(self) -> bool:
         return time.monotonic() > self.deadline

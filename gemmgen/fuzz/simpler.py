@@ -1,4 +1,4 @@
-"""Schedules that say a little less than a given one; many are illegal, and refused."""
+"""Schedules that are a little simpler than a given one; many are illegal, and refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _with(schedule: Schedule, at: int, directive: Directive) -> Schedule:
 
 
 def _scaled(schedule: Schedule) -> Iterator[Schedule]:
-    """All sizes along a letter divided alike: the tile, its warps, its micro-tiles."""
+    """All sizes along a letter divided by one number: the tile, its warps, its micro-tiles."""
     for letter in roles(schedule.gemm):
         for words in (("tile",), ("tile", "warp_tile", "register_block"), ("tile", "warp_tile")):
             for divisor in (4, 2):
@@ -109,11 +109,11 @@ def _divided(argument: Argument, letter: str, divisor: int) -> Argument:
 
 def _smaller_values(schedule: Schedule) -> Iterator[Schedule]:
     for at, directive in enumerate(schedule.directives):
-        for place, argument in enumerate(directive.arguments):
+        for at_argument, argument in enumerate(directive.arguments):
             if isinstance(argument.value, int):
                 for less in _less(argument.value):
                     arguments = list(directive.arguments)
-                    arguments[place] = replace(argument, value=less)
+                    arguments[at_argument] = replace(argument, value=less)
                     yield _with(schedule, at, replace(directive, arguments=tuple(arguments)))
     for at, assume in enumerate(schedule.assumes):
         for less in _less(assume.divisor or 0):

@@ -1,4 +1,5 @@
-"""One of the many texts of the same facts: operands together or apart, defaults written or not."""
+"""One of the texts of the same facts: operands in one statement or several, defaults written or
+not."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def _arguments(
 
 
 def _may_be_left_out(slot: Slot, argument: ArgumentSpec, fact: Fact) -> bool:
-    """Whether nothing that a factor tells apart depends on the argument's being written."""
+    """Whether no factor depends on whether the argument is written."""
     if argument.required or argument.name in {factor.argument for factor in OF_SLOT[slot]}:
         return fact[argument.name] == argument.default
     return True
@@ -89,7 +90,7 @@ def _is_harmless(argument: ArgumentSpec) -> bool:
 
 
 def _without_effect(dice: Dice, name: str, gemm: Gemm) -> Iterator[str]:
-    """Now and then a directive whose arguments all say what its absence says."""
+    """Sometimes a directive whose arguments all equal its absence."""
     slot = dice.pick([slot for slot in SLOTS if slot.spec.name == name])
     required = [a for a in slot.spec.arguments if a.required]
     if not required or any(a.identity is None for a in required) or not dice.chance(_IDLE):

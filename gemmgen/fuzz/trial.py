@@ -1,4 +1,4 @@
-"""One schedule put to the test: its text, its meaning, its kernel on the CPU, and a compiler."""
+"""The test of one schedule: its text, its meaning, its kernel on the CPU, and a compiler."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from gemmgen.sim.memory import can_span
 from gemmgen.sim.run import CompiledKernel
 
 ARCH = "sm_80"
-"""What a GPU test compiles for, whatever a random schedule's target."""
+"""The architecture of GPU tests, for any target of a random schedule."""
 MOST_WORK = 1 << 21
-"""Multiply-adds of one call that reaches farther, at most."""
+"""The most multiply-adds of one larger call."""
 _FACTORS = (0.0, 1.0, -1.0, 0.7)
 _DATA: tuple[Data, ...] = ("integers", "permutation", "integers", "normal")
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
@@ -40,7 +40,7 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
 
 @record
 class Failure:
-    """What went wrong, in which layer.
+    """A failure of a layer.
 
     ``kind`` is the same for failures of one cause: shrinking keeps it.  ``case`` is the call that
     failed, if it was one.  ``blame`` names the pass after which the meaning is lost, or the
@@ -56,7 +56,8 @@ class Failure:
 
 @record
 class Verdict:
-    """``refused`` is the message of a located error; ``plan`` what an accepted schedule is."""
+    """``refused`` is the message of a located error; ``plan`` has an accepted schedule's
+    classes."""
 
     failure: Failure | None = None
     refused: str = ""
@@ -71,7 +72,7 @@ class _Failed(Exception):
 
 
 def judge(text: str, dice: Dice, *, compiled: bool = False) -> Verdict:
-    """All layers; ``compiled`` asks NVRTC too.  Nothing but a failure of gemmgen fails."""
+    """Runs all layers; ``compiled`` includes NVRTC.  A refused schedule is no failure."""
     try:
         with _guarded("C0"):
             emitted = compile_schedule(parse_schedule(Source(text)))
@@ -131,20 +132,20 @@ def _fitted(emitted: Emitted, case: Case) -> Case:
 
 
 def check_text(schedule: Schedule) -> None:
-    """C0: the canonical text says the same."""
+    """C0: the canonical text is the same schedule."""
     text = format_schedule(schedule)
     with _guarded("C0"):
         try:
             back = parse_schedule(Source(text))
         except ScheduleError as refusal:
-            told = f"the canonical text is refused: {refusal.message}"
-            raise _Failed(Failure("C0", "canonical text", told)) from None
+            detail = f"the canonical text is refused: {refusal.message}"
+            raise _Failed(Failure("C0", "canonical text", detail)) from None
     if back != schedule or format_schedule(back) != text:
         raise _Failed(Failure("C0", "canonical text", "the canonical text says something else"))
 
 
 def check_levels(program: Program) -> None:
-    """C0: the text of each level of the IR says the same."""
+    """C0: the text of each level of the IR reads back."""
     with _guarded("C0"):
         unread = unread_level(program)
     if unread is not None:
@@ -156,21 +157,21 @@ def check_meaning(emitted: Emitted, dice: Dice) -> None:
     with _guarded("C1"):
         m, n, k, _ = tile_of(emitted.program)
         rows, columns = dice.pick(((2, n + 1), (m + 1, 3), (3, 5), (1, 1)))
-        terms = dice.pick((1, 3, k + 1, ring_of(emitted.program) - 1))
-        shape = fit(emitted, (min(rows, 64), min(columns, 64), min(terms, 96)))
+        depth = dice.pick((1, 3, k + 1, ring_of(emitted.program) - 1))
+        shape = fit(emitted, (min(rows, 64), min(columns, 64), min(depth, 96)))
         complaint = difference(emitted.program, shape)
     if complaint is not None:
         raise _Failed(Failure("C1", "meaning", f"{spelled(shape)}: {complaint}"))
 
 
 def difference(program: Program, shape: Shape) -> str | None:
-    """Where a program is not its problem, in words."""
+    """A sentence about the first difference between a program and its problem, or None."""
     found = same_meaning(make_concrete(program), program.problem, shape)
     return found.text() if found else None
 
 
 def check_runs(emitted: Emitted, chosen: tuple[Case, ...]) -> int:
-    """C2: the text run on the CPU, every access looked at; the number of runs."""
+    """C2: the text run on the CPU, with every access checked; returns the number of runs."""
     with _guarded("C2", "g++"):
         kernel = CompiledKernel(emitted.text, emitted.interface, checked=True)
     caller = Caller(emitted)
@@ -186,15 +187,15 @@ def check_runs(emitted: Emitted, chosen: tuple[Case, ...]) -> int:
 
 
 def check_compiles(emitted: Emitted) -> None:
-    """C3: the compiler takes the text without a warning."""
+    """C3: the text compiles without warnings."""
     with _guarded("C3", "compiler"):
         compiler.compile_text(emitted.text, emitted.target)
 
 
 def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
-    """Four ragged shapes, each in two orders of threads; in one of them asynchronous copies land
-    late, in the other early, and where alpha is 0 the product is skipped.  And one call of those
-    that reach farther."""
+    """Four ragged shapes, each in two orders of threads; in one of them asynchronous copies
+    complete late, in the other early, and if alpha is 0 the product is skipped.  And one larger
+    call."""
     found: list[Case] = []
     landings = landings_of(emitted)
     for at, shape in enumerate(shapes(emitted, dice)):
@@ -209,13 +210,13 @@ def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
 
 
 def as_called(emitted: Emitted, case: Case) -> Case:
-    """``case`` as callers of the kernel make it: where alpha is 0 the product is skipped."""
+    """``case`` as callers of the kernel make it: if alpha is 0 the product is skipped."""
     skips_product = case.alpha == 0 and emitted.interface.product is not None
     return replace(case, skips_product=skips_product)
 
 
 def _farther(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
-    """One cheap call of those of many blocks, long sums, infinities or far addresses."""
+    """One cheap call with many blocks, large K, infinities or far addresses."""
     spans = can_span(SPAN)
     cheap = [
         replace(case, watched=True)
@@ -226,7 +227,7 @@ def _farther(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
 
 
 def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
-    """Less than a tile and a step; past the ring of stages; beside the tile; primes or no terms."""
+    """Less than a tile and a step; more tiles than stages; around the tile; primes or K = 0."""
     m, n, k, _ = tile_of(emitted.program)
     ring = ring_of(emitted.program)
     wanted = (
@@ -245,13 +246,13 @@ def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
 
 
 def exact(emitted: Emitted) -> bool:
-    """Does the kernel give the same bits with every library?"""
+    """Whether the kernel gives the same bits with every library."""
     return is_exact(emitted.program.problem)
 
 
 @contextlib.contextmanager
 def _guarded(layer: str, kind: str = "", case: Case | None = None) -> Generator[None]:
-    """Whatever the block raises is a failure; a refused schedule is none."""
+    """A context whose exceptions are failures, except for a refused schedule."""
     try:
         yield
     except (ScheduleError, _Failed):
@@ -263,12 +264,12 @@ def _guarded(layer: str, kind: str = "", case: Case | None = None) -> Generator[
         raise _Failed(Failure(layer, kind, str(fault), case, blamed)) from None
     except Exception as error:
         kind = kind or type(error).__name__
-        detail = f"{type(error).__name__}: {error}{_place(error)}"
+        detail = f"{type(error).__name__}: {error}{_origin(error)}"
         raise _Failed(Failure(layer, kind, detail, case)) from error
 
 
-def _place(error: Exception) -> str:
-    """Where in gemmgen an error that is no sentence for a user was raised."""
+def _origin(error: Exception) -> str:
+    """The function of gemmgen that raised an internal error."""
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, GemmgenError) or not frames:
         return ""

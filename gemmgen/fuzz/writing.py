@@ -1,4 +1,4 @@
-"""A sketch as a text: spelled at random, within what the whole compiler takes."""
+"""The text of a sketch, spelled at random, that the whole compiler accepts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def written(dice: Dice, sketch: Sketch) -> Written:
 
 
 def wild(dice: Dice, sketch: Sketch) -> Written:
-    """The text of a sketch with one fact changed; nobody knows whether it is legal."""
+    """The text of a sketch with one fact changed, without a check of legality."""
     writing = _Writing(dice, sketch)
     factor = dice.pick(tuple(FACTOR.values()))
     facts = {slot: fact for slot, fact in sketch.facts.items() if slot is not factor.slot}
@@ -81,7 +81,7 @@ class _Writing:
             return Written(text, plan_of(emitted.schedule, x * y))
 
     def unchecked(self) -> Written:
-        """Whatever the compiler says to it."""
+        """The text, whether or not the compiler accepts it."""
         head = self.sketch.head
         return Written(self._text([*head.kernel(), *head.optional(), *head.epilogue()]), {})
 
@@ -93,7 +93,7 @@ class _Writing:
         return "".join(f"{line}\n" for line in (*self.sketch.head.first(), *lines))
 
     def _drop(self, name: str) -> None:
-        """Leaves out what the directive ``name`` states, and what can't be had without."""
+        """Leaves out the facts of the directive ``name``, and those that depend on them."""
         facts = dict(self.sketch.facts)
         while facts:
             blamed = [slot for slot in facts if slot.spec.name == name] or list(facts)
