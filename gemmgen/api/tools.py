@@ -63,7 +63,7 @@ class Explained:
         return as_json(self.explanation)
 
     def __str__(self) -> str:
-        from gemmgen.analyze.sections import plain
+        from gemmgen.analyze.plain_text import plain
         from gemmgen.analyze.tables import report
 
         return "\n".join(plain(section) for section in report(self.explanation, self.name))

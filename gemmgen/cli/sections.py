@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 
-from gemmgen.analyze.sections import is_numeric, plain
+from gemmgen.analyze.plain_text import is_numeric, plain
 from gemmgen.analyze.tables import Section
 from gemmgen.cli.files import put
 

@@ -141,7 +141,7 @@ def _counted(found: Census) -> str:
 def _show(
     space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: str, as_json: bool
 ) -> None:
-    from gemmgen.analyze.sections import plain
+    from gemmgen.analyze.plain_text import plain
     from gemmgen.explore.tune import listing
 
     if as_json:
@@ -179,7 +179,7 @@ def _interrupted(best: Trial | None, trials: str | None) -> str:
 
 def _report(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
     """Writes the winner and the table; errors of gemmgen are reported to standard error."""
-    from gemmgen.analyze.sections import plain
+    from gemmgen.analyze.plain_text import plain
     from gemmgen.explore.tune import winner
 
     for trial in tuned.wrong:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from gemmgen.emit.layout import INDEX, LAST, SOFT
+from gemmgen.emit.line_breaks import INDEX, LAST, SOFT
 from gemmgen.ir.expr import (
     Binary,
     Call,

@@ -15,7 +15,7 @@ from gemmgen.emit.header import (
 )
 from gemmgen.emit.kernel_view import kernel_view
 from gemmgen.emit.launcher_view import launcher_view
-from gemmgen.emit.layout import WIDTH, directive, laid_out
+from gemmgen.emit.line_breaks import WIDTH, directive, laid_out
 from gemmgen.emit.printing import printed
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace

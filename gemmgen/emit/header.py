@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
-from gemmgen.emit.layout import SOFT, filled
+from gemmgen.emit.line_breaks import SOFT, filled
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.interface import (
     Aligned,

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from gemmgen.emit.ctext import c_text, factor
 from gemmgen.emit.ctypes import STORED
-from gemmgen.emit.layout import WIDTH, comment_lines, plain
+from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View, fields_view, function_text, statements

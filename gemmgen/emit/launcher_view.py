@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.kernel_view import SHARED_BYTES
-from gemmgen.emit.layout import filled
+from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Var, Wide
 from gemmgen.ir.interface import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
-from gemmgen.emit.layout import filled
+from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import fields_view
 from gemmgen.ir.interface import Interface, Param

@@ -13,7 +13,7 @@ from typing import cast, get_args
 
 from gemmgen.emit.ctext import c_text, factor, increment
 from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type
-from gemmgen.emit.layout import comment_lines, plain
+from gemmgen.emit.line_breaks import comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES

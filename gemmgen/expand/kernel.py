@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.expand.fragments import steps_over_problem
+from gemmgen.expand.inner_loop import steps_over_problem
 from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline

@@ -9,9 +9,9 @@ the freed stage.
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.expand.fragments import plus, steps_in_tile
+from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.k_range import edge_of_first, edge_of_others
-from gemmgen.expand.pipeline import StagedPipeline
+from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.ring import (
     Ring,
     ahead,

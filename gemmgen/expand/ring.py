@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gemmgen.base.record import record
-from gemmgen.expand.fragments import (
+from gemmgen.expand.inner_loop import (
     below,
     fetch,
     fetches,

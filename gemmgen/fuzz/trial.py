@@ -19,14 +19,14 @@ from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
 from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.cases import SPAN, reaching, work
-from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.equivalence import same_meaning
 from gemmgen.proof.round_trip import unread_level
+from gemmgen.proof.rounded_epilogue import is_exact
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.sim.failures import KernelFault
-from gemmgen.sim.memory import can_span
+from gemmgen.sim.poisoned_memory import can_span
 from gemmgen.sim.run import CompiledKernel
 
 ARCH = "sm_80"

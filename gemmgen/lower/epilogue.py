@@ -13,8 +13,8 @@ from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter, RegisterArray
 from gemmgen.lower import addresses, bounds
-from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.context import Context
+from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.types import computable, storable
 from gemmgen.lower.vectors import store_width
 

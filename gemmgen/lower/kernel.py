@@ -22,7 +22,7 @@ from gemmgen.ir.nodes import Init, Map, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import simplify
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import asynchronous, copies, lanes, split, threads, wmma
+from gemmgen.lower import async_copies, copies, lanes, split, threads, wmma
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
 from gemmgen.lower.placement import placement
@@ -145,7 +145,7 @@ NODES: Mapping[type, LowerNode] = {
     **dict.fromkeys((For, Block), _nested),
     **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
     **copies.LOWER,
-    **asynchronous.LOWER,
+    **async_copies.LOWER,
     **split.LOWER,
 }
 """How expanded nodes are lowered, whatever holds the sums; the other nodes are in

@@ -20,8 +20,8 @@ from gemmgen.ir.interface import (
 )
 from gemmgen.ir.problem import Tensor
 from gemmgen.lower import addresses, bounds
-from gemmgen.lower.arithmetic import uses_sums_unscaled
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
+from gemmgen.lower.epilogue_arithmetic import uses_sums_unscaled
 from gemmgen.lower.requirements import requirements
 from gemmgen.lower.split import piece_width
 

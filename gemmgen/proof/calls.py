@@ -18,10 +18,10 @@ from gemmgen.numerics import reference
 from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.formats import Real, Stored, computing
 from gemmgen.pipeline import Emitted
-from gemmgen.proof.epilogue import Wanted, hides_c, wanted
+from gemmgen.proof.rounded_epilogue import Wanted, hides_c, wanted
 from gemmgen.proof.sums import Summation
 from gemmgen.sim.allocation import allocated, arguments_of
-from gemmgen.sim.memory import EmbeddedView
+from gemmgen.sim.poisoned_memory import EmbeddedView
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 
 

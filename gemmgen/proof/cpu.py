@@ -18,7 +18,7 @@ from gemmgen.proof.cases import SPAN, cases, cases_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.sim import programs
 from gemmgen.sim.failures import CompileFailure, KernelFailure
-from gemmgen.sim.memory import can_span
+from gemmgen.sim.poisoned_memory import can_span
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 from gemmgen.sim.toolchain import require_gxx
 from gemmgen.sim.widths import check_widths

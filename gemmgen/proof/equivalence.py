@@ -47,7 +47,7 @@ from gemmgen.numerics.formats import (
 )
 from gemmgen.numerics.operators import Floats, Value
 from gemmgen.numerics.reference import compare
-from gemmgen.proof.epilogue import hides_c, rounds, variables
+from gemmgen.proof.rounded_epilogue import hides_c, rounds, variables
 
 Kind = TypeVar("Kind", bound=np.generic)
 

@@ -12,12 +12,12 @@ from gemmgen.calling.launches import Case
 from gemmgen.gpu import device
 from gemmgen.gpu.compare import Reference
 from gemmgen.gpu.launch import Kernel
-from gemmgen.gpu.verify import cases, verify
+from gemmgen.gpu.verify_cases import cases, verify
 from gemmgen.numerics.formats import Real, computing
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.default_shapes import g2_shapes
-from gemmgen.proof.epilogue import is_continuous, is_exact, wanted
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
+from gemmgen.proof.rounded_epilogue import is_continuous, is_exact, wanted
 from gemmgen.proof.sums import Summation
 
 LAYER = "G2"

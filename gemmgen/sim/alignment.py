@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gemmgen.sim.failures import CompileFailure
-from gemmgen.sim.layout import ELEMENTS, TYPE
+from gemmgen.sim.shared_symbols import ELEMENTS, TYPE
 
 _VECTORS = {"float2": 8, "float4": 16, "double2": 16, "unsigned": 4, "uint2": 8, "uint4": 16}
 _WIDE = re.compile(rf"reinterpret_cast<(?:const )?({'|'.join(_VECTORS)}) \*>\(&(\w+)\[")

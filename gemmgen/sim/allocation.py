@@ -12,8 +12,8 @@ from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import Real, stored
-from gemmgen.sim.memory import EmbeddedView, Sparse
 from gemmgen.sim.packing import Argument
+from gemmgen.sim.poisoned_memory import EmbeddedView, Sparse
 
 DENSE = 1 << 27
 """Elements that a tensor may span in memory that is there as a whole."""

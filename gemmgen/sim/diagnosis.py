@@ -12,7 +12,7 @@ from typing import get_args
 from gemmgen.base.record import record
 from gemmgen.sim.citations import blame
 from gemmgen.sim.findings import Finding, Kind, Location
-from gemmgen.sim.layout import TYPE, SharedSymbol
+from gemmgen.sim.shared_symbols import TYPE, SharedSymbol
 from gemmgen.sim.unit import BEGIN
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -26,8 +26,8 @@ from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import NAMES, Stored, poison
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
-from gemmgen.sim.memory import aligned
 from gemmgen.sim.packing import Argument
+from gemmgen.sim.poisoned_memory import aligned
 from gemmgen.sim.run import compile_kernel
 
 

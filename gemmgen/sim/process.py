@@ -1,6 +1,6 @@
 """The program that runs one kernel: its process, and the exchange over its pipes.
 
-An answer's layout is that of ``AnswerHead`` in request.cpp.
+An answer's layout is that of ``AnswerHead`` in launch_request.cpp.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from gemmgen.sim.alignment import check_alignment
 from gemmgen.sim.unit import unit_text
 
 _RUNNER = (
-    *("runner", "launcher", "fibers", "warp", "tensor", "blocks", "copies"),
-    *("memory", "faults", "request"),
+    *("runner", "launcher", "fibers", "warp", "wmma", "blocks", "async_copies"),
+    *("guarded_memory", "faults", "launch_request"),
 )
-_CHECKS = ("accesses", "shadow", "order", "arithmetic")
+_CHECKS = ("access_checks", "shadow", "order", "integer_checks")
 _LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _PROGRAM, _SYMBOLS = "kernel", "symbols"
 

@@ -2,7 +2,7 @@
 // A name is the instruction's with all its modifiers, `_` for `.`; operands are as in the PTX ISA.
 #pragma once
 
-// The runner's part of the models: copies.cpp, warp.cpp, tensor.cpp, blocks.cpp.
+// The runner's part of the models: async_copies.cpp, warp.cpp, wmma.cpp, blocks.cpp.
 extern "C" {
 void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 void gg_commit_copies();

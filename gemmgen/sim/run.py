@@ -19,9 +19,9 @@ from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
 from gemmgen.sim.launch_request import LaunchRequest
 from gemmgen.sim.launcher_calls import CALLED, Called, LauncherCall, packed_calls, read_called
-from gemmgen.sim.layout import shared_arrays
 from gemmgen.sim.packing import Argument, pack_launch
 from gemmgen.sim.scratch import not_left_zero, scratch_of
+from gemmgen.sim.shared_symbols import shared_arrays
 from gemmgen.sim.unit import has_launcher
 
 CACHED_KERNELS = 64

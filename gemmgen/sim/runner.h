@@ -1,23 +1,23 @@
 // The runner: the program that a kernel is linked with, which executes it on request.
 //
-//   runner.cpp   launches: blocks one after another, threads in an order, barriers
-//   fibers.cpp   one fiber for each thread of a block
-//   copies.cpp   asynchronous copies
-//   warp.cpp     exchanges and barriers of a warp's lanes
-//   tensor.cpp   products of a warp's fragments (wmma.mma.sync)
-//   blocks.cpp   atomics of global memory
-//   launcher.cpp the CUDA runtime that the text's launcher calls
-//   memory.cpp   buffers between guard pages, shared memory
-//   request.cpp  requests on standard input, answers on standard output
-//   faults.cpp   findings, signals and other ends of a run
+//   runner.cpp          launches: blocks one after another, threads in an order, barriers
+//   fibers.cpp          one fiber for each thread of a block
+//   async_copies.cpp    asynchronous copies
+//   warp.cpp            exchanges and barriers of a warp's lanes
+//   wmma.cpp            products of a warp's fragments (wmma.mma.sync)
+//   blocks.cpp          atomics of global memory
+//   launcher.cpp        the CUDA runtime that the text's launcher calls
+//   guarded_memory.cpp  buffers between guard pages, shared memory
+//   launch_request.cpp  requests on standard input, answers on standard output
+//   faults.cpp          findings, signals and other ends of a run
 //
 // The kernel's own object uses these through host.h alone.  A checked build compiles it with
 // instrumentation, whose callbacks read `state` and report findings:
 //
-//   accesses.cpp    each load and store: bounds and alignment
-//   shadow.cpp      earlier accesses of the same words: races, unwritten memory
-//   order.cpp       happens-before between blocks, from their counters
-//   arithmetic.cpp  each index of an array and each operation on integers
+//   access_checks.cpp   each load and store: bounds and alignment
+//   shadow.cpp          earlier accesses of the same words: races, unwritten memory
+//   order.cpp           happens-before between blocks, from their counters
+//   integer_checks.cpp  each index of an array and each operation on integers
 #pragma once
 
 #include <cstddef>
@@ -154,7 +154,7 @@ struct State {
 };
 extern State state;
 
-// request.cpp
+// launch_request.cpp
 enum Request { END, LAUNCH, CALLS };  // of standard input; a launch; calls of the launcher alone
 Request read_request();
 bool read_bytes(void *data, size_t bytes);
@@ -164,7 +164,7 @@ void write_answer();
 void write_findings(bool ends);
 [[noreturn]] void write_fault(const char *message, size_t length);
 
-// memory.cpp
+// guarded_memory.cpp
 constexpr size_t GUARD_BYTES = size_t{16} << 20;
 void map_buffer(Buffer &buffer);
 void protect_buffers();
@@ -173,7 +173,7 @@ void unmap_buffers();
 void find_shared();
 void poison_shared();
 
-// copies.cpp
+// async_copies.cpp
 void end_copies();  // called when a thread leaves the kernel
 
 // An asynchronous copy: its first `valid` bytes are the source's, the others are zeros.
@@ -184,7 +184,7 @@ struct Issue {
   uint32_t pc;
 };
 
-// accesses.cpp; null unless this is a checked build
+// access_checks.cpp; null unless this is a checked build
 [[gnu::weak]] void check_issue(const Issue &issue);
 [[gnu::weak]] void check_landing(const Issue &issue);
 [[gnu::weak]] void check_end(const Issue &first);  // the first copy that was never waited for
@@ -201,7 +201,7 @@ bool is_fiber_guard(const unsigned char *address);
 // warp.cpp
 bool release_warps();  // those whose lanes have all arrived; called when no thread can run
 
-// accesses.cpp and order.cpp; null unless this is a checked build
+// access_checks.cpp and order.cpp; null unless this is a checked build
 void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) __attribute__((weak));
 void note_count(const unsigned *counter) __attribute__((weak));
 

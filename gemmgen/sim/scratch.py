@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import Stored, poison
-from gemmgen.sim.memory import aligned
+from gemmgen.sim.poisoned_memory import aligned
 
 Scratch = Stored | npt.NDArray[np.uint32]
 Argument = Scratch | int | float

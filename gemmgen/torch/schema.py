@@ -9,7 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.problem import Problem
-from gemmgen.lower.arithmetic import reads_unscaled
+from gemmgen.lower.epilogue_arithmetic import reads_unscaled
 from gemmgen.passes.build import build
 from gemmgen.schedule.model import Schedule
 

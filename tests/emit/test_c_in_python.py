@@ -22,7 +22,7 @@ C = re.compile(
 
 ALLOWED = {
     "ctext.py": {"static_cast<float>", "static_cast<double>", "reinterpret_cast<size_t>"},
-    "layout.py": {";"},
+    "line_breaks.py": {";"},
 }
 """Conversions, which an expression calls as functions; what is between directives in a comment."""
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmgen.emit.ctext import PRECEDENCE, c_float, c_text
-from gemmgen.emit.layout import plain
+from gemmgen.emit.line_breaks import plain
 from gemmgen.ir.expr import (
     Binary,
     Call,

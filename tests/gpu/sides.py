@@ -17,8 +17,8 @@ from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import Caller
 from gemmgen.proof.sums import Summation
-from gemmgen.sim.memory import ALIGNMENT
 from gemmgen.sim.packing import Argument
+from gemmgen.sim.poisoned_memory import ALIGNMENT
 from gemmgen.sim.run import CompiledKernel
 
 from .conftest import MOST_BYTES

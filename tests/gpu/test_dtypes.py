@@ -14,7 +14,7 @@ from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import Case
 from gemmgen.gpu import bench, elements
 from gemmgen.gpu.launch import Kernel
-from gemmgen.gpu.verify import verify
+from gemmgen.gpu.verify_cases import verify
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics import formats

@@ -65,7 +65,7 @@ def test_is_right_against_cublas_and_exact_integers(name: str, order: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_is_right_at_large_sizes(name: str) -> None:
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.gpu.verify import verify
+    from gemmgen.gpu.verify_cases import verify
 
     kernel = Kernel.of(emitted(name))
     cases = [launches.Case(shape, "normal", 0.7, 0.0) for shape in LARGE]

@@ -52,7 +52,7 @@ def test_every_way_is_right(name: str) -> None:
 def test_sums_of_many_terms_lose_no_more_than_is_said() -> None:
     from gemmgen.calling.launches import Case
     from gemmgen.gpu.launch import Kernel
-    from gemmgen.gpu.verify import verify
+    from gemmgen.gpu.verify_cases import verify
 
     kernel = Kernel.of(emitted("wide", ORDERS[0], "A=f16 B=f16"))
     for data in ("normal", "positive"):

@@ -9,7 +9,7 @@ from gemmgen.calling.launches import Case
 from gemmgen.gpu import bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
-from gemmgen.gpu.verify import cases, verify
+from gemmgen.gpu.verify_cases import cases, verify
 from gemmgen.ir.interface import MultipleOf
 
 from . import kernels

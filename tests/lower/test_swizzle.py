@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from gemmgen.emit.ctext import c_text
-from gemmgen.emit.layout import plain
+from gemmgen.emit.line_breaks import plain
 from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.scope import Scope, known
 from gemmgen.ir.buffers import Swizzle

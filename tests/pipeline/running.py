@@ -17,7 +17,7 @@ from gemmgen.numerics.formats import F32, Real, stored
 from gemmgen.numerics.reference import compare
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
-from gemmgen.proof.epilogue import wanted
+from gemmgen.proof.rounded_epilogue import wanted
 from gemmgen.proof.shapes import fit
 from gemmgen.proof.sums import Summation
 from gemmgen.sim.allocation import allocated, arguments_of

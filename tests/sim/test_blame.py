@@ -6,7 +6,7 @@ import pytest
 from emitted_kernels import checked, emitted
 
 from gemmgen.sim.citations import blame
-from gemmgen.sim.layout import unravel
+from gemmgen.sim.shared_symbols import unravel
 
 TILE = "tile m=32 n=32 k=32"
 CACHED = "cache_shared A[k, m] B[k, n]"

@@ -12,8 +12,8 @@ from plants import PLANTS, RAGGED, WRONG_VALUES
 
 from gemmgen.calling.launches import LANDINGS, ORDERS, Case
 from gemmgen.sim.failures import CompileFailure, KernelFault
-from gemmgen.sim.memory import Sparse
 from gemmgen.sim.packing import Argument
+from gemmgen.sim.poisoned_memory import Sparse
 
 
 @pytest.mark.parametrize("name", PLANTS)

@@ -16,8 +16,8 @@ from gemmgen.calling.launches import Case
 from gemmgen.ir.interface import Aligned, Interface, MultipleOf, Param
 from gemmgen.numerics.reference import compare
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
-from gemmgen.sim.memory import EmbeddedView
 from gemmgen.sim.packing import Argument
+from gemmgen.sim.poisoned_memory import EmbeddedView
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.unit import BEGIN, END
 

@@ -14,7 +14,7 @@ from gemmgen.ir.control import Barrier, Block, Commit, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Timed
 from gemmgen.ir.expr import Expr, Int, Select
 from gemmgen.ir.nodes import Kernel, Pipeline
-from gemmgen.lower import asynchronous as lowering
+from gemmgen.lower import async_copies as lowering
 from gemmgen.lower.context import Context
 from gemmgen.proof import compiled, cpu, meaning
 from gemmgen.proof.calls import landings_of

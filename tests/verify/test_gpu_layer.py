@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from gemmgen.calling.launches import Case
-from gemmgen.gpu import compare, elements, verify
+from gemmgen.gpu import compare, elements, verify_cases
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import Emitted
-from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.gpu import reference_of
+from gemmgen.proof.rounded_epilogue import is_exact
 from gemmgen.sim.host_kernel import HostKernel
 
 from .subjects import LADDER, TILED, subject
@@ -71,14 +71,14 @@ class OnHost:
 
 @pytest.fixture(autouse=True)
 def numpy_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (compare, elements, verify):
+    for module in (compare, elements, verify_cases):
         monkeypatch.setattr(module, "cupy", lambda: CUPY)
-    monkeypatch.setattr(verify, "is_plain", lambda _: False)
+    monkeypatch.setattr(verify_cases, "is_plain", lambda _: False)
 
 
 def outcomes(emitted: Emitted, *shapes: tuple[int, ...]) -> list[tuple[str, str]]:
-    chosen = [case for shape in shapes for case in verify.cases(shape)]
-    found = verify.verify(
+    chosen = [case for shape in shapes for case in verify_cases.cases(shape)]
+    found = verify_cases.verify(
         OnHost(emitted),
         chosen,
         reference=reference_of(emitted),
@@ -131,11 +131,11 @@ def test_wrong_kernels_are_found(mistake: str) -> None:
 def test_an_infinity_and_a_nan_are_met_in_their_rows_alone() -> None:
     emitted = subject(TILED).emitted
     chosen = [Case((9, 7, 5), data) for data in ("NaN in A", "infinity in B")]
-    found = verify.verify(OnHost(emitted), chosen)
+    found = verify_cases.verify(OnHost(emitted), chosen)
     assert [outcome.status for outcome in found] == ["passed", "passed"]
 
 
 def test_a_call_that_a_kernel_does_not_take_is_refused() -> None:
     emitted = subject("assume N % 4 == 0\n" + TILED).emitted
-    (found,) = verify.verify(OnHost(emitted), [Case((4, 5, 4))])
+    (found,) = verify_cases.verify(OnHost(emitted), [Case((4, 5, 4))])
     assert found.status == "refused" and "N % 4 == 0" in found.detail

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gemmgen.expand import fragments
+from gemmgen.expand import inner_loop
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Expr, Int
@@ -113,7 +113,7 @@ def fragment_of_the_wrong_step(patch: Patch) -> None:
     """The first step's fragments for every step."""
     fetch = wmma.fetch
 
-    def stuck(context: Context, node: fragments.Fetch) -> tuple[Node, ...]:
+    def stuck(context: Context, node: inner_loop.Fetch) -> tuple[Node, ...]:
         return fetch(context, replace(node, k=Int(0)))
 
     patch.setitem(wmma.LOWER, Fetch, stuck)
@@ -121,28 +121,28 @@ def fragment_of_the_wrong_step(patch: Patch) -> None:
 
 def slots_mixed_up(patch: Patch) -> None:
     """What is read ahead is multiplied already."""
-    multiply = fragments.multiply
+    multiply = inner_loop.multiply
 
     def early(
-        kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: fragments.StageOf
+        kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: inner_loop.StageOf
     ) -> Multiply:
-        following = fragments.plus(k, fragments.step_of(loop))
+        following = inner_loop.plus(k, inner_loop.step_of(loop))
         right = multiply(kernel, loop, following, origin, stage)
         return replace(right, k=k)
 
-    patch.setattr(fragments, "multiply", early)
+    patch.setattr(inner_loop, "multiply", early)
     patch.setattr("gemmgen.expand.ring.multiply", early)
 
 
 def half_of_the_steps(patch: Patch) -> None:
     """Every other step of a tile is left out."""
-    step_of = fragments.step_of
+    step_of = inner_loop.step_of
 
     def twice(loop: Loop) -> Expr:
         step = step_of(loop)
-        return step if loop.step == 1 else fragments.plus(step, step)
+        return step if loop.step == 1 else inner_loop.plus(step, step)
 
-    patch.setattr(fragments, "step_of", twice)
+    patch.setattr(inner_loop, "step_of", twice)
 
 
 def no_warp_barriers(patch: Patch) -> None:

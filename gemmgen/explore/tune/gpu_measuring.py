@@ -22,12 +22,12 @@ from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import rough_time, time_interleaved
-from gemmgen.gpu.verify import verify
+from gemmgen.gpu.verify_cases import verify
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import compile_source
-from gemmgen.proof.epilogue import is_exact
 from gemmgen.proof.gpu import cases_of, reference_of
 from gemmgen.proof.outcome import Subject
+from gemmgen.proof.rounded_epilogue import is_exact
 from gemmgen.proof.shapes import fit
 
 CUBLAS = "cuBLAS"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.emit.layout import FIRST, INDEX, LAST, SOFT, WIDTH, comment_lines, laid_out, plain
+from gemmgen.emit.line_breaks import FIRST, INDEX, LAST, SOFT, WIDTH, comment_lines, laid_out, plain
 
 LONG = "x" * 60
 

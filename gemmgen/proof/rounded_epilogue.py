@@ -21,7 +21,7 @@ from gemmgen.ir.expr import (
     walk,
 )
 from gemmgen.ir.problem import Problem
-from gemmgen.lower.arithmetic import Spelling, reads, reads_unscaled
+from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.numerics.axes import along, axes_of
 from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.numerics.fma import fused
@@ -89,7 +89,7 @@ def is_exact(problem: Problem) -> bool:
 def wanted(
     problem: Problem, acc: Real, tensors: Mapping[str, Real], scalars: Mapping[str, float]
 ) -> Wanted:
-    """C from the sums ``acc``; both, and ``tensors``, are in their roles (``ir.axes``).
+    """C from the sums ``acc``; both, and ``tensors``, are in their roles (``numerics.axes``).
 
     The arithmetic is the emitted text's: its spelling of functions, one rounding per operation.
     """
