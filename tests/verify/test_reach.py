@@ -56,7 +56,7 @@ PLANTED = {
     "a tile too many where all are whole": (SMALL, "(N - 1) / BN + 1", "N / BN + 1"),
     "K ends at 100": (SMALL, "tile_k < K;", "tile_k < (K < 100 ? K : 100);"),
     "no blocks from the 30th on": (SMALL, "if (m < M", "if (blockIdx.x < 30 && m < M"),
-    "M taken for K": (MATVEC, "tile_k + BK <= K", "tile_k + BK <= M"),
+    "M taken for K": (MATVEC, "<= M && tile_k + BK <= K", "<= M && tile_k + BK <= M"),
     "a tile too many in a band": (RASTER, "(N - 1) / BN + 1", "N / BN + 1"),
     "C's rows taken for its columns": (WIDE, ", n, N);", ", n, M);"),
     "a stale element of A in a part": (
