@@ -98,11 +98,12 @@ class AsyncPipeline(StagedPipeline):
 
     def _advance(self, ring: Ring) -> tuple[Timed, ...]:
         """Updates the ring's variables for the next step."""
+        staged = ring.advance_late(crosses_tiles(self.kernel, self.pipeline))
         if not self._keeps_origin():
-            return ring.advance()
+            return staged
         origin = ring.next(self.pipeline.letter)
         following = plus(origin, names.block(self.pipeline.letter))
-        return (*ring.advance(), Assign(origin.name, following))
+        return (*staged, Assign(origin.name, following))
 
     def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)

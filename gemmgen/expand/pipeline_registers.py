@@ -118,7 +118,7 @@ class RegisterPipeline(StagedPipeline):
         note = "store the prefetched tile to shared memory, then read ahead into it"
         publish = (*_stores(ring), Barrier())
         multiply = self._multiply_reading_ahead(ring, note, publish)
-        return (*self._load_ahead(ring), multiply, *ring.advance())
+        return (*self._load_ahead(ring), multiply, *ring.advance_late(crosses=True))
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
         origin = ring.next(self.pipeline.letter)

@@ -83,20 +83,33 @@ class Ring:
         return Select(below(following, self.count), following, Int(0))
 
     def neighbours(self, crosses: bool) -> tuple[Define, ...]:
-        """The stages before and after the current one, at the beginning of a step; with ``crosses``
-        the next one is read in this step."""
+        """The stage that is written, at the beginning of a step; with ``crosses`` also the one that
+        is read in the next step, if no assignment makes it the current one."""
         written = Define(self.write_stage.name, self.before())
-        if self.stages == 2 or (self.unrolled and not crosses):
-            return (written,)
-        return (written, Define(self.next_stage.name, self.after()))
+        if crosses and self.unrolled and self.stages > 2:
+            return (written, Define(self.next_stage.name, self.after()))
+        return (written,)
 
     def begin(self) -> tuple[Timed, ...]:
         """Initializes the stage: the first tile is in the first stage."""
         return () if self.unrolled else (Define(self.stage.name, Int(0), mutable=True),)
 
     def advance(self) -> tuple[Timed, ...]:
-        """Advances to the next stage, at the end of a step."""
-        return () if self.unrolled else (Assign(self.stage.name, self.next_stage),)
+        """Advances to the next stage, after the last read of the current one."""
+        if self.unrolled:
+            return ()
+        following = self.next_stage if self.stages == 2 else self.after()
+        return (Assign(self.stage.name, following),)
+
+    @property
+    def advances_early(self) -> bool:
+        """Whether a step that reads the next tile's first fragments advances before it does so: of
+        two stages the next one has a name, as it is also written."""
+        return not self.unrolled and self.stages > 2
+
+    def advance_late(self, crosses: bool) -> tuple[Timed, ...]:
+        """What is left to advance at the end of a step."""
+        return () if crosses and self.advances_early else self.advance()
 
 
 def rings(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
@@ -245,7 +258,8 @@ def steps_reading_ahead(
         return tuple(replace(f, k=step) for f in slots)
 
     within = read(following, ring.stage)
-    crossing = (*publish, *read(Int(0), ring.next_stage))
+    first = (*ring.advance(), *publish) if ring.advances_early else publish
+    crossing = (*first, *read(Int(0), ring.stage if ring.advances_early else ring.next_stage))
     last = Block(note, cited(kernel, copies, "double_buffer"), crossing)
     step = (
         If(below(following, size), within, (last,)),

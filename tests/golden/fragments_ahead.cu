@@ -126,7 +126,6 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
-        const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // load the next tile early (double_buffer A B stages=3)
         load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
@@ -156,17 +155,17 @@ gemm(int M, int N, int K,
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A.register B.register)
+                stage = stage + 1 < STAGES ? stage + 1 : 0;
                 for (int e = 0; e < VEC; ++e)
                     A_shared[write_stage][A_k + e][A_m] = A_next[e];
                 #pragma unroll
                 for (int piece = 0; piece < B_PIECES; ++piece)
                     copy4(&B_shared[write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
                 __syncthreads();
-                copy4(A_frag[(k + 1) % 2], &A_shared[next_stage][0][thread_m]);
+                copy4(A_frag[(k + 1) % 2], &A_shared[stage][0][thread_m]);
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    copy4(&B_frag[(k + 1) % 2][reg_n],
-                        &B_shared[next_stage][0][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n], &B_shared[stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -178,7 +177,6 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = next_stage;
     }
 
     // the epilogue (vectorize A B C width=4)

@@ -119,7 +119,6 @@ gemm(int M, int N, int K,
         load_A(A_next, A, lda, M, K, tile_m + A_m, A_next_k + A_k);
         const int B_next_k = tile_k + (B_STAGES - 1) * BK;
         const int B_write_stage = B_stage > 0 ? B_stage - 1 : B_STAGES - 1;
-        const int B_next_stage = B_stage + 1 < B_STAGES ? B_stage + 1 : 0;
 
         // load the next tile early (double_buffer B stages=3)
         if (B_next_k + BK <= K && tile_n + BN <= N) {
@@ -160,7 +159,7 @@ gemm(int M, int N, int K,
             copy4(&B_shared[B_write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
         __syncthreads();
         A_stage = A_next_stage;
-        B_stage = B_next_stage;
+        B_stage = B_stage + 1 < B_STAGES ? B_stage + 1 : 0;
     }
 
     // the epilogue

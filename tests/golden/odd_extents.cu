@@ -165,7 +165,6 @@ gemm(int M, int N, int K,
     for (int tile_k = start_k; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
-        const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // copy a tile ahead (async_copy A B via=cp_async)
         #pragma unroll
@@ -214,17 +213,16 @@ gemm(int M, int N, int K,
             } else {
                 // wait for the next tile, then read ahead into it
                 // (double_buffer A.register B.register)
+                stage = stage + 1 < STAGES ? stage + 1 : 0;
                 gg_wait_group<STAGES - 2>();
                 __syncthreads();
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
-                    copy4(&A_frag[(k + 1) % 2][reg_m],
-                        &A_shared[next_stage][0][thread_m + reg_m * LM]);
+                    copy4(&A_frag[(k + 1) % 2][reg_m], &A_shared[stage][0][thread_m + reg_m * LM]);
                 }
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                    copy4(&B_frag[(k + 1) % 2][reg_n],
-                        &B_shared[next_stage][0][thread_n + reg_n * LN]);
+                    copy4(&B_frag[(k + 1) % 2][reg_n], &B_shared[stage][0][thread_n + reg_n * LN]);
                 }
             }
             #pragma unroll
@@ -237,7 +235,6 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = next_stage;
     }
 
     // drain the outstanding cp.async groups

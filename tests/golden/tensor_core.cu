@@ -249,7 +249,6 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
-        const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
 
         // copy a tile ahead (async_copy A B via=cp_async)
         #pragma unroll
@@ -285,17 +284,18 @@ gemm(int M, int N, int K,
             } else {
                 // wait for the next tile, then read ahead into it
                 // (double_buffer A.register B.register)
+                stage = stage + 1 < STAGES ? stage + 1 : 0;
                 gg_wait_group<STAGES - 2>();
                 __syncthreads();
                 #pragma unroll
                 for (int frag_m = 0; frag_m < FM; ++frag_m) {
                     gg_wmma_load_a_row_f16(A_frag[(k / IK + 1) % 2][frag_m],
-                        &A_shared[next_stage][warp_m + frag_m * IM][0], BK + A_PAD);
+                        &A_shared[stage][warp_m + frag_m * IM][0], BK + A_PAD);
                 }
                 #pragma unroll
                 for (int frag_n = 0; frag_n < FN; ++frag_n) {
                     gg_wmma_load_b_row_f16(B_frag[(k / IK + 1) % 2][frag_n],
-                        &B_shared[next_stage][0][warp_n + frag_n * IN], BN + B_PAD);
+                        &B_shared[stage][0][warp_n + frag_n * IN], BN + B_PAD);
                 }
             }
             #pragma unroll
@@ -307,7 +307,6 @@ gemm(int M, int N, int K,
                 }
             }
         }
-        stage = next_stage;
     }
 
     // drain the outstanding cp.async groups
