@@ -132,7 +132,11 @@ def _move(node: Move) -> View:
 
 
 def _invoke(node: Invoke) -> View:
-    shown = (address(a) if isinstance(a, Element) else c_text(a) for a in node.arguments)
+    given = zip(node.function.parameters, node.arguments, strict=True)
+    shown = (
+        address(argument) if isinstance(argument, Element) and not to.shape else c_text(argument)
+        for to, argument in given
+    )
     return {"name": node.function.name, "arguments": list(shown)}
 
 
@@ -170,6 +174,9 @@ def _parameter(parameter: Parameter) -> str:
     if parameter.dtype is None:
         return printed("parameters/extent.j2", view)
     view |= {"type": STORED[parameter.dtype], "constant": range(not parameter.written)}
+    if parameter.shape:
+        shape = [c_text(extent) for extent in parameter.shape]
+        return printed("parameters/array.j2", {**view, "shape": shape})
     return printed("parameters/tensor.j2", {**view, "restrict": range(0)})
 
 

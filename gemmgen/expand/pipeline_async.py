@@ -98,7 +98,7 @@ class AsyncPipeline(StagedPipeline):
 
     def _advance(self, ring: Ring) -> tuple[Timed, ...]:
         """Updates the ring's variables for the next step."""
-        staged = ring.advance_late(crosses_tiles(self.kernel, self.pipeline))
+        staged = ring.advance_late(self._crosses())
         if not self._keeps_origin():
             return staged
         origin = ring.next(self.pipeline.letter)

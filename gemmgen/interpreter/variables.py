@@ -13,8 +13,8 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Meaning, Run, unknown
 from gemmgen.interpreter.simt import Mask
 from gemmgen.ir.control import Assign, Define
-from gemmgen.ir.expr import Element, Expr, Var
-from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
+from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.thread_code import Advance, Invoke, Move, Parameter, Point, RegisterArray
 from gemmgen.numerics.operators import Value
 
 
@@ -111,10 +111,11 @@ def _point(node: Point, code: Code) -> Step:
 def _invoke(node: Invoke, code: Code) -> Step | None:
     """The body of a function, where its parameters mean the arguments."""
     steps: list[Step] = []
-    meanings = [_argument(argument, code, steps) for argument in node.arguments]
+    given = tuple(zip(node.function.parameters, node.arguments, strict=True))
+    meanings = {p.name: _argument(p, argument, code, steps) for p, argument in given}
     code.scope.enter()
-    for parameter, meaning in zip(node.function.parameters, meanings, strict=True):
-        code.scope.bind(parameter.name, meaning)
+    for name, meaning in meanings.items():
+        code.scope.bind(name, meaning)
     body = code.sequence(node.function.body)
     code.scope.leave()
     if body is None:
@@ -128,13 +129,18 @@ def _invoke(node: Invoke, code: Code) -> Step | None:
     return step
 
 
-def _argument(argument: Expr, code: Code, steps: list[Step]) -> Meaning:
+def _argument(parameter: Parameter, argument: Expr, code: Code, steps: list[Step]) -> Meaning:
     """What a parameter means; ``steps`` compute what is known only if the call is reached."""
     if isinstance(argument, Element):
+        sizes = None
+        if parameter.shape:
+            sizes = (code.scope.array(argument.buffer).sizes or ())[len(argument.indices) :]
+            first = (*argument.indices, *(Int(0) for _ in sizes))
+            argument = replace(argument, indices=first)
         memory, index = code.element(argument)
         slot = code.scope.slot_of("int")
         steps.append(_settled(slot, index, code))
-        return Array(memory, None, slot)
+        return Array(memory, sizes, slot)
     if isinstance(argument, Var) and isinstance(array := code.scope.find(argument.name), Array):
         return array
     value = code.expression(argument)

@@ -12,6 +12,7 @@ from gemmgen.ir.parameters import ld_name
 
 __all__ = [
     "block",
+    "copy_tile",
     "fragments",
     "instruction",
     "lanes",
@@ -73,6 +74,11 @@ def pad(tile: str) -> Var:
 def load(tensor: str) -> str:
     """The function that loads vectors of a tensor: ``load_A``."""
     return f"load{'' if tensor.startswith('_') else '_'}{tensor}"
+
+
+def copy_tile(tensor: str) -> str:
+    """The function that begins to copy a tile of a tensor: ``copy_A_tile``."""
+    return f"copy{'' if tensor.startswith('_') else '_'}{tensor}_tile"
 
 
 def tile_origin(letter: str) -> Var:

@@ -127,11 +127,12 @@ class CopyAsync:
 @record
 class Parameter:
     """A function's parameter: an int or, with ``dtype``, a pointer to elements, which may be
-    ``written``."""
+    ``written``; with ``shape`` a reference to an array of them."""
 
     name: str
     dtype: DType | None = None
     written: bool = False
+    shape: tuple[Expr, ...] = ()
 
 
 @record
@@ -148,7 +149,8 @@ class Function:
 
 @record
 class Invoke:
-    """``load_A(...);``: a pointer's argument is a tensor's name, or an element by its address."""
+    """``load_A(...);``: a pointer's argument is a tensor's name, or an element by its address; a
+    reference's is an array, or an element that is one."""
 
     function: Function
     arguments: tuple[Expr, ...]

@@ -3,14 +3,17 @@ matrix."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gemmgen.ir import names
-from gemmgen.ir.control import Define, For
+from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expanded import CopyTileAsync
 from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
+from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import add, all_of, less, sub
-from gemmgen.ir.thread_code import CopyAsync, Node, Point
-from gemmgen.lower import addresses, bounds
-from gemmgen.lower.context import Context
+from gemmgen.ir.thread_code import CopyAsync, Function, Invoke, Node, Parameter, Point
+from gemmgen.lower import addresses, bounds, shared_arrays
+from gemmgen.lower.context import TID, Context
 from gemmgen.lower.copies import over_pieces
 from gemmgen.lower.thread_map import ALONG, ThreadMap, thread_map_of
 
@@ -19,6 +22,44 @@ VALID = Var("valid")
 
 
 def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
+    """The thread's pieces of a tile, by a function if every tile is copied by the same guards."""
+    return (_call(context, node),) if node.edge == "stop" else _pieces(context, node)
+
+
+def _call(context: Context, node: CopyTileAsync) -> Invoke:
+    thread_map, k = thread_map_of(context, node.copy), context.problem.k
+    tile, tensor = context.buffer(node.copy.dst), node.copy.src
+    letters = (thread_map.row, thread_map.column)
+    body = _pieces(context, replace(node, origin=names.tile_origin(k), stage=None))
+    if len(body) == 1 and isinstance(body[0], Block):
+        body = body[0].body
+    sizes = (addresses.pitch(context, tensor), *(bounds.stop(context, x) for x in letters))
+    starts = (thread_map.first_row, thread_map.first_column) if thread_map.is_regular else (TID,)
+    known: dict[Var, Expr] = {
+        **{size: size for size in sizes},
+        **{names.tile_origin(x): names.tile_origin(x) for x in letters},
+        **{start: start for start in starts},
+    }
+    if k in letters:
+        known[names.tile_origin(k)] = node.origin
+    used = {part.name for part in inside(body) if isinstance(part, Var)}
+    needed = {name: value for name, value in known.items() if name.name in used}
+    function = Function(
+        names.copy_tile(tensor),
+        f"begins to copy this thread's part of a tile of {tensor}; zeros outside the matrix",
+        node.copy.origins,
+        (
+            Parameter(tile.name, tile.dtype, True, shared_arrays.shape(context, tile)),
+            Parameter(tensor, tile.dtype),
+            *(Parameter(name.name) for name in needed),
+        ),
+        body,
+    )
+    to = Var(tile.name) if node.stage is None else Element(tile.name, (node.stage,))
+    return Invoke(function, (to, Var(tensor), *needed.values()))
+
+
+def _pieces(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
     thread_map = thread_map_of(context, node.copy)
     at = thread_map.coordinates()

@@ -34,14 +34,20 @@ def row(context: Context, tile: Buffer) -> Expr:
     return add(_extent(context, tile, tile.letters[-1]), context.pad(tile))
 
 
+def shape(context: Context, tile: Buffer) -> tuple[Expr, ...]:
+    """The extents of one stage, by name."""
+    *outer, _ = tile.letters
+    return (*(_extent(context, tile, letter) for letter in outer), row(context, tile))
+
+
 def _array(context: Context, tile: Buffer) -> SharedArray:
     *outer, _ = tile.letters
     sizes = (*(tile.extent(letter) for letter in outer), tile.row)
-    shape = (*(_extent(context, tile, letter) for letter in outer), row(context, tile))
+    extents = shape(context, tile)
     if tile.stages > 1:
-        sizes, shape = (tile.stages, *sizes), (context.stages(tile), *shape)
+        sizes, extents = (tile.stages, *sizes), (context.stages(tile), *extents)
     aligned = ATOMS[context.kernel.spread.atom].aligned
-    return SharedArray(tile.name, tile.dtype, shape, sizes, tile.origins, aligned)
+    return SharedArray(tile.name, tile.dtype, extents, sizes, tile.origins, aligned)
 
 
 def _extent(context: Context, tile: Buffer, letter: str) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.identifiers import language_word
-from gemmgen.ir.names import load
+from gemmgen.ir.names import copy_tile, load
 from gemmgen.ir.parameters import CONSTANTS, ld_name, namespace
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
@@ -98,6 +98,7 @@ def tensor_names(tensor: str) -> dict[str, str]:
     own = {
         ld_name(tensor): f"the leading dimension of {tensor}",
         load(tensor): f"the function that loads part of {tensor}",
+        copy_tile(tensor): f"the function that copies a tile of {tensor}",
     }
     return own | {tensor + stem: f"the emitted text's name for part of {tensor}" for stem in STEMS}
 

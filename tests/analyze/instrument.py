@@ -70,7 +70,7 @@ def _watched(text: str) -> str:
     kernel = text.split("// ---- kernel ----")[1].split("// ---- end of kernel ----")[0]
     kernel = re.sub(rf"\b({STORED}) \*__restrict__ ", r"Watched<\1> *__restrict__ ", kernel)
     kernel = re.sub(
-        r"__device__ (__forceinline__ void \w+\([^)]*\))",
+        r"__device__ (__forceinline__ void \w+\((?:[^()]|\([^()]*\))*\))",
         lambda found: _for_any_pointers(found[1]),
         kernel,
     )
@@ -88,7 +88,8 @@ def _watched(text: str) -> str:
 
 
 def _for_any_pointers(head: str) -> str:
-    """The head of a function, a template of what its pointers point to."""
+    """The head of a function, a template of what its pointers point to; its arrays are watched."""
+    head = re.sub(rf"\b({STORED}) \(&", r"Watched<\1> (&", head)
     kinds = iter("ABCD")
     head, pointers = re.subn(rf"\b(?:{STORED}) \*", lambda _: f"Type{next(kinds)} *", head)
     return f"template <{', '.join(f'typename Type{kind}' for kind in 'ABCD'[:pointers])}> {head}"

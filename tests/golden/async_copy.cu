@@ -75,6 +75,34 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
+// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
+// async_copy A B via=cp_async)
+__device__ __forceinline__ void copy_A_tile(
+    float (&A_shared)[BK][BM], const float *A, int lda, int K, int M, int tile_k, int tile_m,
+        int A_k, int A_m)
+{
+    const int k = tile_k + A_k, m = tile_m + A_m;
+    const int valid = k < K && m < M ? (M - m < VEC ? M - m : VEC) : 0;
+    gg_copy_async_16(&A_shared[A_k][A_m], &A[(long long)k * lda + m], valid * sizeof(float));
+}
+
+// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
+// async_copy A B via=cp_async)
+__device__ __forceinline__ void copy_B_tile(
+    float (&B_shared)[BK][BN], const float *B, int ldb, int K, int N, int tile_k, int tile_n,
+        int B_k, int B_n)
+{
+    #pragma unroll
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
+        const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
+        gg_copy_async_16(&B_shared[B_k + piece * B_STEP][B_n], &B[(long long)k * ldb + n],
+            valid * sizeof(float));
+    }
+}
+
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
 __device__ __forceinline__ void copy4(
@@ -119,19 +147,8 @@ gemm(int M, int N, int K,
 
     // copy the first tiles (async_copy A B via=cp_async)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
-        {
-            const int k = ahead * BK + A_k, m = tile_m + A_m;
-            const int valid = k < K && m < M ? (M - m < VEC ? M - m : VEC) : 0;
-            gg_copy_async_16(&A_shared[ahead][A_k][A_m], &A[(long long)k * lda + m],
-                valid * sizeof(float));
-        }
-        #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = ahead * BK + B_k + piece * B_STEP, n = tile_n + B_n;
-            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
-            gg_copy_async_16(&B_shared[ahead][B_k + piece * B_STEP][B_n],
-                &B[(long long)k * ldb + n], valid * sizeof(float));
-        }
+        copy_A_tile(A_shared[ahead], A, lda, K, M, ahead * BK, tile_m, A_k, A_m);
+        copy_B_tile(B_shared[ahead], B, ldb, K, N, ahead * BK, tile_n, B_k, B_n);
         gg_commit_group();
     }
     int stage = 0;
@@ -152,19 +169,8 @@ gemm(int M, int N, int K,
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
         // copy a tile ahead (async_copy A B via=cp_async)
-        {
-            const int k = next_k + A_k, m = tile_m + A_m;
-            const int valid = k < K && m < M ? (M - m < VEC ? M - m : VEC) : 0;
-            gg_copy_async_16(&A_shared[write_stage][A_k][A_m], &A[(long long)k * lda + m],
-                valid * sizeof(float));
-        }
-        #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
-            gg_copy_async_16(&B_shared[write_stage][B_k + piece * B_STEP][B_n],
-                &B[(long long)k * ldb + n], valid * sizeof(float));
-        }
+        copy_A_tile(A_shared[write_stage], A, lda, K, M, next_k, tile_m, A_k, A_m);
+        copy_B_tile(B_shared[write_stage], B, ldb, K, N, next_k, tile_n, B_k, B_n);
         gg_commit_group();
 
         // multiply the tile (register_block m=8 n=16)

@@ -80,7 +80,7 @@ __device__ __forceinline__ void gg_wait_group()
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }
 
-// A warp's 16 x 16 of A, rows `pitch` elements apart in shared memory.
+// A warp loads a 16 x 16 fragment of A from shared memory, rows `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_load_a_row_f16(
     unsigned (&fragment)[8], const unsigned short *source, int pitch)
 {
@@ -92,7 +92,7 @@ __device__ __forceinline__ void gg_wmma_load_a_row_f16(
                  : "r"(from), "r"(pitch) : "memory");
 }
 
-// A warp's 16 x 16 of B, rows `pitch` elements apart in shared memory.
+// A warp loads a 16 x 16 fragment of B from shared memory, rows `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_load_b_row_f16(
     unsigned (&fragment)[8], const unsigned short *source, int pitch)
 {
@@ -104,7 +104,7 @@ __device__ __forceinline__ void gg_wmma_load_b_row_f16(
                  : "r"(from), "r"(pitch) : "memory");
 }
 
-// sum += a * b, of a warp's fragments; rows of A and rows of B were loaded.
+// sum += a * b of a warp's fragments, which were loaded as rows of A and rows of B.
 __device__ __forceinline__ void gg_wmma_multiply_row_row_f16(
     float (&sum)[8], const unsigned (&a)[8], const unsigned (&b)[8])
 {
@@ -121,7 +121,7 @@ __device__ __forceinline__ void gg_wmma_multiply_row_row_f16(
                    "r"(b[4]), "r"(b[5]), "r"(b[6]), "r"(b[7]));
 }
 
-// A warp's 16 x 16 sums to shared memory, rows `pitch` elements apart.
+// A warp stores a 16 x 16 fragment of sums to shared memory, rows `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_store_row(float *target, const float (&sum)[8],
                                                    int pitch)
 {
@@ -159,6 +159,38 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
+
+// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
+// async_copy A B via=cp_async)
+__device__ __forceinline__ void copy_A_tile(
+    unsigned short (&A_shared)[BM][BK + A_PAD], const unsigned short *A, int lda, int M, int K,
+        int tile_m, int tile_k, int A_m, int A_k)
+{
+    #pragma unroll
+    for (int piece = 0; piece < A_PIECES; ++piece) {
+        const int m = tile_m + A_m + piece * A_STEP, k = tile_k + A_k;
+        const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
+        gg_copy_async_16(&A_shared[A_m + piece * A_STEP][A_k], &A[(long long)m * lda + k],
+            valid * sizeof(unsigned short));
+    }
+}
+
+// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
+// async_copy A B via=cp_async)
+__device__ __forceinline__ void copy_B_tile(
+    unsigned short (&B_shared)[BK][BN + B_PAD], const unsigned short *B, int ldb, int K, int N,
+        int tile_k, int tile_n, int B_k, int B_n)
+{
+    #pragma unroll
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
+        const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
+        gg_copy_async_16(&B_shared[B_k + piece * B_STEP][B_n], &B[(long long)k * ldb + n],
+            valid * sizeof(unsigned short));
+    }
+}
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A.global B.global C width=8)
@@ -213,20 +245,8 @@ gemm(int M, int N, int K,
 
     // copy the first tiles (async_copy A B via=cp_async)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
-        #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
-            const int m = tile_m + A_m + piece * A_STEP, k = ahead * BK + A_k;
-            const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
-            gg_copy_async_16(&A_shared[ahead][A_m + piece * A_STEP][A_k],
-                &A[(long long)m * lda + k], valid * sizeof(unsigned short));
-        }
-        #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = ahead * BK + B_k + piece * B_STEP, n = tile_n + B_n;
-            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
-            gg_copy_async_16(&B_shared[ahead][B_k + piece * B_STEP][B_n],
-                &B[(long long)k * ldb + n], valid * sizeof(unsigned short));
-        }
+        copy_A_tile(A_shared[ahead], A, lda, M, K, tile_m, ahead * BK, A_m, A_k);
+        copy_B_tile(B_shared[ahead], B, ldb, K, N, ahead * BK, tile_n, B_k, B_n);
         gg_commit_group();
     }
     int stage = 0;
@@ -251,20 +271,8 @@ gemm(int M, int N, int K,
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
         // copy a tile ahead (async_copy A B via=cp_async)
-        #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
-            const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-            const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
-            gg_copy_async_16(&A_shared[write_stage][A_m + piece * A_STEP][A_k],
-                &A[(long long)m * lda + k], valid * sizeof(unsigned short));
-        }
-        #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-            const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
-            gg_copy_async_16(&B_shared[write_stage][B_k + piece * B_STEP][B_n],
-                &B[(long long)k * ldb + n], valid * sizeof(unsigned short));
-        }
+        copy_A_tile(A_shared[write_stage], A, lda, M, K, tile_m, next_k, A_m, A_k);
+        copy_B_tile(B_shared[write_stage], B, ldb, K, N, next_k, tile_n, B_k, B_n);
         gg_commit_group();
 
         // multiply the tile (tensor_core via=wmma)

@@ -1,4 +1,4 @@
-// A warp's 16 x 16 sums to shared memory, $lines `pitch` elements apart.
+// A warp stores a 16 x 16 fragment of sums to shared memory, $lines `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_store_$line(float *target, const float (&sum)[8],
                                                    int pitch)
 {
