@@ -23,7 +23,7 @@ from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Program
 from gemmgen.ir.target import SINCE, has
-from gemmgen.passes.base import OperandArgument, Said
+from gemmgen.passes.base import OperandArgument, Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -54,17 +54,17 @@ class AsyncCopy:
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize", "double_buffer")
 
     operands: tuple[OperandArgument, ...]
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> AsyncCopy:
-        return AsyncCopy(said.facts("none"), said)
+    def read(stated: Stated, schedule: Schedule) -> AsyncCopy:
+        return AsyncCopy(stated.facts("none"), stated)
 
     def apply(self, program: Program) -> Program:
         if not has(program.target, SINCE["cp_async"]):
             raise Refusal(
                 f"cp.async is not there on {program.target}",
-                at=self.said.span,
+                at=self.stated.span,
                 hint="target sm_80 or later, or leave async_copy out",
             )
         for fact in self.operands:

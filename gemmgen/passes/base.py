@@ -40,16 +40,16 @@ class OperandArgument:
 
 
 @record
-class Said:
+class Stated:
     """The canonical statements of one directive name, in a schedule."""
 
     statements: tuple[Directive, ...]
 
     @staticmethod
-    def of(schedule: Schedule, name: str) -> Said | None:
+    def of(schedule: Schedule, name: str) -> Stated | None:
         """The statements of ``name``, or None if the schedule has none."""
         found = tuple(d for d in schedule.directives if d.name == name)
-        return Said(found) if found else None
+        return Stated(found) if found else None
 
     @property
     def origin(self) -> str:

@@ -19,7 +19,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.problem import Problem
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.passes.build import accumulator, default_work
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -45,13 +45,13 @@ class Bind:
 
     x: str
     y: str | None
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Bind:
-        x = said.word("x")
+    def read(stated: Stated, schedule: Schedule) -> Bind:
+        x = stated.word("x")
         assert x is not None
-        return Bind(x, said.word("y"), said)
+        return Bind(x, stated.word("y"), stated)
 
     def apply(self, program: Program) -> Program:
         if self.x == self.y:
@@ -59,13 +59,13 @@ class Bind:
             other = problem.n if self.x == problem.m else problem.m
             raise Refusal(
                 f"bind gives {self.x} to both x and y",
-                at=self.said.span_of("y"),
+                at=self.stated.span_of("y"),
                 hint=f"y={other}, or leave y out: it is the other letter of C",
             )
         return edit_main(program, lambda kernel: self._rebind(kernel, program.problem))
 
     def _rebind(self, kernel: Kernel, problem: Problem) -> Kernel:
         work, spread = default_work(problem, self.x)
-        origins = (self.said.origin,)
+        origins = (self.stated.origin,)
         acc = replace(accumulator(problem, work, spread), origins=origins)
         return edit_buffer(replace(kernel, work=work), "acc", lambda _: acc)

@@ -25,7 +25,7 @@ from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Pipeline, Program
-from gemmgen.passes.base import OperandArgument, Said
+from gemmgen.passes.base import OperandArgument, Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
@@ -48,11 +48,11 @@ class CacheShared:
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 
     tiles: tuple[OperandArgument, ...]
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> CacheShared:
-        return CacheShared(said.facts("none"), said)
+    def read(stated: Stated, schedule: Schedule) -> CacheShared:
+        return CacheShared(stated.facts("none"), stated)
 
     def apply(self, program: Program) -> Program:
         if pipeline_of(program.main) is None:

@@ -20,7 +20,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.passes.base import OperandArgument, Said
+from gemmgen.passes.base import OperandArgument, Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -53,11 +53,11 @@ class DoubleBuffer:
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "register_block", "tensor_core")
 
     buffers: tuple[OperandArgument, ...]
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> DoubleBuffer:
-        return DoubleBuffer(said.facts("stages", default=2), said)
+    def read(stated: Stated, schedule: Schedule) -> DoubleBuffer:
+        return DoubleBuffer(stated.facts("stages", default=2), stated)
 
     def apply(self, program: Program) -> Program:
         for fact in self.buffers:

@@ -42,7 +42,7 @@ class FuseEpilogue:
     )
     AFTER: ClassVar[tuple[str, ...]] = ()
 
-    said: Epilogue = field(compare=False)
+    stated: Epilogue = field(compare=False)
 
     @staticmethod
     def of(schedule: Schedule) -> FuseEpilogue | None:

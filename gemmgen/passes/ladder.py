@@ -7,7 +7,7 @@ rung, write the file and put its class in this list.
 from __future__ import annotations
 
 from gemmgen.passes.async_copy import AsyncCopy
-from gemmgen.passes.base import Pass, Said
+from gemmgen.passes.base import Pass, Stated
 from gemmgen.passes.bind import Bind
 from gemmgen.passes.cache_shared import CacheShared
 from gemmgen.passes.double_buffer import DoubleBuffer
@@ -51,8 +51,8 @@ def passes_of(schedule: Schedule) -> tuple[Pass, ...]:
     """The passes that a schedule asks for, in ladder order."""
     found: list[Pass] = []
     for rung in LADDER:
-        said = Said.of(schedule, rung.SPEC.name)
-        if said is not None:
-            found.append(rung.read(said, schedule))
+        stated = Stated.of(schedule, rung.SPEC.name)
+        if stated is not None:
+            found.append(rung.read(stated, schedule))
     fused = FuseEpilogue.of(schedule)
     return (*found, fused) if fused else tuple(found)

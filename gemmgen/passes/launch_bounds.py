@@ -20,7 +20,7 @@ from typing import ClassVar
 from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Bounds, Kernel, Program
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -47,14 +47,14 @@ class LaunchBounds:
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "register_block")
 
     blocks: int
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> LaunchBounds:
-        return LaunchBounds(said.integer("blocks") or 0, said)
+    def read(stated: Stated, schedule: Schedule) -> LaunchBounds:
+        return LaunchBounds(stated.integer("blocks") or 0, stated)
 
     def apply(self, program: Program) -> Program:
         def bound(kernel: Kernel) -> Kernel:
-            return replace(kernel, bounds=Bounds(self.blocks, (self.said.origin,)))
+            return replace(kernel, bounds=Bounds(self.blocks, (self.stated.origin,)))
 
         return edit_main(program, bound)

@@ -19,7 +19,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.passes.base import OperandArgument, Said
+from gemmgen.passes.base import OperandArgument, Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -50,11 +50,11 @@ class Pad:
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "tensor_core", "vectorize")
 
     pads: tuple[OperandArgument, ...]
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Pad:
-        return Pad(said.facts("by"), said)
+    def read(stated: Stated, schedule: Schedule) -> Pad:
+        return Pad(stated.facts("by"), stated)
 
     def apply(self, program: Program) -> Program:
         for fact in self.pads:

@@ -17,7 +17,7 @@ from typing import ClassVar
 from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -45,15 +45,15 @@ class Raster:
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 
     group: int
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Raster:
-        return Raster(said.integer("group") or 1, said)
+    def read(stated: Stated, schedule: Schedule) -> Raster:
+        return Raster(stated.integer("group") or 1, stated)
 
     def apply(self, program: Program) -> Program:
         def walk(kernel: Kernel) -> Kernel:
-            origins = (*kernel.work.origins, self.said.origin)
+            origins = (*kernel.work.origins, self.stated.origin)
             return replace(kernel, work=replace(kernel.work, raster=self.group, origins=origins))
 
         return edit_main(program, walk)

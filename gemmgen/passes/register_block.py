@@ -31,7 +31,7 @@ from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.edit import contraction, edit_main
 from gemmgen.ir.nodes import Contract, Copy, FmaOrder, Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -68,26 +68,26 @@ class RegisterBlock:
     pieces: tuple[tuple[str, int], ...]
     """Contiguous elements of a piece, per letter."""
     order: FmaOrder
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> RegisterBlock:
+    def read(stated: Stated, schedule: Schedule) -> RegisterBlock:
         letters = roles(schedule.gemm)[:2]
-        sizes = tuple((letter, said.integer(letter) or 1) for letter in letters)
-        given = said.integer("interleave")
+        sizes = tuple((letter, stated.integer(letter) or 1) for letter in letters)
+        given = stated.integer("interleave")
         widths = _shared_widths(schedule)
         pieces = tuple((letter, _piece(size, widths.get(letter), given)) for letter, size in sizes)
         if given and given not in dict(pieces).values():
             pieces = tuple((letter, given) for letter, _ in sizes)
-        order = _order(said.word("order") or "rows")
-        return RegisterBlock(sizes, pieces, order, said)
+        order = _order(stated.word("order") or "rows")
+        return RegisterBlock(sizes, pieces, order, stated)
 
     def apply(self, program: Program) -> Program:
         (letter, rows), _ = self.sizes
         if self.order == "zigzag" and rows % 2:
             raise Refusal(
                 f"order=zigzag goes through pairs of rows, and {letter}={rows} is odd",
-                at=self.said.span_of("order"),
+                at=self.stated.span_of("order"),
                 notes=(f"{rows} % 2 = 1",),
                 hint=f"order=serpentine, or {letter}={rows + 1}",
             )
@@ -120,14 +120,14 @@ class RegisterBlock:
         if self.order == "zigzag" and rows % 2:
             raise Refusal(
                 f"order=zigzag takes the rows of a micro-tile in pairs, and {letter}={rows} is odd",
-                at=self.said.span_of("order"),
+                at=self.stated.span_of("order"),
                 notes=(f"{rows} % 2 = 1",),
                 hint=f"order=serpentine, or an even {letter}",
             )
 
     @property
     def _origins(self) -> tuple[str, ...]:
-        return (self.said.origin,)
+        return (self.stated.origin,)
 
     def _fragment(self, problem: Problem, name: str, axis: AxisSpread, x: str) -> Buffer:
         """An operand's registers for one k, converted to the type of the sums."""
@@ -142,7 +142,7 @@ class RegisterBlock:
         if axis.lanes % size:
             raise Refusal(
                 f"register_block {letter}={size} does not divide the tile",
-                at=self.said.span_of(letter),
+                at=self.stated.span_of(letter),
                 notes=(
                     f"{axis.lanes} elements along {letter}: {axis.lanes} % {size} = "
                     f"{axis.lanes % size}",
@@ -155,7 +155,7 @@ class RegisterBlock:
         if size % piece:
             raise Refusal(
                 f"interleave={piece} does not divide the micro-tile along {letter}",
-                at=self.said.span_of("interleave"),
+                at=self.stated.span_of("interleave"),
                 notes=(f"{size} % {piece} = {size % piece}",),
                 hint=self._fitting_pieces(letter, size, piece),
             )
@@ -188,14 +188,14 @@ def _largest_divisor(size: int, limit: int) -> int:
 
 def _shared_widths(schedule: Schedule) -> dict[str, int]:
     """The width of fragment reads by ``vectorize``, per letter of C."""
-    said = Said.of(schedule, "vectorize")
-    if said is None:
+    stated = Stated.of(schedule, "vectorize")
+    if stated is None:
         return {}
     m, n, _ = roles(schedule.gemm)
     letter = {schedule.gemm.a.tensor: m, schedule.gemm.b.tensor: n}
     return {
         letter[fact.operand.tensor]: fact.value
-        for fact in said.facts("width")
+        for fact in stated.facts("width")
         if fact.operand.hop in (None, "shared") and fact.operand.tensor in letter
     }
 

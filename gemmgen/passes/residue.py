@@ -23,7 +23,7 @@ from gemmgen.ir import nodes
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.passes.split_k_lanes import lanes_split_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
@@ -50,12 +50,12 @@ class Residue:
 
     letter: str
     within_warp: bool
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Residue:
+    def read(stated: Stated, schedule: Schedule) -> Residue:
         _, _, k = roles(schedule.gemm)
-        return Residue(k, lanes_split_k(schedule), said)
+        return Residue(k, lanes_split_k(schedule), stated)
 
     def apply(self, program: Program) -> Program:
         kernel, problem, k = program.main, program.problem, self.letter
@@ -79,14 +79,14 @@ class Residue:
         def turn(statement: Statement) -> Statement:
             if not isinstance(statement, Pipeline):
                 return statement
-            origins = (*statement.origins, self.said.origin)
+            origins = (*statement.origins, self.stated.origin)
             return replace(statement, residue="first", origins=origins)
 
         return edit_main(program, lambda main: replace(main, body=tuple(map(turn, main.body))))
 
     def _refusal(self, why: str, *notes: str, hint: str) -> Refusal:
         text = f"residue {self.letter}=first: {why}"
-        return Refusal(text, at=self.said.span, notes=notes, hint=hint)
+        return Refusal(text, at=self.stated.span, notes=notes, hint=hint)
 
     def _check_tiles(self, kernel: Kernel, pipeline: Pipeline, inputs: tuple[str, str]) -> None:
         """Checks that both operands have tiles, all of which but the first are loaded in the

@@ -30,7 +30,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program, Reduce
 from gemmgen.ir.target import MAX_THREADS, WARP
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.passes.split_k_lanes import Lanes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -67,14 +67,14 @@ class SplitK:
     reduce: Reduce
     groups: int
     lanes: Lanes | None
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> SplitK:
-        word = said.word("reduce")
+    def read(stated: Stated, schedule: Schedule) -> SplitK:
+        word = stated.word("reduce")
         reduce: Reduce = "atomic" if word == "atomic" else "ordered"
-        lanes = Lanes.of(said, schedule) if said.word("within") else None
-        return SplitK(said.integer("parts"), reduce, said.integer("groups") or 1, lanes, said)
+        lanes = Lanes.of(stated, schedule) if stated.word("within") else None
+        return SplitK(stated.integer("parts"), reduce, stated.integer("groups") or 1, lanes, stated)
 
     def apply(self, program: Program) -> Program:
         self._check_forms()
@@ -92,20 +92,20 @@ class SplitK:
         if self.parts is None and self.lanes is None and self.groups > 1:
             raise Refusal(
                 f"split_k groups={self.groups} groups the parts of a sum, and there is no parts=",
-                at=self.said.span,
+                at=self.stated.span,
                 hint=f"split_k parts={min(2 * self.groups, MOST)} groups={self.groups}",
             )
         if self.parts is None and self.lanes is None:
             raise Refusal(
                 "split_k needs parts, or within",
-                at=self.said.span,
+                at=self.stated.span,
                 hint="split_k parts=4, or split_k within=warp",
             )
         others = (self.parts or 1) > 1 or self.groups > 1 or self.reduce == "atomic"
         if self.lanes is not None and others:
             raise Refusal(
                 "split_k within=warp adds lanes' sums by shuffles, and has no parts of blocks",
-                at=self.said.span,
+                at=self.stated.span,
                 hint="split_k within=warp, or leave within out",
             )
 
@@ -116,12 +116,12 @@ class SplitK:
             k = pipeline.letter
             raise Refusal(
                 f"split_k parts={self.parts} splits whole steps along {k}, from {k} = 0 on",
-                at=self.said.span,
+                at=self.stated.span,
                 notes=(f"residue {k}=first has them begin before it",),
                 hint=f"residue {k}=last",
             )
         assert self.parts is not None
-        origins = (*work.origins, self.said.origin)
+        origins = (*work.origins, self.stated.origin)
         split = replace(
             work, parts=self.parts, reduce=self.reduce, groups=self.groups, origins=origins
         )
@@ -131,7 +131,7 @@ class SplitK:
         if self.groups > 1 and self.reduce == "atomic":
             raise Refusal(
                 "groups of parts are added in order, and reduce=atomic adds parts as they come",
-                at=self.said.span_of("groups"),
+                at=self.stated.span_of("groups"),
                 hint="leave groups or reduce out",
             )
         assert self.parts is not None
@@ -139,7 +139,7 @@ class SplitK:
             fitting = " or ".join(str(d) for d in _divisors_near(self.parts))
             raise Refusal(
                 f"groups={self.groups} does not divide the {self.parts} parts",
-                at=self.said.span_of("groups"),
+                at=self.stated.span_of("groups"),
                 notes=(f"{self.parts} % {self.groups} = {self.parts % self.groups}",),
                 hint=f"groups={fitting}",
             )
@@ -155,7 +155,7 @@ class SplitK:
         sizes = " ".join(f"{letter}={size}" for letter, size in tile.items())
         return Refusal(
             f"split_k splits steps along {problem.k}, and {problem.k} has none",
-            at=self.said.span,
+            at=self.stated.span,
             hint=f"tile {sizes} {problem.k}={step}",
         )
 

@@ -13,14 +13,14 @@ from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.nodes import Copy, Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import WARP
-from gemmgen.passes.base import OperandArgument, Said
+from gemmgen.passes.base import OperandArgument, Stated
 from gemmgen.schedule.model import NOWHERE, Schedule
 
 
 def lanes_split_k(schedule: Schedule) -> bool:
     """Whether lanes of a warp split k.  Wide reads along k are then those of lanes."""
-    said = Said.of(schedule, "split_k")
-    return said is not None and said.word("within") is not None
+    stated = Stated.of(schedule, "split_k")
+    return stated is not None and stated.word("within") is not None
 
 
 def reads_along_k(fact: OperandArgument, schedule: Schedule) -> bool:
@@ -41,11 +41,11 @@ class Lanes:
     span: Span = field(default=NOWHERE, compare=False)
 
     @staticmethod
-    def of(said: Said, schedule: Schedule) -> Lanes:
-        wide = Said.of(schedule, "vectorize")
+    def of(stated: Stated, schedule: Schedule) -> Lanes:
+        wide = Stated.of(schedule, "vectorize")
         facts = wide.facts("width") if wide else ()
         own = tuple(fact for fact in facts if reads_along_k(fact, schedule))
-        return Lanes(own, said.origin, said.span)
+        return Lanes(own, stated.origin, stated.span)
 
     def apply(self, program: Program) -> Program:
         kernel = program.main

@@ -25,7 +25,7 @@ from gemmgen.ir.buffers import Swizzle as Pattern
 from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.banks import candidates, conflicts, phases
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -68,14 +68,14 @@ class Swizzle:
     wishes: tuple[Wish, ...]
     asynchronous: bool
     """Whether cp.async will copy the tiles, which distributes small pieces in another way."""
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Swizzle:
-        wishes = (_wish(s, operand) for s in said.statements for operand in s.operands)
-        copied = Said.of(schedule, "async_copy")
+    def read(stated: Stated, schedule: Schedule) -> Swizzle:
+        wishes = (_wish(s, operand) for s in stated.statements for operand in s.operands)
+        copied = Stated.of(schedule, "async_copy")
         asynchronous = copied is not None and copied.word("via") == "cp_async"
-        return Swizzle(tuple(wishes), asynchronous, said)
+        return Swizzle(tuple(wishes), asynchronous, stated)
 
     def apply(self, program: Program) -> Program:
         for wish in self.wishes:

@@ -30,7 +30,7 @@ from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.edit import contraction, edit_main, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -57,14 +57,14 @@ class TensorCore:
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
 
     via: Atom
-    said: Said = field(compare=False)
-    distributing: tuple[tuple[str, Said], ...] = field(compare=False)
+    stated: Stated = field(compare=False)
+    distributing: tuple[tuple[str, Stated], ...] = field(compare=False)
     """The directives that distribute the tile to warps or threads, by name."""
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> TensorCore:
-        found = ((n, Said.of(schedule, n)) for n in ("tile", "warp_tile", "register_block"))
-        return TensorCore("wmma", said, tuple((n, other) for n, other in found if other))
+    def read(stated: Stated, schedule: Schedule) -> TensorCore:
+        found = ((n, Stated.of(schedule, n)) for n in ("tile", "warp_tile", "register_block"))
+        return TensorCore("wmma", stated, tuple((n, other) for n, other in found if other))
 
     @property
     def has_warp_tile(self) -> bool:
@@ -104,7 +104,7 @@ class TensorCore:
 
     @property
     def _origins(self) -> tuple[str, ...]:
-        return (self.said.origin,)
+        return (self.stated.origin,)
 
     def _rewrite(self, statement: Statement, body: tuple[Copy | Contract, ...]) -> Statement:
         match statement:
@@ -152,7 +152,7 @@ class TensorCore:
         if blocked is not None:
             raise Refusal(
                 "tensor_core excludes register_block: a warp owns its sums, no thread a micro-tile",
-                at=self.said.span,
+                at=self.stated.span,
                 notes=(f"{blocked.origin} distributes the tile over single threads",),
                 hint="remove one of the two; warp_tile says what a warp owns",
             )
@@ -165,7 +165,7 @@ class TensorCore:
         raise Refusal(
             f"tensor_core via={self.via} multiplies {' or '.join(self.atom.types)}, with one "
             "type for both operands",
-            at=self.said.span,
+            at=self.stated.span,
             notes=(f"{a.name} is {a.dtype}, {b.name} is {b.dtype}",),
             hint=f"dtype {a.name}={wanted} {b.name}={wanted}, or register_block",
         )
@@ -185,7 +185,7 @@ class TensorCore:
         raise Refusal(
             f"tensor_core reads its operands from shared memory, and {' and '.join(missing)} "
             f"{'are' if len(missing) > 1 else 'is'} not there",
-            at=self.said.span,
+            at=self.stated.span,
             hint=f"{step}cache_shared {' '.join(missing)}",
         )
 

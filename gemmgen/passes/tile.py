@@ -27,7 +27,7 @@ from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import MAX_TILE
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.passes.build import accumulator, spread_evenly
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
@@ -63,20 +63,20 @@ class Tile:
     m: int
     n: int
     k: int | None
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Tile:
+    def read(stated: Stated, schedule: Schedule) -> Tile:
         m, n, k = roles(schedule.gemm)
-        rows, columns = said.integer(m), said.integer(n)
+        rows, columns = stated.integer(m), stated.integer(n)
         assert rows is not None and columns is not None
-        return Tile(rows, columns, said.integer(k), said)
+        return Tile(rows, columns, stated.integer(k), stated)
 
     def apply(self, program: Program) -> Program:
         return edit_main(program, lambda kernel: self._tile(kernel, program.problem))
 
     def _tile(self, kernel: Kernel, problem: Problem) -> Kernel:
-        origins = (self.said.origin,)
+        origins = (self.stated.origin,)
         sizes = {problem.m: self.m, problem.n: self.n}
         work, spread = spread_evenly(problem, kernel.spread.x, sizes)
         before = kernel.buffer("acc").origins
@@ -87,5 +87,5 @@ class Tile:
 
     def _split(self, statement: Statement, problem: Problem) -> Statement:
         if isinstance(statement, Loop) and self.k is not None:
-            return Pipeline(problem.k, self.k, (), (statement,), origins=(self.said.origin,))
+            return Pipeline(problem.k, self.k, (), (statement,), origins=(self.stated.origin,))
         return statement

@@ -29,7 +29,7 @@ from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
 from gemmgen.ir.target import MAX_TILE, WARP
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.passes.split_k_lanes import lanes_split_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
@@ -66,20 +66,20 @@ class Unroll:
     letter: str
     lanes: int
     """Threads that split a step's k elements."""
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Unroll:
+    def read(stated: Stated, schedule: Schedule) -> Unroll:
         _, _, k = roles(schedule.gemm)
         lanes = WARP if lanes_split_k(schedule) else 1
-        return Unroll(said.integer(k) or 0, said.integer(f"tile_{k}") or 1, k, lanes, said)
+        return Unroll(stated.integer(k) or 0, stated.integer(f"tile_{k}") or 1, k, lanes, stated)
 
     def apply(self, program: Program) -> Program:
         if not self.steps and self.tiles == 1:
             k = self.letter
             raise Refusal(
                 "unroll names no loop",
-                at=self.said.span,
+                at=self.stated.span,
                 hint=f"unroll {k}=4 for the loop over {k} in a tile, tile_{k}=2 for that over "
                 "tiles",
             )
@@ -101,7 +101,7 @@ class Unroll:
                 loops = tuple(map(self._loop, loops))
                 if self.tiles == 1:
                     return replace(statement, consume=loops)
-                origins = (*origins, self.said.origin)
+                origins = (*origins, self.stated.origin)
                 return replace(statement, consume=loops, unroll=self.tiles, origins=origins)
             case _:
                 return statement
@@ -109,7 +109,7 @@ class Unroll:
     def _loop(self, loop: Loop) -> Loop:
         if not self.steps:
             return loop
-        return replace(loop, unroll=self.steps, origins=(*loop.origins, self.said.origin))
+        return replace(loop, unroll=self.steps, origins=(*loop.origins, self.stated.origin))
 
     def _check_steps(self, kernel: Kernel, pipeline: Pipeline) -> None:
         k, step, steps = self.letter, pipeline.step, self.steps
@@ -122,14 +122,14 @@ class Unroll:
         if step % steps:
             raise Refusal(
                 f"unroll {k}={steps} does not divide the tile of {k}",
-                at=self.said.span_of(k),
+                at=self.stated.span_of(k),
                 notes=(f"the tile has {k}={step}, and {step} % {steps} = {step % steps}",),
                 hint=hint,
             )
         if steps % unit:
             raise Refusal(
                 f"unroll {k}={steps} is no whole number of tensor_core's steps",
-                at=self.said.span_of(k),
+                at=self.stated.span_of(k),
                 notes=(f"one takes {unit} along k, and {steps} % {unit} = {steps % unit}",),
                 hint=hint,
             )
@@ -137,7 +137,7 @@ class Unroll:
             tensor = ahead[0].removesuffix("_frag")
             raise Refusal(
                 f"unroll {k}={steps} would keep {ahead[0]} in memory",
-                at=self.said.span_of(k),
+                at=self.stated.span_of(k),
                 notes=(
                     "it has two slots, used in turn: after an odd number of steps the turns are "
                     "changed, and registers can't be numbered while a kernel runs",
@@ -147,7 +147,7 @@ class Unroll:
 
     def _check_tiles(self, kernel: Kernel, pipeline: Pipeline | None) -> None:
         k, tiles = self.letter, self.tiles
-        span = self.said.span_of(f"tile_{k}")
+        span = self.stated.span_of(f"tile_{k}")
         if pipeline is None:
             sizes = " ".join(f"{letter}={size}" for letter, size in kernel.work.tile)
             raise Refusal(

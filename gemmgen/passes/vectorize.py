@@ -32,7 +32,7 @@ from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
-from gemmgen.passes.base import OperandArgument, Said
+from gemmgen.passes.base import OperandArgument, Stated
 from gemmgen.passes.split_k_lanes import lanes_split_k, reads_along_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -65,14 +65,14 @@ class Vectorize:
     )
 
     widths: tuple[OperandArgument, ...]
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Vectorize:
-        facts = said.facts("width")
+    def read(stated: Stated, schedule: Schedule) -> Vectorize:
+        facts = stated.facts("width")
         if lanes_split_k(schedule):  # who reads along k is not settled yet: split_k widens that
             facts = tuple(fact for fact in facts if not reads_along_k(fact, schedule))
-        return Vectorize(facts, said)
+        return Vectorize(facts, stated)
 
     def apply(self, program: Program) -> Program:
         problem = program.problem

@@ -19,7 +19,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.buffers import AxisSpread, Buffer
 from gemmgen.ir.edit import edit_buffer, edit_main
 from gemmgen.ir.nodes import Program
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -50,16 +50,16 @@ class WarpTile:
     """The micro-tile of ``register_block``, without which 32 threads can't fill a warp's tile."""
     together: bool
     """Whether a warp's lanes own its tile together (``tensor_core``), whatever its size."""
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> WarpTile:
+    def read(stated: Stated, schedule: Schedule) -> WarpTile:
         letters = roles(schedule.gemm)[:2]
-        sizes = tuple((letter, said.integer(letter) or 1) for letter in letters)
-        block = Said.of(schedule, "register_block")
+        sizes = tuple((letter, stated.integer(letter) or 1) for letter in letters)
+        block = Stated.of(schedule, "register_block")
         registers = block and tuple((letter, block.integer(letter) or 1) for letter in letters)
-        together = Said.of(schedule, "tensor_core") is not None
-        return WarpTile(sizes, registers, together, said)
+        together = Stated.of(schedule, "tensor_core") is not None
+        return WarpTile(sizes, registers, together, stated)
 
     def apply(self, program: Program) -> Program:
         tile = {a.letter: a.extent for a in program.main.spread.axes}
@@ -70,7 +70,7 @@ class WarpTile:
             assert acc.spread is not None
             axes = tuple(self._axis(acc.spread.axis(x), size, tile) for x, size in self.sizes)
             spread = replace(acc.spread.with_axes(*axes), by_warp=True)
-            return replace(acc, spread=spread, origins=(*acc.origins, self.said.origin))
+            return replace(acc, spread=spread, origins=(*acc.origins, self.stated.origin))
 
         return edit_main(program, lambda kernel: edit_buffer(kernel, "acc", distribute))
 
@@ -78,7 +78,7 @@ class WarpTile:
         if axis.extent % size:
             raise Refusal(
                 f"warp_tile {axis.letter}={size} does not divide the tile",
-                at=self.said.span_of(axis.letter),
+                at=self.stated.span_of(axis.letter),
                 notes=(
                     f"the tile has {axis.letter}={axis.extent}, "
                     f"and {axis.extent} % {size} = {axis.extent % size}",
@@ -108,7 +108,7 @@ class WarpTile:
                 hint = f"add register_block {m}={share[m]} {n}={share[n]}"
             raise Refusal(
                 "warp_tile needs register_block or tensor_core: 32 threads must fill a warp's tile",
-                at=self.said.span,
+                at=self.stated.span,
                 notes=(f"{rows} x {columns} = {rows * columns} elements for 32 threads",),
                 hint=hint,
             )
@@ -117,7 +117,7 @@ class WarpTile:
         if threads != 32:
             raise Refusal(
                 f"a warp of 32 threads does not fill warp_tile {m}={rows} {n}={columns}",
-                at=self.said.span,
+                at=self.stated.span,
                 notes=(
                     f"{rows} x {columns} elements, {reg_m} x {reg_n} a thread "
                     f"(register_block): {threads:g} threads",

@@ -37,7 +37,7 @@ from typing import ClassVar
 from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.passes.base import Said
+from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
@@ -61,15 +61,15 @@ class Carveout:
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 
     percent: int
-    said: Said = field(compare=False)
+    stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(said: Said, schedule: Schedule) -> Carveout:
-        return Carveout(said.integer("percent") or 0, said)
+    def read(stated: Stated, schedule: Schedule) -> Carveout:
+        return Carveout(stated.integer("percent") or 0, stated)
 
     def apply(self, program: Program) -> Program:
         def prefer(kernel: Kernel) -> Kernel:
-            origins = (*kernel.work.origins, self.said.origin)
+            origins = (*kernel.work.origins, self.stated.origin)
             work = replace(kernel.work, carveout=self.percent, origins=origins)
             return replace(kernel, work=work)
 
