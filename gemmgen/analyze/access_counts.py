@@ -57,7 +57,7 @@ class Counts:
         return self.wavefronts / self.requests if self.requests else 0.0
 
 
-Launch = dict[Site, Counts]
+LaunchCounts = dict[Site, Counts]
 """Of each site of the text; sites that are ``joined`` are in addition to them."""
 
 Totals = dict[Site, Ints]

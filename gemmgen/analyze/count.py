@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gemmgen.analyze.access_counts import AccessCounter, Counts, Launch
+from gemmgen.analyze.access_counts import AccessCounter, Counts, LaunchCounts
 from gemmgen.analyze.block_classes import classes_of, period_of, tiles_of
 from gemmgen.analyze.load_joining import as_written, widest_of
 from gemmgen.analyze.loop_periods import every_trip, periodic_trips
@@ -22,19 +22,19 @@ MOST_LANES = 16384
 """Threads that run side by side."""
 
 
-def count_compiled(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
+def count_compiled(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:
     """The counts of each site, over all blocks, and those of reads that the compiler may join
     (``load_joining``)."""
     return _total(kernel, values, classes_of(kernel, values), abridged=True)
 
 
-def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
+def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:
     """The counts of each site, over all blocks.  ``values`` are the kernel's integers and scalars;
     tensors begin at addresses that are multiples of 128 bytes, as allocations do."""
     return as_written(count_compiled(kernel, values))
 
 
-def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Launch:
+def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:
     """The same with every block and every trip made: what ``count_launch`` is tested against."""
     grid = kernel.interface.grid({n: int(values[n]) for n in kernel.interface.shaping()})
     every = np.arange(grid), np.ones(grid, np.int64)
@@ -47,8 +47,8 @@ def _total(
     classes: tuple[Ints, Ints],
     *,
     abridged: bool,
-) -> Launch:
-    launch: Launch = {}
+) -> LaunchCounts:
+    launch: LaunchCounts = {}
     for blocks, weights in _chunks(kernel, values, *classes):
         counter = AccessCounter(Lanes(0, len(blocks), *kernel.interface.block), widest_of(kernel))
         trips = periodic_trips(counter, period_of(kernel)) if abridged else every_trip

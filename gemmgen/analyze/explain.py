@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from gemmgen.analyze.access_counts import Counts, Launch
+from gemmgen.analyze.access_counts import Counts, LaunchCounts
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
@@ -71,7 +71,7 @@ class Explanation:
     shape: Shape
     gpu: Gpu
     beta: float
-    launch: Launch
+    launch: LaunchCounts
     traffic: tuple[Traffic, ...]
     formulas: tuple[Formula, ...]
     pads: tuple[PadChoice, ...]
@@ -143,7 +143,7 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
     )
 
 
-def traffic_of(launch: Launch) -> tuple[Traffic, ...]:
+def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:
     """Global memory before shared, each in the order in which a kernel comes to it."""
     keys = dict.fromkeys((site.space, site.buffer, site.write) for site in launch)
     found: list[Traffic] = []
@@ -180,7 +180,7 @@ def _all(body: tuple[Node, ...]) -> Iterator[Node]:
             yield from _all(node.body)
 
 
-def _joined(launch: Launch, compiled: Launch) -> tuple[Traffic, ...]:
+def _joined(launch: LaunchCounts, compiled: LaunchCounts) -> tuple[Traffic, ...]:
     """The traffic that the compiler changes, as it is then."""
     written = {t.name: t for t in traffic_of(launch)}
     return tuple(t for t in traffic_of(compiled) if t != written.get(t.name))
@@ -197,7 +197,7 @@ def _is_uniform(kernel: AnalyzedKernel, values: Values) -> bool:
 
 
 def _work(
-    kernel: AnalyzedKernel, values: Values, launch: Launch, fmas: int, shape: Shape
+    kernel: AnalyzedKernel, values: Values, launch: LaunchCounts, fmas: int, shape: Shape
 ) -> Demand:
     shared = sum((c for s, c in launch.items() if s.space == "shared"), Counts())
     return Demand(
@@ -213,7 +213,7 @@ def _work(
     )
 
 
-def _conversions(kernel: AnalyzedKernel, launch: Launch) -> int:
+def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
     """Elements of 16 bits that are read to be multiplied, each of which is converted."""
     problem, main, found = kernel.program.problem, kernel.program.main, 0
     if contraction(main).atom != "fma":
@@ -226,7 +226,7 @@ def _conversions(kernel: AnalyzedKernel, launch: Launch) -> int:
     return found
 
 
-def _compulsory(kernel: AnalyzedKernel, values: Values, launch: Launch) -> int:
+def _compulsory(kernel: AnalyzedKernel, values: Values, launch: LaunchCounts) -> int:
     """Bytes of the matrices, each read or written once."""
     found = 0
     for param in kernel.lowered.interface.params:
@@ -240,7 +240,7 @@ def _compulsory(kernel: AnalyzedKernel, values: Values, launch: Launch) -> int:
     return found
 
 
-def _through_l2(kernel: AnalyzedKernel, launch: Launch, shape: Shape) -> int:
+def _through_l2(kernel: AnalyzedKernel, launch: LaunchCounts, shape: Shape) -> int:
     """Sectors that are staged in shared memory, and those of C; what threads read directly, L1 can
     hold: a block gets it once."""
     problem, main = kernel.program.problem, kernel.program.main

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from gemmgen.analyze.access_counts import Counts, Launch
+from gemmgen.analyze.access_counts import Counts, LaunchCounts
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.record import record
 from gemmgen.ir import names
@@ -33,7 +33,7 @@ class Formula:
         return self.counted / self.value if self.value else 0.0
 
 
-def formulas_of(program: Program, launch: Launch, shape: Shape) -> tuple[Formula, ...]:
+def formulas_of(program: Program, launch: LaunchCounts, shape: Shape) -> tuple[Formula, ...]:
     """Of the reads of A and B, hop by hop, and of the writes of C."""
     problem = program.problem
     operands = (problem.b.name, problem.a.name)
@@ -75,7 +75,7 @@ def _extents(problem: Problem, *letters: str) -> str:
     return "*".join((*(problem.extent(letter) for letter in problem.batch), sign.join(matrix)))
 
 
-def _parts(program: Program, launch: Launch, shape: Shape) -> Iterable[Formula]:
+def _parts(program: Program, launch: LaunchCounts, shape: Shape) -> Iterable[Formula]:
     """Of the sums that blocks hand over which share a tile: each part's, and each group's."""
     work = program.main.work
     if work.parts == 1:
@@ -96,7 +96,7 @@ def _parts(program: Program, launch: Launch, shape: Shape) -> Iterable[Formula]:
         yield Formula(name, counted, text, elements * (many + more))
 
 
-def total(launch: Launch, buffers: Iterable[str], *, write: bool) -> Counts:
+def total(launch: LaunchCounts, buffers: Iterable[str], *, write: bool) -> Counts:
     """The counts of all sites of these buffers, in one direction."""
     wanted = tuple(buffers)
     found = (c for site, c in launch.items() if site.buffer in wanted and site.write == write)

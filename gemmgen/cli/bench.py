@@ -11,7 +11,7 @@ import click
 
 from gemmgen.cli import options, timed
 from gemmgen.cli.files import put
-from gemmgen.cli.shape_option import Written, cube
+from gemmgen.cli.shape_option import WrittenShape, cube
 from gemmgen.pipeline import compile_schedule
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _NARROW = 110
 @options.as_json
 def command(
     files: Sequence[str],
-    shapes: Sequence[Written],
+    shapes: Sequence[WrittenShape],
     arch: str | None,
     settings: Sequence[options.Setting],
     as_json: bool,

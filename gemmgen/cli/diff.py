@@ -33,7 +33,7 @@ from gemmgen.gpu.gpus import GPUS
 def command(
     before: str,
     after: str,
-    shape: shape_option.Written,
+    shape: shape_option.WrittenShape,
     gpu: str,
     beta: float,
     arch: str | None,

@@ -47,7 +47,7 @@ def command(
     kernel: str | None,
     arch: str | None,
     settings: Sequence[options.Setting],
-    shape: shape_option.Written | None,
+    shape: shape_option.WrittenShape | None,
     form: str,
     golden: str | None,
 ) -> None:

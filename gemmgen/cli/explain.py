@@ -41,7 +41,7 @@ beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0
 @click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
 def command(
     file: str,
-    shape: shape_option.Written,
+    shape: shape_option.WrittenShape,
     gpu: str,
     beta: float,
     arch: str | None,

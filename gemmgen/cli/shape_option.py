@@ -23,14 +23,14 @@ _FORM = "a shape is MxNxK, 1024x512x256 say, or one number for all three, or let
 
 
 @record
-class Written:
+class WrittenShape:
     """A shape as written: M, N and K together, and extents by letter."""
 
     matrix: tuple[int, int, int] | None
     named: tuple[tuple[str, int], ...] = ()
 
 
-def shape(text: str) -> Written:
+def shape(text: str) -> WrittenShape:
     """``1024x512x256`` (M, N, K), ``1024`` (a cube), ``b=64,m=256,n=256,k=256``, or
     ``256x256x256,b=64``."""
     matrix: tuple[int, int, int] | None = None
@@ -45,7 +45,7 @@ def shape(text: str) -> Written:
             matrix = _matrix(letter)
         else:
             raise click.BadParameter(_FORM)
-    return Written(matrix, tuple(named))
+    return WrittenShape(matrix, tuple(named))
 
 
 def _matrix(text: str) -> tuple[int, int, int]:
@@ -65,12 +65,12 @@ def _size(text: str) -> int:
     return size
 
 
-def cube(size: int) -> Written:
+def cube(size: int) -> WrittenShape:
     """M = N = K."""
-    return Written((size, size, size))
+    return WrittenShape((size, size, size))
 
 
-def resolve(written: Written, gemm: Gemm) -> Shape:
+def resolve(written: WrittenShape, gemm: Gemm) -> Shape:
     """The extents of a schedule's letters; batches that are not named have one matrix.
 
     Raises ``UsageError`` for a letter that the schedule lacks, or that is named twice or not at
@@ -92,7 +92,7 @@ def resolve(written: Written, gemm: Gemm) -> Shape:
     return tuple(sizes.get(letter, 1) for letter in letters)
 
 
-def resolve_all(written: Sequence[Written], gemm: Gemm) -> tuple[Shape, ...]:
+def resolve_all(written: Sequence[WrittenShape], gemm: Gemm) -> tuple[Shape, ...]:
     return tuple(resolve(one, gemm) for one in written)
 
 

@@ -8,7 +8,7 @@ import click
 
 from gemmgen.cli import options
 from gemmgen.cli.files import put_in
-from gemmgen.cli.shape_option import METAVAR, Written, shape
+from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape
 from gemmgen.explore.suggest import GEMM
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 
@@ -56,7 +56,7 @@ def _leading(text: str) -> tuple[str, int]:
 )
 @options.output
 def command(
-    wanted: Written,
+    wanted: WrittenShape,
     gemm: str,
     dtype: str,
     epilogue: str | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.cli.progress import progress
-from gemmgen.cli.shape_option import Written, resolve_all
+from gemmgen.cli.shape_option import WrittenShape, resolve_all
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 
@@ -28,7 +28,7 @@ def named(paths: Iterable[str], kernels: Iterable[Emitted]) -> dict[str, Emitted
     return {stem if plain else path: k for stem, (path, k) in zip(stems, found, strict=True)}
 
 
-def measure(kernels: Kernels, shapes: Sequence[Written]) -> tuple[BenchRow, ...]:
+def measure(kernels: Kernels, shapes: Sequence[WrittenShape]) -> tuple[BenchRow, ...]:
     """A row per kernel and shape, and of cuBLAS; ``CannotCheck`` if there is no GPU."""
     from gemmgen.gpu import device
 

@@ -15,7 +15,7 @@ from gemmgen.base import terminated
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
-from gemmgen.cli.shape_option import HELP, METAVAR, Shape, Written, resolve_all, shape
+from gemmgen.cli.shape_option import HELP, METAVAR, Shape, WrittenShape, resolve_all, shape
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ INTERRUPTED, TERMINATED = 130, 143
 @options.as_json
 def command(
     file: str,
-    shapes: Sequence[Written],
+    shapes: Sequence[WrittenShape],
     seconds: float,
     jobs: int | None,
     seed: int,

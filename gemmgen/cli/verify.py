@@ -11,7 +11,7 @@ import click
 
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put
-from gemmgen.cli.shape_option import Written, resolve_all
+from gemmgen.cli.shape_option import WrittenShape, resolve_all
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.layers import LAYERS, exit_code, needed_by
 
@@ -36,7 +36,7 @@ _COLORS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 @options.as_json
 def command(
     files: Sequence[str],
-    shapes: Sequence[Written],
+    shapes: Sequence[WrittenShape],
     required: Sequence[str],
     arch: str | None,
     settings: Sequence[options.Setting],

@@ -26,7 +26,7 @@ ORIGINS = "origins"
 
 
 @record
-class Slot:
+class LineField:
     """A field that is written in the line of its record."""
 
     name: str
@@ -59,8 +59,8 @@ class Notation:
     """
 
     kind: type[Any]
-    operands: tuple[str | Slot, ...]
-    options: tuple[Slot, ...]
+    operands: tuple[str | LineField, ...]
+    options: tuple[LineField, ...]
     children: tuple[Child, ...]
     cited: str | None
     words: tuple[str, ...]
@@ -112,7 +112,7 @@ class Notation:
                 cursor.fail(f"expected {slot.name}=")
         return {slot.name: slot.default for slot in self.options} | found
 
-    def _option(self, cursor: Cursor) -> Slot | None:
+    def _option(self, cursor: Cursor) -> LineField | None:
         """The option that is next, if any."""
         word = NAME.match(cursor.text, cursor.at)
         return next((slot for slot in self.options if word and slot.name == word[0]), None)
@@ -133,7 +133,9 @@ class Notation:
 
     def _inner(self) -> Notation:
         """The notation of the operand that has the origins."""
-        codecs = (p.codec for p in self.operands if isinstance(p, Slot) and p.name == self.cited)
+        codecs = (
+            p.codec for p in self.operands if isinstance(p, LineField) and p.name == self.cited
+        )
         return next(codec.notation for codec in codecs if isinstance(codec, Inline))
 
     def labelled(self, name: str) -> Child | None:

@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.textnotation import ORIGINS, Child, Inline, Notation, Slot
+from gemmgen.ir.textnotation import ORIGINS, Child, Inline, LineField, Notation
 from gemmgen.ir.textvalues import (
     Boolean,
     Codec,
@@ -42,18 +42,18 @@ def notation_of(kind: type) -> Notation:
         named = [n for n in defaults if n not in below and defaults[n] is MISSING]
         syntax = ", ".join(f"{{{name}}}" for name in named)
     parts = re.split(r"\{(\w+)\}", syntax)
-    operands: list[str | Slot] = []
+    operands: list[str | LineField] = []
     for at, part in enumerate(parts):
-        operands.append(Slot(part, codec_of(hints[part]), MISSING) if at % 2 else part)
+        operands.append(LineField(part, codec_of(hints[part]), MISSING) if at % 2 else part)
     options = tuple(
-        Slot(n, codec_of(hints[n], closed=True), defaults[n], bool in _members(hints[n]))
+        LineField(n, codec_of(hints[n], closed=True), defaults[n], bool in _members(hints[n]))
         for n in defaults
         if n not in (*named, *below)
     )
     inner = {
         slot.name: slot.codec.notation
         for slot in (*operands, *options)
-        if isinstance(slot, Slot) and isinstance(slot.codec, Inline)
+        if isinstance(slot, LineField) and isinstance(slot.codec, Inline)
     }
     for notation in inner.values():
         # An option belongs to the innermost record that has it.
@@ -70,10 +70,10 @@ def notation_of(kind: type) -> Notation:
     )
 
 
-def _words(kind: type, operands: list[str | Slot]) -> tuple[str, ...]:
+def _words(kind: type, operands: list[str | LineField]) -> tuple[str, ...]:
     """``global``, ``shared``, ``register`` for a buffer."""
     first = operands[1] if len(operands) > 1 and not operands[0] else None
-    if hasattr(kind, "SYNTAX") and isinstance(first, Slot) and isinstance(first.codec, OneOf):
+    if hasattr(kind, "SYNTAX") and isinstance(first, LineField) and isinstance(first.codec, OneOf):
         return tuple(word for word, _ in first.codec.values)
     return ()
 

@@ -31,7 +31,7 @@ from gemmgen.ir.edit import edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program, Reduce
 from gemmgen.ir.target import MAX_THREADS, WARP
 from gemmgen.passes.base import Stated
-from gemmgen.passes.split_k_lanes import Lanes
+from gemmgen.passes.split_k_lanes import SplitKLanes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -66,14 +66,14 @@ class SplitK:
     parts: int | None
     reduce: Reduce
     groups: int
-    lanes: Lanes | None
+    lanes: SplitKLanes | None
     stated: Stated = field(compare=False)
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> SplitK:
         word = stated.word("reduce")
         reduce: Reduce = "atomic" if word == "atomic" else "ordered"
-        lanes = Lanes.of(stated, schedule) if stated.word("within") else None
+        lanes = SplitKLanes.of(stated, schedule) if stated.word("within") else None
         return SplitK(stated.integer("parts"), reduce, stated.integer("groups") or 1, lanes, stated)
 
     def apply(self, program: Program) -> Program:

@@ -32,7 +32,7 @@ def reads_along_k(fact: OperandArgument, schedule: Schedule) -> bool:
 
 
 @record
-class Lanes:
+class SplitKLanes:
     """The rewrite: fragments become whole steps of an operand, distributed to lanes along k."""
 
     widths: tuple[OperandArgument, ...]
@@ -41,11 +41,11 @@ class Lanes:
     span: Span = field(default=NOWHERE, compare=False)
 
     @staticmethod
-    def of(stated: Stated, schedule: Schedule) -> Lanes:
+    def of(stated: Stated, schedule: Schedule) -> SplitKLanes:
         wide = Stated.of(schedule, "vectorize")
         facts = wide.facts("width") if wide else ()
         own = tuple(fact for fact in facts if reads_along_k(fact, schedule))
-        return Lanes(own, stated.origin, stated.span)
+        return SplitKLanes(own, stated.origin, stated.span)
 
     def apply(self, program: Program) -> Program:
         kernel = program.main

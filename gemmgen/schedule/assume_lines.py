@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import shown
 from gemmgen.ir.parameters import ld_name
-from gemmgen.schedule.gemm_line import Scope
+from gemmgen.schedule.gemm_line import GemmScope
 from gemmgen.schedule.model import Assume, Gemm
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.raw import RawAssume, Word
@@ -13,7 +13,7 @@ from gemmgen.schedule.roles import batches, extents, roles, tensors
 from gemmgen.schedule.words import close
 
 
-def check_assume(raw: RawAssume, scope: Scope) -> Assume:
+def check_assume(raw: RawAssume, scope: GemmScope) -> Assume:
     """``assume N % 4 == 0`` or ``assume lda == K``."""
     names = _assumable(scope.gemm)
     _check_assumed(raw.name, names, scope)
@@ -64,7 +64,7 @@ def assume_key(assume: Assume, gemm: Gemm) -> tuple[int, bool, str]:
     return _assumable(gemm).index(assume.name), assume.divisor is None, assume.equals or ""
 
 
-def _check_assumed(word: Word, names: tuple[str, ...], scope: Scope) -> None:
+def _check_assumed(word: Word, names: tuple[str, ...], scope: GemmScope) -> None:
     if scope.sure and word.text not in names:
         counts = extents(scope.gemm)
         for letter in batches(scope.gemm):

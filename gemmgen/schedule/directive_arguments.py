@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span, shown
-from gemmgen.schedule.gemm_line import Scope
+from gemmgen.schedule.gemm_line import GemmScope
 from gemmgen.schedule.model import Argument, Operand
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.raw import RawArgument, RawDirective, RawOperand, RawSet, Word
@@ -31,7 +31,7 @@ class Checked:
 
 
 def check_directive(
-    raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values, mistakes: Mistakes
+    raw: RawDirective, spec: DirectiveSpec, scope: GemmScope, values: Values, mistakes: Mistakes
 ) -> Checked:
     """Checks ``raw`` by ``spec``; records every mistake, and returns the correct parts."""
     checker = _DirectiveChecker(raw, spec, scope, values)
@@ -47,7 +47,7 @@ def check_directive(
 
 
 class _DirectiveChecker:
-    def __init__(self, raw: RawDirective, spec: DirectiveSpec, scope: Scope, values: Values):
+    def __init__(self, raw: RawDirective, spec: DirectiveSpec, scope: GemmScope, values: Values):
         self.raw, self.spec, self.values, self.sure = raw, spec, values, scope.sure
         self.given = {argument.name.text for argument in raw.arguments}
         self.word = spec.name

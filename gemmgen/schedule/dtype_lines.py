@@ -6,7 +6,7 @@ from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.source import Source, Span, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.epilogue_expressions import Use
-from gemmgen.schedule.gemm_line import Scope
+from gemmgen.schedule.gemm_line import GemmScope
 from gemmgen.schedule.model import Dtypes
 from gemmgen.schedule.raw import RawArgument, RawDirective, Word
 from gemmgen.schedule.repeated import first_given
@@ -20,7 +20,7 @@ ACC = "acc"
 
 def check_dtypes(
     raws: list[RawDirective],
-    scope: Scope,
+    scope: GemmScope,
     uses: tuple[Use, ...] | None,
     source: Source,
     mistakes: Mistakes,
@@ -44,7 +44,7 @@ def check_dtypes(
 class _DtypeChecker:
     """Collects the types of the ``dtype`` statements by name."""
 
-    def __init__(self, scope: Scope, uses: tuple[Use, ...] | None, source: Source):
+    def __init__(self, scope: GemmScope, uses: tuple[Use, ...] | None, source: Source):
         self.scope, self.source = scope, source
         self.names = (*tensors(scope.gemm).values(), ACC)
         own = () if uses is None else (use for use in uses if use.name not in self.names)

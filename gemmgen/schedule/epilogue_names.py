@@ -7,7 +7,7 @@ from gemmgen.base.source import Source, Span, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.epilogue_expressions import Parsed, Use
 from gemmgen.schedule.formatting import format_access
-from gemmgen.schedule.gemm_line import Scope, check_name, check_storage, listed
+from gemmgen.schedule.gemm_line import GemmScope, check_name, check_storage, listed
 from gemmgen.schedule.model import Access, Epilogue
 from gemmgen.schedule.raw import RawOperand, Word
 from gemmgen.schedule.reserved import (
@@ -31,7 +31,7 @@ _RANGES: dict[DType, tuple[float, float]] = {
 def check_epilogue(
     parsed: Parsed,
     span: Span,
-    scope: Scope,
+    scope: GemmScope,
     kernel: str,
     acc: DType,
     source: Source,
@@ -67,7 +67,7 @@ def _check_range(number: Word, acc: DType) -> None:
 
 
 class _Names:
-    def __init__(self, scope: Scope, kernel: str, source: Source):
+    def __init__(self, scope: GemmScope, kernel: str, source: Source):
         self.gemm, self.sure, self.source = scope.gemm, scope.sure, source
         self.letters = scope.gemm.c.indices
         self.taken = (taken(scope.gemm) if scope.sure else {}) | kernel_names(kernel)

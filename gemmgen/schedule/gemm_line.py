@@ -21,7 +21,7 @@ _EXAMPLE = "C[m, n] = A[m, k] * B[k, n]"
 
 
 @record
-class Scope:
+class GemmScope:
     """The names that the other statements are checked against.
 
     If the ``gemm`` line is wrong, ``sure`` is False and ``gemm`` is a default: mistakes that depend
@@ -34,7 +34,7 @@ class Scope:
 
 def check_gemm(
     accesses: tuple[RawOperand, ...], span: Span, specs: Iterable[DirectiveSpec], mistakes: Mistakes
-) -> Scope:
+) -> GemmScope:
     """The ``gemm`` line as a value; records all of its mistakes."""
     before = len(mistakes)
     letters: dict[str, Word] = {}
@@ -54,8 +54,8 @@ def check_gemm(
             for access in accesses:
                 check_storage(access, gemm)
             _check_clashes(accesses, gemm)
-            return Scope(gemm, True)
-    return Scope(DEFAULT_GEMM, False)
+            return GemmScope(gemm, True)
+    return GemmScope(DEFAULT_GEMM, False)
 
 
 def _access(raw: RawOperand) -> Access:

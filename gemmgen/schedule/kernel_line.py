@@ -5,12 +5,12 @@ from __future__ import annotations
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import shown
 from gemmgen.ir.identifiers import global_word
-from gemmgen.schedule.gemm_line import Scope, check_name
+from gemmgen.schedule.gemm_line import GemmScope, check_name
 from gemmgen.schedule.raw import Word
 from gemmgen.schedule.reserved import kernel_names, taken
 
 
-def check_kernel(word: Word, scope: Scope) -> str:
+def check_kernel(word: Word, scope: GemmScope) -> str:
     """The kernel's name."""
     check_name(word, "kernel")
     why = global_word(word.text)
@@ -26,7 +26,7 @@ def check_kernel(word: Word, scope: Scope) -> str:
     return word.text
 
 
-def check_default_kernel(name: str, scope: Scope) -> None:
+def check_default_kernel(name: str, scope: GemmScope) -> None:
     """Refuses a tensor that has the default name of the kernel."""
     for access in (scope.gemm.c, scope.gemm.a, scope.gemm.b):
         if scope.sure and access.tensor in kernel_names(name):

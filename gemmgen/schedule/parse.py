@@ -14,7 +14,7 @@ from gemmgen.schedule.contents import Contents, read_contents
 from gemmgen.schedule.directive_arguments import Checked, check_directive
 from gemmgen.schedule.dtype_lines import check_dtypes
 from gemmgen.schedule.epilogue_names import check_epilogue
-from gemmgen.schedule.gemm_line import Scope, check_gemm
+from gemmgen.schedule.gemm_line import GemmScope, check_gemm
 from gemmgen.schedule.kernel_line import check_default_kernel, check_kernel
 from gemmgen.schedule.model import (
     DEFAULT_GEMM,
@@ -129,10 +129,10 @@ class _Checker:
     def _twice(self, message: str, span: Span, first: Span, hint: str) -> None:
         self.mistakes.append(Mistake(message, span, hint, first_given(self.source, first)))
 
-    def _scope(self) -> Scope:
+    def _scope(self) -> GemmScope:
         gemm = self._once("gemm", self.contents.gemms)
         if gemm is None:
-            return Scope(DEFAULT_GEMM, "gemm" not in self.contents.broken)
+            return GemmScope(DEFAULT_GEMM, "gemm" not in self.contents.broken)
         return check_gemm(*gemm, self.specs, self.mistakes)
 
     def _kernel(self) -> str:

@@ -10,12 +10,12 @@ from gemmgen.ir.expr import Element, Expr, walk
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.elementwise import broadcast, evaluate, indices
 from gemmgen.torch.gradient import (
-    Factor,
     Partial,
     Pointwise,
     Product,
     ProductOperand,
     Recomputed,
+    Scaled,
     Zero,
     partials,
     product,
@@ -136,7 +136,7 @@ class _Call:
         match partial:
             case Zero():
                 return None
-            case Factor(number):
+            case Scaled(number):
                 alpha = evaluate(number, self.numbers, {})
             case _:
                 d = self._whole(partial)
@@ -152,7 +152,7 @@ class _Call:
         match partial:
             case Zero():
                 return None
-            case Factor(number):
+            case Scaled(number):
                 factor = evaluate(number, self.numbers, {})
                 found = self._summed(self.grad, argument)
                 found = found if factor == 1.0 else found * factor

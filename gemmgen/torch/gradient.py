@@ -30,7 +30,7 @@ class Zero:
 
 
 @record
-class Factor:
+class Scaled:
     """G times a number, an expression of the scalars."""
 
     number: Expr
@@ -54,7 +54,7 @@ class Recomputed:
     old: str
 
 
-Partial = Zero | Factor | Pointwise | Recomputed
+Partial = Zero | Scaled | Pointwise | Recomputed
 
 
 def partials(schedule: Schedule, problem: Problem, with_old: bool) -> dict[str, Partial]:
@@ -85,7 +85,7 @@ def partials(schedule: Schedule, problem: Problem, with_old: bool) -> dict[str, 
         elif reads or names & set(c.letters):
             found[name] = Pointwise(whole[name], gradient)
         else:
-            found[name] = Factor(slope)
+            found[name] = Scaled(slope)
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.analyze.access_counts import Launch
+from gemmgen.analyze.access_counts import LaunchCounts
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
@@ -40,7 +40,7 @@ def cases() -> list[object]:
     return [n if n in QUICK else pytest.param(n, marks=pytest.mark.proof) for n in names]
 
 
-def figures(launch: Launch) -> dict[str, int]:
+def figures(launch: LaunchCounts) -> dict[str, int]:
     found = dict.fromkeys(MEASURED["metrics"], 0)
     for site, counts in launch.items():
         way = f"{site.space} {'write' if site.write else 'read'}"
@@ -61,7 +61,7 @@ def expected(name: str, *, asynchronous: bool) -> dict[str, int]:
     return {key: KERNELS[name][key] for key in MEASURED["metrics"] if key not in skipped}
 
 
-def counted(name: str) -> tuple[Launch, bool]:
+def counted(name: str) -> tuple[LaunchCounts, bool]:
     kernel = compile_kernel(parse_schedule(Source((EXAMPLES / f"{name}.sched").read_text())))
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, (512, 512, 512))
     return count_compiled(kernel.lowered, values), "gg_copy_async" in kernel.emitted.text

@@ -9,7 +9,7 @@ import compilers
 import pytest
 
 from gemmgen.analyze import explain as module
-from gemmgen.analyze.access_counts import Launch
+from gemmgen.analyze.access_counts import LaunchCounts
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.cli.ladder_counts import Counted, cells, title
@@ -22,7 +22,7 @@ DATA = Path(__file__).parents[2] / "docs/data/ladder.json"
 H200 = GPUS["H200"]
 RUNGS = {rung.name: rung for rung in built_in()}
 QUICK = (("register_blocked", 4096), ("vectorized", 4096))
-known: dict[object, Launch] = {}
+known: dict[object, LaunchCounts] = {}
 
 
 def measured() -> dict[tuple[str, int], float]:
@@ -42,7 +42,7 @@ def cases() -> list[object]:
 def counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting takes longest and asks no compiler."""
 
-    def counted(kernel: LoweredKernel, values: dict[str, int | float]) -> Launch:
+    def counted(kernel: LoweredKernel, values: dict[str, int | float]) -> LaunchCounts:
         key = kernel, tuple(values.items())
         if key not in known:
             known[key] = count_compiled(kernel, values)

@@ -10,7 +10,7 @@ import pytest
 
 from gemmgen.cli import ladder_counts as counted
 from gemmgen.cli import ladder_rungs, timed
-from gemmgen.cli.shape_option import Shape, Written
+from gemmgen.cli.shape_option import Shape, WrittenShape
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import BenchRow
 from gemmgen.pipeline import Emitted
@@ -28,7 +28,7 @@ def row(name: str, shape: Shape, ms: float | None = 2.0, note: str = "") -> Benc
     return BenchRow(name, named, ms, ms, ms, 8.5, 0.5, "slower", 0.1, right, "NVIDIA H200", note)
 
 
-def rows(kernels: Mapping[str, Emitted], shapes: Sequence[Written]) -> tuple[BenchRow, ...]:
+def rows(kernels: Mapping[str, Emitted], shapes: Sequence[WrittenShape]) -> tuple[BenchRow, ...]:
     names = ("cuBLAS A[m,k] B[k,n] C[m,n]", *kernels)
     return tuple(row(name, shape.matrix or ()) for shape in shapes for name in names)
 

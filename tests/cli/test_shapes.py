@@ -10,7 +10,7 @@ from passes.equality import difference
 from gemmgen.base.source import Source
 from gemmgen.cli import timed as timing
 from gemmgen.cli.assumed import assume_shape
-from gemmgen.cli.shape_option import Written, cube, resolve, shape
+from gemmgen.cli.shape_option import WrittenShape, cube, resolve, shape
 from gemmgen.gpu import device
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import rewrite
@@ -40,7 +40,7 @@ def test_sizes_are_those_of_the_letters(text: str, sizes: tuple[int, ...]) -> No
 
 
 def test_a_cube_is_written_like_a_number() -> None:
-    assert cube(7) == shape("7") == Written((7, 7, 7))
+    assert cube(7) == shape("7") == WrittenShape((7, 7, 7))
 
 
 def test_verify_takes_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.torch import derivative
 from gemmgen.torch.choosing import ChosenKernel, OperatorCall, choose
 from gemmgen.torch.derivative import NoDerivative
-from gemmgen.torch.gradient import Factor, Pointwise, Recomputed, Zero, partials, product
+from gemmgen.torch.gradient import Pointwise, Recomputed, Scaled, Zero, partials, product
 from gemmgen.torch.schema import Signature
 from gemmgen.torch.storage import storage_order
 from gemmgen.torch.suggested import nearest
@@ -157,8 +157,8 @@ def test_a_shared_inputs_gradient_sums_over_batches_and_rows_at_once() -> None:
 
 def test_derivatives_that_are_numbers_or_without_acc_compute_nothing_again() -> None:
     kinds = {
-        "alpha * acc + beta * C[m, n] + 2 * bias[n]": (Factor, Factor),
-        "where(m <= n, acc, 0) + bias[n]": (Pointwise, Factor),
+        "alpha * acc + beta * C[m, n] + 2 * bias[n]": (Scaled, Scaled),
+        "where(m <= n, acc, 0) + bias[n]": (Pointwise, Scaled),
         "acc * bias[n]": (Pointwise, Recomputed),
         "relu(acc + bias[n])": (Recomputed, Recomputed),
         "round(acc) + 0 * bias[n]": (Zero, Zero),
