@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,32 +49,17 @@ def _float(name: str, value: object) -> float:
         raise CallError(f"{name} is more than a float64 holds") from None
 
 
-class _ScalarTensor(Protocol):
-    ndim: int
-    requires_grad: bool
-    device: object
-    is_cpu: bool
-
-    def item(self) -> object: ...
-
-
-class _Torch(Protocol):
-    Tensor: type
-
-    def is_grad_enabled(self) -> bool: ...
-
-
 def _lent(name: str, value: object) -> object:
     """The number in a 0-dimensional array of a library; other values are returned unchanged."""
-    torch = cast(_Torch | None, sys.modules.get("torch"))
+    torch: Any = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _of_tensor(name, cast(_ScalarTensor, value), torch)
+        return _of_tensor(name, value, torch)
     if getattr(value, "ndim", None) == 0 and hasattr(value, "__cuda_array_interface__"):
         raise CallError(f"{name} is an array on a GPU; the kernel takes a number: pass .item()")
     return value
 
 
-def _of_tensor(name: str, tensor: _ScalarTensor, torch: _Torch) -> object:
+def _of_tensor(name: str, tensor: Any, torch: Any) -> object:
     if tensor.ndim != 0:
         raise CallError(
             f"{name} is a tensor of {tensor.ndim} dimensions; the kernel takes a number"

@@ -6,8 +6,7 @@ They are ``cuda-bindings`` (``pip install gemmgen[nvrtc]``) and CuPy.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Any
 
 from gemmgen.gpu.compiler import CompileError, Output
 
@@ -27,23 +26,12 @@ def _decoded(ptx: bytes | str) -> str:
     return (ptx if isinstance(ptx, str) else ptx.decode()).rstrip("\0")
 
 
-class _Bindings(Protocol):
-    """``cuda.bindings.nvrtc``: each call returns a status (0 is success) before its results."""
-
-    def nvrtcVersion(self) -> tuple[int, int, int]: ...
-    def nvrtcCreateProgram(
-        self, src: bytes, name: bytes, count: int, headers: list[bytes], names: list[bytes]
-    ) -> tuple[int, object]: ...
-    def nvrtcCompileProgram(self, prog: object, count: int, options: list[bytes]) -> tuple[int]: ...
-    def nvrtcDestroyProgram(self, prog: object) -> tuple[int]: ...
-
-
 class CudaBindings:
-    """NVRTC through the package ``cuda-bindings``."""
+    """NVRTC through the package ``cuda-bindings``: each call returns a status (0 is success) before
+    its results."""
 
     def __init__(self) -> None:
-        self._module = importlib.import_module("cuda.bindings.nvrtc")
-        self._nvrtc = cast(_Bindings, self._module)
+        self._nvrtc: Any = importlib.import_module("cuda.bindings.nvrtc")
         status, major, minor = self._nvrtc.nvrtcVersion()
         if status != 0:
             raise RuntimeError("nvrtcVersion failed")
@@ -68,38 +56,19 @@ class CudaBindings:
 
     def _get(self, what: str, program: object) -> bytes:
         """One result: its size by ``nvrtcGet<what>Size``, then the bytes."""
-        measure = cast(
-            Callable[[object], tuple[int, int]], getattr(self._module, f"nvrtcGet{what}Size")
-        )
-        fill = cast(Callable[[object, bytes], tuple[int]], getattr(self._module, f"nvrtcGet{what}"))
-        status, size = measure(program)
+        status, size = getattr(self._nvrtc, f"nvrtcGet{what}Size")(program)
         buffer = b" " * size
-        (filled,) = fill(program, buffer)
+        (filled,) = getattr(self._nvrtc, f"nvrtcGet{what}")(program, buffer)
         if status != 0 or filled != 0:
             raise CompileError(f"NVRTC gave no {what} ({status}, {filled})", "")
         return buffer
 
 
-class _Backend(Protocol):
-    """CuPy's own binding, which its wheels contain."""
-
-    def getVersion(self) -> tuple[int, int]: ...
-    def createProgram(
-        self, src: str, name: str, headers: tuple[()], include_names: tuple[()]
-    ) -> int: ...
-    def compileProgram(self, prog: int, options: tuple[str, ...]) -> None: ...
-    def getProgramLog(self, prog: int) -> str: ...
-    def getCUBIN(self, prog: int) -> bytes: ...
-    def getPTX(self, prog: int) -> bytes | str: ...
-    def destroyProgram(self, prog: int) -> None: ...
-
-
 class CupyBackend:
-    """NVRTC through CuPy, if ``cuda-bindings`` is missing."""
+    """NVRTC through the binding in CuPy's wheels, if ``cuda-bindings`` is missing."""
 
     def __init__(self) -> None:
-        name = "cupy_backends.cuda.libs.nvrtc"
-        self._nvrtc = cast(_Backend, importlib.import_module(name))
+        self._nvrtc: Any = importlib.import_module("cupy_backends.cuda.libs.nvrtc")
         self._version = self._nvrtc.getVersion()
         self.name = "NVRTC {}.{}".format(*self._version)
 
