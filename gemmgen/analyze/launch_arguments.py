@@ -8,9 +8,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.calling.dimensions import divisor
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.problem import Problem
-
-Shape = tuple[int, ...]
-"""Rows and columns of C, and elements of k; the number of matrices along each batch letter."""
+from gemmgen.schedule.extents import Shape
 
 
 def arguments_of(

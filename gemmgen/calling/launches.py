@@ -13,9 +13,8 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import scalars
 from gemmgen.ir.interface import Interface
+from gemmgen.schedule.extents import Shape
 
-Shape = tuple[int, ...]
-"""M, N, K, and the number of matrices along each batch letter, in the output's order."""
 Data = Literal[
     "integers",
     "normal",

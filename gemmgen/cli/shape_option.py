@@ -11,11 +11,9 @@ from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import shown
 from gemmgen.ir.interface import INT_MAX
+from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
-
-Shape = tuple[int, ...]
-"""M, N, K, and the number of matrices along each batch letter."""
 
 METAVAR = "MxNxK"
 HELP = "MxNxK, or by letter: b=64,m=256,n=256,k=256, or 256x256x256,b=64"

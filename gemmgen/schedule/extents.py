@@ -9,11 +9,13 @@ from gemmgen.ir.interface import INT_MAX
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
 
+Shape = tuple[int, ...]
+"""M, N, K, and the number of matrices along each batch letter, in the output's order."""
 AnyShape = int | Sequence[int] | Mapping[str, int]
 """One number (a cube), M, N, K and batches in order, or extents by letter."""
 
 
-def shape_of(gemm: Gemm, shape: AnyShape) -> tuple[int, ...]:
+def shape_of(gemm: Gemm, shape: AnyShape) -> Shape:
     """M, N, K and batches of ``shape``; batches that are left out have one matrix."""
     letters = (*roles(gemm), *batches(gemm))
     if isinstance(shape, Mapping):

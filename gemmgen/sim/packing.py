@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from gemmgen.base.errors import CallError
 from gemmgen.calling.launches import Order
+from gemmgen.calling.scalars import number
 from gemmgen.calling.strides import bounds, is_folded, may_meet
 from gemmgen.ir.interface import INT_MAX, Interface, Param
 from gemmgen.numerics.formats import NAMES, STORAGE, Stored
@@ -26,8 +26,6 @@ from gemmgen.sim.launch_request import (
 
 Array = npt.NDArray[np.generic]
 Argument = Stored | npt.NDArray[np.uint32] | int | float
-
-FLOAT_MAX = float(np.finfo(np.float32).max)
 
 SENT_WHOLE = 2**28
 """Bytes; of larger memory only the tensors' own rows are sent to the kernel."""
@@ -78,11 +76,8 @@ def _checked_stride(param: Param, value: int | float) -> int:
 
 
 def _checked_scalar(param: Param, value: int | float) -> float | Real:
-    if param.dtype == "f64":
-        return Real(float(value))
-    if math.isfinite(value) and abs(value) > FLOAT_MAX:
-        raise CallError(f"{param.name} = {value!r} is more than a float32 holds")
-    return float(value)
+    found = number(param, value)
+    return Real(found) if param.dtype == "f64" else found
 
 
 def _wanted(param: Param) -> str:

@@ -15,12 +15,9 @@ from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.target import has
 from gemmgen.language import parse_schedule
-from gemmgen.schedule.extents import shape_of
+from gemmgen.schedule.extents import Shape, shape_of
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.roles import extents, matrix, roles
-
-Shape = tuple[int, ...]
-"""M, N, K, and the number of matrices along each batch letter."""
 
 
 @record
