@@ -86,7 +86,7 @@ def emit_cuda(
     that does not hold; ``CannotCheck`` if it has such lines and no compiler is installed.
     """
     emitted = compile_any(schedule, arch=arch, set=set)
-    _check_gates(emitted)
+    check_requirements(emitted)
     return emitted.text
 
 
@@ -156,7 +156,7 @@ def _kernel(known: Source | Schedule, arch: str | None, gpu: int) -> Kernel:
     from gemmgen.gpu.launch import Kernel
 
     emitted = _emitted(known, arch)
-    _check_gates(emitted)
+    check_requirements(emitted)
     return Kernel.of(emitted)
 
 
@@ -166,11 +166,11 @@ def _host_kernel(known: Source | Schedule, arch: str | None) -> HostKernel:
 
     emitted = _emitted(known, arch)
     with suppress(CannotCheck):
-        _check_gates(emitted)
+        check_requirements(emitted)
     return HostKernel.of(emitted)
 
 
-def _check_gates(emitted: Emitted) -> None:
+def check_requirements(emitted: Emitted) -> None:
     """``check_gates``, imported only for schedules with ``require`` lines."""
     if emitted.schedule.requires:
         from gemmgen.proof.gates import check_gates

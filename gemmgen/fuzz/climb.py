@@ -11,7 +11,8 @@ from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import FACTOR, FACTORS, OF_SLOT, Pair, classes_of_slot, pair_of
 from gemmgen.fuzz.facts import Fact, Slot
 from gemmgen.fuzz.growth import Sketch, drawn, is_planned
-from gemmgen.fuzz.heads import DRAWN, NONE, Head, Plan
+from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan
+from gemmgen.fuzz.heads import Head
 from gemmgen.fuzz.legal import Crash, Legality, Refused
 
 _DROPPED = 2

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from gemmgen.base.record import record
-from gemmgen.fuzz import heads
+from gemmgen.fuzz import head_classes
 from gemmgen.fuzz.facts import KEPT, LAYOUT, SLOTS, TURNED, Fact, Facts, Slot, facts_of
-from gemmgen.fuzz.heads import NONE, Plan
+from gemmgen.fuzz.head_classes import NONE, Plan
 from gemmgen.schedule.model import Schedule, Value
 from gemmgen.schedule.spec import ArgumentSpec
 
@@ -78,7 +78,7 @@ OF_SLOT: dict[Slot, tuple[Factor, ...]] = {slot: tuple(_factors(slot)) for slot 
 
 FACTOR = {factor.name: factor for factors in OF_SLOT.values() for factor in factors}
 
-FACTORS: dict[str, tuple[str, ...]] = heads.FACTORS | {
+FACTORS: dict[str, tuple[str, ...]] = head_classes.FACTORS | {
     factor.name: (NONE, *dict(factor.classes)) for slot in SLOTS for factor in OF_SLOT[slot]
 }
 """The classes of each factor; the first is that of a plain schedule."""
@@ -102,7 +102,7 @@ def pair_of(one: str, chosen: str, other: str, label: str) -> Pair:
 
 def plan_of(schedule: Schedule, threads: int) -> Plan:
     """The classes that a schedule has; ``threads`` are those of its block."""
-    return heads.plan_of(schedule, threads) | classes_of(facts_of(schedule))
+    return head_classes.plan_of(schedule, threads) | classes_of(facts_of(schedule))
 
 
 def classes_of(facts: Facts) -> Plan:

@@ -9,7 +9,8 @@ from gemmgen.base.source import Source
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import OF_SLOT, Factor, classes_of, groups
 from gemmgen.fuzz.facts import LAYOUT, SLOTS, Fact, Slot
-from gemmgen.fuzz.heads import NONE, Head, Plan, threads_class
+from gemmgen.fuzz.head_classes import NONE, Plan, threads_class
+from gemmgen.fuzz.heads import Head
 from gemmgen.fuzz.legal import Legality, Refused
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Program

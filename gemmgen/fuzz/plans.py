@@ -14,13 +14,14 @@ from itertools import combinations, count
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.fuzz import heads
+from gemmgen.fuzz import head_classes
 from gemmgen.fuzz.climb import Climb, Unseen, resized
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import FACTORS, OF_SLOT, Pair, pairs
 from gemmgen.fuzz.facts import SLOTS, facts_of
 from gemmgen.fuzz.growth import Sketch, grow
-from gemmgen.fuzz.heads import DRAWN, NONE, Head, Plan
+from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan
+from gemmgen.fuzz.heads import Head
 from gemmgen.fuzz.legal import Crash
 from gemmgen.fuzz.writing import Written, crashed, wild, written
 from gemmgen.ir.target import WARP
@@ -152,7 +153,7 @@ def _seeds(dice: Dice) -> Iterator[tuple[Sketch, Plan]]:
     for name in examples.names():
         schedule = _example(name)
         if schedule is not None:
-            sketch = Sketch(Head(dice, heads.plan_of(schedule, WARP)), facts_of(schedule))
+            sketch = Sketch(Head(dice, head_classes.plan_of(schedule, WARP)), facts_of(schedule))
             yield from resized(dice, sketch)
 
 

@@ -11,7 +11,7 @@ from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import FACTOR, OF_SLOT, Factor, classes_of_slot, plan_of
 from gemmgen.fuzz.facts import Slot
 from gemmgen.fuzz.growth import Sketch, drawn
-from gemmgen.fuzz.heads import Plan
+from gemmgen.fuzz.head_classes import Plan
 from gemmgen.fuzz.legal import Crash, Refused
 from gemmgen.fuzz.spelling import lines_of
 from gemmgen.language import parse_schedule

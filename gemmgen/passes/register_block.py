@@ -39,8 +39,9 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 ORDERS: tuple[FmaOrder, ...] = get_args(FmaOrder)
 
 
-FUZZ = ((1,), (3, 5, 7), (2, 6), (4, 12), (8,))
+SIZES = ((1,), (3, 5, 7), (2, 6), (4, 12), (8,))
 PIECES = ((1,), (2,), (4,), (3, 5, 6, 7, 8, 12))
+"""For the fuzzer: micro-tiles and pieces by what divides them."""
 
 
 @record
@@ -50,8 +51,8 @@ class RegisterBlock:
         example="register_block m=8 n=8",
         sizes=True,
         arguments=(
-            ArgumentSpec("<m>", required=True, maximum=64, fuzz=FUZZ),
-            ArgumentSpec("<n>", required=True, maximum=64, fuzz=FUZZ),
+            ArgumentSpec("<m>", required=True, maximum=64, fuzz=SIZES),
+            ArgumentSpec("<n>", required=True, maximum=64, fuzz=SIZES),
             ArgumentSpec("interleave", maximum=64, elsewhere="parts pieces", fuzz=PIECES),
             ArgumentSpec("order", "word", choices=ORDERS, default="rows", identity="rows"),
         ),

@@ -33,9 +33,11 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
-FUZZ = ((1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64),)
+MULTIPLES = ((1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64),)
 SMALLER = ("warp_tile", "register_block")
 STEPS = ((1,), (3, 5, 7, 9, 13), (2, 6, 10, 14), (4, 8, 12), (16, 32, 48, 64), (96, 128, 256))
+"""For the fuzzer: a tile as a multiple of what it consists of, and steps by their parity; the long
+ones are for a warp's lanes."""
 
 
 @record
@@ -45,8 +47,8 @@ class Tile:
         example="tile m=128 n=128 k=8",
         sizes=True,
         arguments=(
-            ArgumentSpec("<m>", required=True, maximum=MAX_TILE, fuzz=FUZZ, times=SMALLER),
-            ArgumentSpec("<n>", required=True, maximum=MAX_TILE, fuzz=FUZZ, times=SMALLER),
+            ArgumentSpec("<m>", required=True, maximum=MAX_TILE, fuzz=MULTIPLES, times=SMALLER),
+            ArgumentSpec("<n>", required=True, maximum=MAX_TILE, fuzz=MULTIPLES, times=SMALLER),
             ArgumentSpec("<k>", maximum=MAX_TILE, fuzz=STEPS),
         ),
         elsewhere=Elsewhere(

@@ -28,7 +28,8 @@ LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
 """The arrangements of a warp's threads, the squarest first."""
 
 
-FUZZ = ((1,), (2,), (4,), (8,), (16,), (32, 48, 64))
+SHARES = ((1,), (2,), (4,), (8,), (16,), (32, 48, 64))
+"""For the fuzzer: lanes along a letter, or elements where there is no micro-tile."""
 
 
 @record
@@ -38,8 +39,12 @@ class WarpTile:
         example="warp_tile m=64 n=32",
         sizes=True,
         arguments=(
-            ArgumentSpec("<m>", required=True, maximum=1024, fuzz=FUZZ, times=("register_block",)),
-            ArgumentSpec("<n>", required=True, maximum=1024, fuzz=FUZZ, times=("register_block",)),
+            ArgumentSpec(
+                "<m>", required=True, maximum=1024, fuzz=SHARES, times=("register_block",)
+            ),
+            ArgumentSpec(
+                "<n>", required=True, maximum=1024, fuzz=SHARES, times=("register_block",)
+            ),
         ),
         elsewhere=Elsewhere("CUTLASS warp tile", "warptile warp_shape warps num_warps warp"),
     )

@@ -32,9 +32,9 @@ class ArgumentSpec:
     Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles are letters
     there too).  ``elsewhere`` are the words of other languages for it, separated by spaces.
 
-    ``fuzz`` are the values of an integer that are drawn, in classes: each class is told apart from
-    the others, one value of it is as good as another.  ``times`` names directives: if a schedule
-    has one of them, the values of ``fuzz`` are multiples of its argument of the same name.
+    ``fuzz`` are the values of an integer that the fuzzer draws, in classes whose values are
+    equally good.  ``times`` names directives: if a schedule has one of them, the values of
+    ``fuzz`` are multiples of its argument of the same name.
     """
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any, cast
 
-from gemmgen.api.kernels import AnySchedule, Settings, compile_any
-from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.api.kernels import AnySchedule, Settings, check_requirements, compile_any
+from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.backward import Backward, Operator
@@ -37,13 +38,17 @@ def op(
     that are not aligned for its wide accesses, transposed inputs), a sibling of it runs.  On CPU
     tensors the emitted text runs, compiled by g++, which is slow and meant for tests.
 
-    The same name and schedule give the same operator.  Raises ``ScheduleError``, ``UsageError`` for
-    the name of another operator, ``CannotCheck`` if PyTorch is not installed.
+    The same name and schedule give the same operator.  Raises ``ScheduleError`` for mistakes and
+    for a ``require registers`` or ``require spills`` that does not hold, ``UsageError`` for the
+    name of another operator, ``CannotCheck`` if PyTorch is not installed.
     """
     pytorch()
     if not _NAME.fullmatch(name):
         raise UsageError(f"name={name!r}: an operator's name is like my::fused")
-    found = compile_any(schedule, arch=arch, set=set).schedule
+    emitted = compile_any(schedule, arch=arch, set=set)
+    with suppress(CannotCheck):  # CPU tensors need no compiler of CUDA C
+        check_requirements(emitted)
+    found = emitted.schedule
     operator, _ = _define(name, found, own=bool(found.directives))
     return operator
 

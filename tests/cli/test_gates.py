@@ -12,6 +12,7 @@ from gemmgen import CannotCheck, ScheduleError
 from gemmgen.api import kernels as api
 from gemmgen.proof import cpu, gpu, meaning, whole
 from gemmgen.proof.outcome import passed, skipped
+from gemmgen.torch import operator
 
 from .running import gemmgen
 
@@ -103,3 +104,10 @@ def test_a_mistake_counts_more_than_what_was_not_evaluated(
     with compilers.none_at_all(monkeypatch):
         assert gemmgen("check", *files).exit_code == 2
         assert gemmgen("check", *files[::-1]).exit_code == 2
+
+
+def test_an_operator_of_pytorch_is_held_to_them(monkeypatch: pytest.MonkeyPatch):
+    compilers.needed()
+    monkeypatch.setattr(operator, "pytorch", lambda: None)
+    with pytest.raises(ScheduleError, match="require registers <= 10 does not hold"):
+        operator.op(NAIVE.format(10), name="my::held")
