@@ -32,7 +32,7 @@ from suggest_timer import Timer
 from gemmgen.explore.suggest.choose import choose
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.cubins import CompilingBuilder
-from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu.device import cupy
 from gemmgen.schedule.formatting import format_schedule

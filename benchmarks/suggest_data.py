@@ -36,7 +36,7 @@ from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import SettledForm
 from gemmgen.explore.suggest.sizes import seconds
 from gemmgen.explore.tune.cubins import CompilingBuilder
-from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.formatting import format_schedule

@@ -19,7 +19,7 @@ from gemmgen.cli.shape_option import HELP, METAVAR, Shape, WrittenShape, resolve
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 if TYPE_CHECKING:
-    from gemmgen.explore.tune.legal import Census
+    from gemmgen.explore.tune.legal_points import Census
     from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.trials import Trial
     from gemmgen.explore.tune.tuner import Task, Tuned

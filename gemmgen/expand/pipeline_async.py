@@ -19,11 +19,11 @@ from gemmgen.expand.ring import (
     rings,
 )
 from gemmgen.ir import names
+from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.facts import divides
 from gemmgen.ir.occupancy import registers_are_scarce
 
 

@@ -18,12 +18,12 @@ from gemmgen.expand.inner_loop import (
 )
 from gemmgen.expand.k_range import KRange, k_range_of
 from gemmgen.ir import names
+from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
 
 CopyTo = Callable[[Expr], tuple[Timed, ...]]

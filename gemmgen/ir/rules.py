@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.expr import Element, Var
-from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Contract, Init, Kernel, Map, Pipeline, Program
 from gemmgen.ir.operations import line_of, operations_of, parts_of, reads, writes
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.ir import names
+from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.expanded import Stage
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.facts import equal_to
 from gemmgen.ir.simplify import add, div, mod, mul, sub, wide_product
 from gemmgen.lower import bounds
 from gemmgen.lower.context import THREADS, Context

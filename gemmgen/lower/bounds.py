@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
+from gemmgen.ir.assumptions import divides, equal_to
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import CopyTileAsync, Load, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
-from gemmgen.ir.facts import divides, equal_to
 from gemmgen.ir.simplify import add, all_of, less
 from gemmgen.lower.context import Context
 

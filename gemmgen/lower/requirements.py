@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
-from gemmgen.ir.facts import equal_to
 from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,

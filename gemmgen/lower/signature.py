@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from math import prod
 
 from gemmgen.ir import names
+from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Expr, Var, walk
-from gemmgen.ir.facts import equal_to
 from gemmgen.ir.interface import (
     Interface,
     Param,

@@ -20,8 +20,8 @@ from typing import ClassVar, get_args
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir import nodes
+from gemmgen.ir.assumptions import divides
 from gemmgen.ir.edit import edit_main, pipeline_of
-from gemmgen.ir.facts import divides
 from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
 from gemmgen.passes.base import Stated
 from gemmgen.passes.split_k_lanes import lanes_split_k

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.cubins import Built
-from gemmgen.explore.tune.legal import Census, Legal, census, judge
+from gemmgen.explore.tune.legal_points import Census, Legal, census, judge
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.trials import About, Log, Trial

@@ -8,7 +8,7 @@ import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import Case
-from gemmgen.explore.tune.legal import Legal, judge
+from gemmgen.explore.tune.legal_points import Legal, judge
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.calls import Caller, landings_of

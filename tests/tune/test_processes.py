@@ -12,7 +12,7 @@ import pytest
 from gemmgen.base.errors import CannotCheck, ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.cubins import CompilingBuilder, code_of
-from gemmgen.explore.tune.legal import census
+from gemmgen.explore.tune.legal_points import census
 from gemmgen.explore.tune.measuring import Candidate
 from gemmgen.explore.tune.remote import RemoteRunner
 from gemmgen.explore.tune.workers import Workers

@@ -8,7 +8,7 @@ import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.explore.tune import sampler
-from gemmgen.explore.tune.legal import Census, Legal
+from gemmgen.explore.tune.legal_points import Census, Legal
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.tuner import rank
 from gemmgen.explore.tune.winner import as_json, schedule_text, section

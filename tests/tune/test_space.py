@@ -6,7 +6,7 @@ import pytest
 
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.source import Source
-from gemmgen.explore.tune.legal import Legal, census, judge
+from gemmgen.explore.tune.legal_points import Legal, census, judge
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.pipeline import compile_source
 

@@ -13,7 +13,7 @@ import pytest
 from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
 from gemmgen.explore.tune import trials
-from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.legal_points import Legal
 
 from . import fakes
 

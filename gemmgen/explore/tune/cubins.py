@@ -14,7 +14,7 @@ from typing import Protocol
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
 from gemmgen.gpu.store import Stored

@@ -8,7 +8,7 @@ from math import prod
 from gemmgen.analyze.tables import Section
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, issue_slots, launched
-from gemmgen.explore.tune.legal import Census, Legal, Shape
+from gemmgen.explore.tune.legal_points import Census, Legal, Shape
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.tuner import rank
 from gemmgen.gpu.gpus import Gpu

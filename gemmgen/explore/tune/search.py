@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from gemmgen.base.record import record
 from gemmgen.explore.tune.cubins import Builder, Built
-from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.measuring import Candidate, Reading, Runner, Screen
 from gemmgen.explore.tune.sampler import Explorer
 from gemmgen.explore.tune.trials import Log, Status, Trial

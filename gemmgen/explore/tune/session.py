@@ -11,7 +11,7 @@ from pathlib import Path
 from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
 from gemmgen.explore.tune import remote
-from gemmgen.explore.tune.legal import CHUNK, Census, Shape, census
+from gemmgen.explore.tune.legal_points import CHUNK, Census, Shape, census
 from gemmgen.explore.tune.search import SearchProgress
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.trials import Log

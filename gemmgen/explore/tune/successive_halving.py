@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gemmgen.base.record import record
-from gemmgen.explore.tune.legal import Legal
+from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Reading, Rejection, Runner
 from gemmgen.explore.tune.search import SearchProgress, value_of
 from gemmgen.explore.tune.trials import Trial

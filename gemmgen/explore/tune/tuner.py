@@ -11,7 +11,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.tune.cubins import Builder, code_at
-from gemmgen.explore.tune.legal import Census, Legal, Shape
+from gemmgen.explore.tune.legal_points import Census, Legal, Shape
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Runner
 from gemmgen.explore.tune.sampler import Explorer
 from gemmgen.explore.tune.search import Search, SearchProgress, State, value_of
