@@ -213,11 +213,12 @@ def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
     exact, computed, peak = _wanted(problem, found)
     dtype, unit = problem.c.dtype, UNIT[problem.accumulate]
     relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.accumulate else 0)
-    sure = ~np.isfinite(computed)
+    stored = held(computed, dtype)
+    sure = ~np.isfinite(stored)  # beyond f16, say, though the exact result is a number
     if not any(rounds(e) for e in walk(problem.epilogue)):
         sure |= computed == exact
     bound = np.where(sure, 0.0, relative * np.abs(exact) + ABSOLUTE * unit * peak)
-    compared = compare(found.c, np.where(sure, held(computed, dtype), exact), bound, dtype)
+    compared = compare(found.c, np.where(sure, stored, exact), bound, dtype)
     if compared.equal:
         return None
     zero_beta = case.beta == 0.0 and hides_c(problem)

@@ -8,11 +8,13 @@ import compilers
 import pytest
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.source import Source
 from gemmgen.cli.verify import command
 from gemmgen.ir.expr import Binary, Expr, Var
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.problem import Tensor, default_epilogue
 from gemmgen.ir.text import print_ir
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Step, rewrite
 from gemmgen.proof import compiled, cpu, gpu, meaning, round_trip
 from gemmgen.proof.default_shapes import c1_shapes, c2_shapes, g2_shapes
@@ -200,3 +202,9 @@ def test_epilogues_that_jump_meet_large_shapes_on_integers_alone():
     assert len({case.data for case in gpu.cases_of(subject(text, (64, 64, 64)))}) > 2
     smooth = NAIVE + "fuse_epilogue relu(acc)\n"
     assert len({case.data for case in gpu.cases_of(subject(smooth, (512, 512, 512)))}) > 2
+
+
+def test_results_beyond_f16_are_infinite():
+    text = "dtype A=f16 B=f16 C=f16\nfuse_epilogue acc * m / 0.1\n"
+    step = rewrite(parse_schedule(Source(text)))[-1]
+    assert meaning.difference(step, ((64, 4, 96),)) is None
