@@ -177,7 +177,7 @@ def _times(value: object, counts: tuple[int, ...]) -> tuple[float, ...]:
 def _settings(values: object) -> list[tuple[str, Value]]:
     found = list(cast(Mapping[str, object], values).items())
     if not all(isinstance(value, int | str) for _, value in found):
-        raise ValueError(f"{values!r} settles nothing")
+        raise ValueError(f"{values!r} fixes nothing")
     return cast(list[tuple[str, Value]], found)
 
 
