@@ -63,3 +63,8 @@ def shown(text: str) -> str:
 def counted(number: int, what: str) -> str:
     """``1 shape``, ``3 shapes``."""
     return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def remainder(number: int, divisor: int) -> str:
+    """``100 % 8 = 4``."""
+    return f"{number} % {divisor} = {number % divisor}"

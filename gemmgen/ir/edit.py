@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Statement, Work
 
 Rule = Callable[[Copy | Contract], Copy | Contract]
+Kind = TypeVar("Kind", bound=Statement)
+Node = TypeVar("Node", bound=Buffer | Contract | Copy | Loop | Map | Pipeline | Work)
+
+
+def changed_by(origin: str, node: Node, **changes: Any) -> Node:
+    """``node`` with other fields, by the directive whose canonical text is ``origin``."""
+    return replace(node, origins=(*node.origins, origin), **changes)
 
 
 def edit_main(program: Program, rule: Callable[[Kernel], Kernel]) -> Program:
@@ -43,17 +51,39 @@ def edit_operations(kernel: Kernel, rule: Rule) -> Kernel:
     return replace(kernel, body=tuple(visit(s) for s in kernel.body))
 
 
+def edit_statements(kernel: Kernel, kind: type[Kind], rule: Callable[[Kind], Statement]) -> Kernel:
+    """``kernel`` with ``rule`` applied to each statement of its body that is of a ``kind``."""
+    body = tuple(rule(s) if isinstance(s, kind) else s for s in kernel.body)
+    return replace(kernel, body=body)
+
+
+def edit_loops(kernel: Kernel, rule: Callable[[Loop], Loop]) -> Kernel:
+    """``kernel`` with ``rule`` applied to every loop, in a pipeline or not."""
+    kernel = edit_statements(kernel, Loop, rule)
+    return edit_statements(
+        kernel, Pipeline, lambda steps: replace(steps, consume=tuple(map(rule, steps.consume)))
+    )
+
+
+def operations(kernel: Kernel) -> Iterator[Copy | Contract]:
+    """Every copy and contraction of ``kernel``, at any depth, in order."""
+    for statement in kernel.body:
+        match statement:
+            case Copy() | Contract():
+                yield statement
+            case Loop(body=body):
+                yield from body
+            case Pipeline(produce=produce, consume=loops):
+                yield from produce
+                for loop in loops:
+                    yield from loop.body
+            case _:
+                pass
+
+
 def copies(kernel: Kernel) -> tuple[Copy, ...]:
     """Every copy of ``kernel``, in order."""
-    found: list[Copy] = []
-
-    def note(operation: Copy | Contract) -> Copy | Contract:
-        if isinstance(operation, Copy):
-            found.append(operation)
-        return operation
-
-    edit_operations(kernel, note)
-    return tuple(found)
+    return tuple(found for found in operations(kernel) if isinstance(found, Copy))
 
 
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
@@ -85,15 +115,7 @@ def staged_copies(kernel: Kernel) -> tuple[Copy, ...]:
 
 def contraction(kernel: Kernel) -> Contract:
     """The kernel's one contraction."""
-    found: list[Contract] = []
-
-    def note(operation: Copy | Contract) -> Copy | Contract:
-        if isinstance(operation, Contract):
-            found.append(operation)
-        return operation
-
-    edit_operations(kernel, note)
-    return found[0]
+    return next(found for found in operations(kernel) if isinstance(found, Contract))
 
 
 def _loop(loop: Loop, rule: Rule) -> Loop:

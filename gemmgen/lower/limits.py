@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 
 from gemmgen.base.errors import Mistake, ScheduleError
-from gemmgen.base.source import Span
+from gemmgen.base.source import Span, remainder
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES
@@ -17,6 +17,7 @@ from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, MAX_TILE, OVERHEAD, TARGETS, WARP
 from gemmgen.lower.residency import check_residency
+from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.schedule.roles import roles
 
@@ -78,10 +79,10 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     notes = [f"{count}; a block has at most {MAX_THREADS}"]
     message = "the tile needs too many threads"
     if kernel.threads <= MAX_THREADS:
-        notes = [f"{count}; {kernel.threads} % {WARP} = {kernel.threads % WARP}"]
+        notes = [f"{count}; {remainder(kernel.threads, WARP)}"]
         message = "a block's threads must fill whole warps"
     if _span(schedule, "tile") is None:
-        sizes = " ".join(f"{a.letter}={a.extent}" for a in axes)
+        sizes = format_sizes((a.letter, a.extent) for a in axes)
         notes.insert(0, f"there is no tile line, which means tile {sizes}")
     span = _span(schedule, "register_block", "tile")
     hint = _nearest_tile(schedule, program)
@@ -98,7 +99,7 @@ def _share(program: Program) -> str | None:
     sizes = _micro_tile(program, tuple(a.extent for a in axes))
     if sizes is None:
         return None
-    return "register_block " + " ".join(f"{a.letter}={n}" for a, n in zip(axes, sizes, strict=True))
+    return f"register_block {format_sizes(zip((a.letter for a in axes), sizes, strict=True))}"
 
 
 def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -127,8 +128,9 @@ def _smaller_tile(program: Program) -> str:
     if found is None:
         return "a smaller register_block, such as 8 x 8"
     step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
-    tile = " ".join(f"{a.letter}={n}" for a, n in zip(axes, sizes, strict=True))
-    share = " ".join(f"{a.letter}={n}" for a, n in zip(axes, found, strict=True))
+    tile, share = (
+        format_sizes(zip((a.letter for a in axes), of, strict=True)) for of in (sizes, found)
+    )
     return f"tile {tile}{step} and register_block {share}"
 
 
@@ -235,8 +237,7 @@ def _shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
     while step % (2 * least) == 0:
         step, operands = step // 2, -(-operands // 2)
         if sums + operands + OVERHEAD <= MAX_REGISTERS:
-            sizes = " ".join(f"{letter}={size}" for letter, size in program.main.work.tile)
-            return f"tile {sizes} {along_k.letter}={step}"
+            return f"tile {format_sizes((*program.main.work.tile, (along_k.letter, step)))}"
     return None
 
 
@@ -249,7 +250,7 @@ def _smaller_warp(program: Program) -> str:
         letter = max(sizes, key=lambda x: sizes[x])
         side, now = sides[letter], sizes[letter]
         sizes[letter] = max(s for s in range(side, now, side) if axes[letter] % s == 0)
-    return "warp_tile " + " ".join(f"{letter}={size}" for letter, size in sizes.items())
+    return f"warp_tile {format_sizes(sizes.items())}"
 
 
 def _sides(program: Program) -> dict[str, int]:

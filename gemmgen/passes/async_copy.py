@@ -13,17 +13,18 @@ two bytes are too small.  ``via=registers`` equals the directive's absence.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
+from functools import reduce
 from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES, widths
-from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
+from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Program
 from gemmgen.ir.target import SINCE, has
-from gemmgen.passes.base import OperandArgument, Stated
+from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -39,11 +40,7 @@ class AsyncCopy:
         operands=("a", "b"),
         arguments=(
             ArgumentSpec(
-                "via",
-                "word",
-                choices=get_args(CopyMode),
-                required=True,
-                identity="registers",
+                "via", "word", choices=get_args(CopyMode), required=True, identity="registers"
             ),
         ),
         elsewhere=Elsewhere(
@@ -67,29 +64,22 @@ class AsyncCopy:
                 at=self.stated.span,
                 hint="target sm_80 or later, or leave async_copy out",
             )
-        for fact in self.operands:
-            program = edit_main(program, lambda kernel, fact=fact: _switch(kernel, fact))
+        program = edit_main(program, lambda kernel: reduce(_switch, self.operands, kernel))
         _check_ring(program, self.operands)
         return program
 
 
 def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
-    tensor = fact.operand.tensor
-    name = f"{tensor}_shared"
-    if not kernel.has(name):
-        raise Refusal(
-            f"async_copy {tensor}: {tensor} is not in shared memory",
-            at=fact.operand.span,
-            hint=f"add cache_shared {tensor} and double_buffer {tensor}",
-        )
-    tile = kernel.buffer(name)
+    tensor = fact.tensor
+    hint = f"add cache_shared {tensor} and double_buffer {tensor}"
+    tile = shared_tile(kernel, "async_copy", fact.operand, hint)
     if tile.stages == 1:
         raise Refusal(
             f"async_copy {tensor}: with one stage a copy would be waited for at once",
             at=fact.operand.span,
             hint=f"add double_buffer {tensor}",
         )
-    (copy,) = (c for c in copies(kernel) if c.dst == name)
+    (copy,) = (c for c in copies(kernel) if c.dst == tile.name)
     size = copy.width * BYTES[tile.dtype]
     if size < LEAST:
         raise Refusal(
@@ -108,17 +98,14 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
             f"async_copy can't scatter the {copy.width} elements of a wide access of {tensor}",
             at=fact.operand.span,
             notes=(
-                f"{tensor}[{order}] is laid out as {name}[{', '.join(tile.letters)}]: "
+                f"{tensor}[{order}] is laid out as {tile.name}[{', '.join(tile.letters)}]: "
                 "what is contiguous in one is not in the other",
             ),
             hint=f"cache_shared {tensor}[{order}], or vectorize {tensor}.shared alone",
         )
 
     def switch(operation: Copy | Contract) -> Copy | Contract:
-        if isinstance(operation, Copy) and operation.dst == name:
-            origins = (*operation.origins, fact.origin)
-            return replace(operation, mode="cp_async", origins=origins)
-        return operation
+        return changed_by(fact.origin, copy, mode="cp_async") if operation == copy else operation
 
     return edit_operations(kernel, switch)
 
@@ -126,10 +113,9 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
 def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
     """The hint for a tile of small elements: directives that allow an asynchronous copy."""
     order = kernel.buffer(tensor).letters
-    if order[-1] == tile.letters[-1]:
-        return f"vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
-    laid = f"cache_shared {tensor}[{', '.join(order)}]"
-    return f"{laid} and vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
+    straight = order[-1] == tile.letters[-1]
+    laid = "" if straight else f"cache_shared {tensor}[{', '.join(order)}] and "
+    return f"{laid}vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
 
 
 def _check_ring(program: Program, operands: tuple[OperandArgument, ...]) -> None:

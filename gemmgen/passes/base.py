@@ -1,14 +1,18 @@
-"""The base of passes: reading the statements of a directive, and their spans for refusals."""
+"""The base of passes: the statements of a directive, and what several refusals share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
+from math import gcd
 from typing import ClassVar, Protocol
 
+from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span
-from gemmgen.ir.nodes import Program
-from gemmgen.schedule.formatting import format_directive
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.schedule.formatting import format_directive, format_sizes
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import DirectiveSpec
 
@@ -38,6 +42,10 @@ class OperandArgument:
     span: Span = field(default=NOWHERE, compare=False)
     """The span of the value (or of the operand without a value)."""
 
+    @property
+    def tensor(self) -> str:
+        return self.operand.tensor
+
 
 @record
 class Stated:
@@ -62,33 +70,52 @@ class Stated:
 
     def integer(self, name: str) -> int | None:
         """The value of an integer argument of a directive with one statement."""
-        for argument in self.statements[0].arguments:
-            if argument.name == name and isinstance(argument.value, int):
-                return argument.value
-        return None
+        found = self.statements[0].argument(name)
+        return found.value if found and isinstance(found.value, int) else None
 
     def word(self, name: str) -> str | None:
         """The value of a word argument of a directive with one statement."""
-        for argument in self.statements[0].arguments:
-            if argument.name == name and isinstance(argument.value, str):
-                return argument.value
-        return None
+        found = self.statements[0].argument(name)
+        return found.value if found and isinstance(found.value, str) else None
+
+    def sizes(self, letters: Iterable[str]) -> tuple[tuple[str, int], ...]:
+        """The integer arguments that are named after ``letters``; 1 if one is left out."""
+        return tuple((letter, self.integer(letter) or 1) for letter in letters)
 
     def span_of(self, name: str) -> Span:
         """The span of argument ``name``; of the directive if it is left out."""
-        for argument in self.statements[0].arguments:
-            if argument.name == name:
-                return argument.span
-        return self.span
+        found = self.statements[0].argument(name)
+        return found.span if found else self.span
 
-    def facts(self, argument: str, default: int = 0) -> tuple[OperandArgument, ...]:
-        """One fact per operand: the value of ``argument``, or ``default`` if it is left out."""
+    def facts(self, name: str, default: int = 0) -> tuple[OperandArgument, ...]:
+        """One fact per operand: the value of argument ``name``, or ``default`` if it is left
+        out."""
         found: list[OperandArgument] = []
         for statement in self.statements:
-            given = (a.value for a in statement.arguments if a.name == argument)
-            value = next((v for v in given if isinstance(v, int)), default)
-            origin = format_directive(statement)
+            value = Stated((statement,)).integer(name)
+            value, origin = default if value is None else value, format_directive(statement)
             for operand in statement.operands:
                 span = operand.value_span if operand.value_span != NOWHERE else operand.span
                 found.append(OperandArgument(operand, value, origin, span))
         return tuple(found)
+
+
+def shared_tile(kernel: Kernel, directive: str, operand: Operand, hint: str) -> Buffer:
+    """The operand's tile in shared memory; refuses ``directive`` if there is none."""
+    tensor = operand.tensor
+    if not kernel.has(f"{tensor}_shared"):
+        message = f"{directive} {tensor}: {tensor} is not in shared memory"
+        raise Refusal(message, at=operand.span, hint=hint)
+    return kernel.buffer(f"{tensor}_shared")
+
+
+def tile_line(kernel: Kernel, k: str, step: int) -> str:
+    """The kernel's ``tile`` with steps of ``step`` along ``k``, for hints."""
+    return f"tile {format_sizes((*kernel.work.tile, (k, step)))}"
+
+
+def micro_tile_line(kernel: Kernel) -> str:
+    """A ``register_block`` that divides the kernel's tile, for hints."""
+    return (
+        f"register_block {format_sizes((a.letter, gcd(a.extent, 8)) for a in kernel.spread.axes)}"
+    )

@@ -17,15 +17,16 @@ sum.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import reduce
 from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import edit_main, edit_operations, pipeline_of
+from gemmgen.ir.edit import edit_main, edit_operations, edit_statements, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Pipeline, Program
-from gemmgen.passes.base import OperandArgument, Stated
+from gemmgen.passes.base import OperandArgument, Stated, tile_line
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
@@ -57,9 +58,7 @@ class CacheShared:
     def apply(self, program: Program) -> Program:
         if pipeline_of(program.main) is None:
             raise self._unsplit(program)
-        for fact in self.tiles:
-            program = edit_main(program, lambda kernel, fact=fact: _stage(kernel, fact))
-        return program
+        return edit_main(program, lambda kernel: reduce(_stage, self.tiles, kernel))
 
     def _unsplit(self, program: Program) -> Refusal:
         problem, work = program.problem, program.main.work
@@ -74,13 +73,12 @@ class CacheShared:
                 f"{problem.k} is not split, so the tile would be {rows} x {capital}: "
                 f"{rows * size * 4096:,} bytes of shared memory at {capital} = 4096",
             ),
-            hint=f"tile {problem.m}={work.size(problem.m)} {problem.n}={work.size(problem.n)} "
-            f"{problem.k}=8",
+            hint=tile_line(program.main, problem.k, 8),
         )
 
 
 def _stage(kernel: Kernel, fact: OperandArgument) -> Kernel:
-    tensor, order = fact.operand.tensor, fact.operand.indices
+    tensor, order = fact.tensor, fact.operand.indices
     assert order is not None
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
@@ -98,9 +96,7 @@ def _stage(kernel: Kernel, fact: OperandArgument) -> Kernel:
         return replace(operation, a=a, b=b)
 
     kernel = edit_operations(kernel, read_the_tile)
-    body = tuple(
-        replace(s, produce=(*s.produce, copy)) if isinstance(s, Pipeline) else s
-        for s in kernel.body
+    kernel = edit_statements(
+        kernel, Pipeline, lambda steps: replace(steps, produce=(*steps.produce, copy))
     )
-    shared_last = (*kernel.buffers[:-1], tile, kernel.buffers[-1])
-    return replace(kernel, buffers=shared_last, body=body)
+    return replace(kernel, buffers=(*kernel.buffers[:-1], tile, kernel.buffers[-1]))

@@ -11,16 +11,16 @@ into registers, and stored late, after the arithmetic, which hides the loads' la
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-from math import gcd
+from dataclasses import field
+from functools import reduce
 from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Buffer
-from gemmgen.ir.edit import edit_buffer, edit_main
+from gemmgen.ir.edit import changed_by, edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.passes.base import OperandArgument, Stated
+from gemmgen.passes.base import OperandArgument, Stated, micro_tile_line, shared_tile
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -60,40 +60,30 @@ class DoubleBuffer:
         return DoubleBuffer(stated.facts("stages", default=2), stated)
 
     def apply(self, program: Program) -> Program:
-        for fact in self.buffers:
-            program = edit_main(program, lambda kernel, fact=fact: _buffer(kernel, fact))
-        return program
+        return edit_main(program, lambda kernel: reduce(_buffer, self.buffers, kernel))
 
 
 def _buffer(kernel: Kernel, fact: OperandArgument) -> Kernel:
-    register = fact.operand.hop == "register"
-    name = f"{fact.operand.tensor}_{'frag' if register else 'shared'}"
-    if not kernel.has(name):
-        raise _no_buffer(kernel, fact, register)
-    if register and fact.value != 2:
+    if fact.operand.hop == "register":
+        buffer = _fragment(kernel, fact)
+    else:
+        hint = f"add cache_shared {fact.tensor}"
+        buffer = shared_tile(kernel, "double_buffer", fact.operand, hint)
+    return edit_buffer(kernel, buffer.name, lambda b: changed_by(fact.origin, b, stages=fact.value))
+
+
+def _fragment(kernel: Kernel, fact: OperandArgument) -> Buffer:
+    tensor = fact.tensor
+    if not kernel.has(f"{tensor}_frag"):
+        raise Refusal(
+            f"double_buffer {tensor}.register: there are no fragments of {tensor}",
+            at=fact.operand.span,
+            hint=f"add {micro_tile_line(kernel)}, which reads fragments",
+        )
+    if fact.value != 2:
         raise Refusal(
             f"fragments are read one step ahead: stages={fact.value} has no use for the rest",
             at=fact.span,
-            hint=f"double_buffer {fact.operand.tensor}.register (stages=2)",
+            hint=f"double_buffer {tensor}.register (stages=2)",
         )
-
-    def multiply(buffer: Buffer) -> Buffer:
-        return replace(buffer, stages=fact.value, origins=(*buffer.origins, fact.origin))
-
-    return edit_buffer(kernel, name, multiply)
-
-
-def _no_buffer(kernel: Kernel, fact: OperandArgument, register: bool) -> Refusal:
-    tensor = fact.operand.tensor
-    if register:
-        shares = " ".join(f"{a.letter}={gcd(a.extent, 8)}" for a in kernel.spread.axes)
-        return Refusal(
-            f"double_buffer {tensor}.register: there are no fragments of {tensor}",
-            at=fact.operand.span,
-            hint=f"add register_block {shares}, which reads fragments",
-        )
-    return Refusal(
-        f"double_buffer {tensor}: {tensor} is not in shared memory",
-        at=fact.operand.span,
-        hint=f"add cache_shared {tensor}",
-    )
+    return kernel.buffer(f"{tensor}_frag")

@@ -20,9 +20,9 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.base.record import record
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.edit import changed_by, edit_buffer, edit_statements
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.nodes import Kernel, Map, Program
+from gemmgen.ir.nodes import Map, Program
 from gemmgen.passes.build import TEMPORARY
 from gemmgen.schedule.model import Epilogue, Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
@@ -56,15 +56,7 @@ class FuseEpilogue:
         destination = epilogue.buffer(final.dst)
 
         def store(statement: Map) -> Map:
-            return replace(
-                statement, dst=final.dst, value=final.value, origins=(*statement.origins, origin)
-            )
+            return changed_by(origin, statement, dst=final.dst, value=final.value)
 
-        body = tuple(store(s) if isinstance(s, Map) else s for s in main.body)
-        buffers = tuple(_redirect(b, destination) for b in main.buffers)
-        fused: Kernel = replace(main, body=body, buffers=buffers)
-        return replace(program, kernels=(fused,))
-
-
-def _redirect(buffer: Buffer, destination: Buffer) -> Buffer:
-    return destination if buffer.name == TEMPORARY else buffer
+        fused = edit_buffer(main, TEMPORARY, lambda _: destination)
+        return replace(program, kernels=(edit_statements(fused, Map, store),))

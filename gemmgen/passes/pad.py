@@ -11,15 +11,16 @@ multiple of their width.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
+from functools import reduce
 from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.buffers import Buffer
-from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
+from gemmgen.base.source import remainder
+from gemmgen.ir.edit import changed_by, edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.passes.base import OperandArgument, Stated
+from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -57,21 +58,13 @@ class Pad:
         return Pad(stated.facts("by"), stated)
 
     def apply(self, program: Program) -> Program:
-        for fact in self.pads:
-            program = edit_main(program, lambda kernel, fact=fact: _pad(kernel, fact))
-        return program
+        return edit_main(program, lambda kernel: reduce(_pad, self.pads, kernel))
 
 
 def _pad(kernel: Kernel, fact: OperandArgument) -> Kernel:
-    tensor = fact.operand.tensor
-    name = f"{tensor}_shared"
-    if not kernel.has(name):
-        raise Refusal(
-            f"pad {tensor}: {tensor} is not in shared memory",
-            at=fact.operand.span,
-            hint=f"cache_shared {tensor}, or leave the pad out",
-        )
-    tile = kernel.buffer(name)
+    tensor = fact.tensor
+    hint = f"cache_shared {tensor}, or leave the pad out"
+    tile = shared_tile(kernel, "pad", fact.operand, hint)
     letter, width = tile.letters[-1], wide_access(kernel, tile)
     row = tile.extent(letter)
     if (row + fact.value) % width:
@@ -82,12 +75,8 @@ def _pad(kernel: Kernel, fact: OperandArgument) -> Kernel:
             at=fact.span,
             notes=(
                 f"a row is {row} + {fact.value} = {row + fact.value} elements along {letter}, "
-                f"and {row + fact.value} % {width} = {(row + fact.value) % width}",
+                f"and {remainder(row + fact.value, width)}",
             ),
             hint=f"by={nearest}, the nearest that keeps every row aligned",
         )
-
-    def lengthen(buffer: Buffer) -> Buffer:
-        return replace(buffer, pad=fact.value, origins=(*buffer.origins, fact.origin))
-
-    return edit_buffer(kernel, name, lengthen)
+    return edit_buffer(kernel, tile.name, lambda b: changed_by(fact.origin, b, pad=fact.value))

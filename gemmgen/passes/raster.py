@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.base.record import record
-from gemmgen.ir.edit import edit_main
+from gemmgen.ir.edit import changed_by, edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
@@ -52,8 +52,8 @@ class Raster:
         return Raster(stated.integer("group") or 1, stated)
 
     def apply(self, program: Program) -> Program:
-        def walk(kernel: Kernel) -> Kernel:
-            origins = (*kernel.work.origins, self.stated.origin)
-            return replace(kernel, work=replace(kernel.work, raster=self.group, origins=origins))
+        def order(kernel: Kernel) -> Kernel:
+            work = changed_by(self.stated.origin, kernel.work, raster=self.group)
+            return replace(kernel, work=work)
 
-        return edit_main(program, walk)
+        return edit_main(program, order)

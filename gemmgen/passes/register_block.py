@@ -23,21 +23,20 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from math import gcd
-from typing import ClassVar, get_args
+from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
-from gemmgen.ir.edit import contraction, edit_main
-from gemmgen.ir.nodes import Contract, Copy, FmaOrder, Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.base.source import remainder
+from gemmgen.ir.buffers import AxisSpread, Buffer, Spread
+from gemmgen.ir.edit import edit_main
+from gemmgen.ir.nodes import FmaOrder, Kernel, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated
+from gemmgen.passes.fragments import contract_fragments, fragment, with_spread
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
-
-ORDERS: tuple[FmaOrder, ...] = get_args(FmaOrder)
-
 
 SIZES = ((1,), (3, 5, 7), (2, 6), (4, 12), (8,))
 PIECES = ((1,), (2,), (4,), (3, 5, 6, 7, 8, 12))
@@ -54,7 +53,9 @@ class RegisterBlock:
             ArgumentSpec("<m>", required=True, maximum=64, fuzz=SIZES),
             ArgumentSpec("<n>", required=True, maximum=64, fuzz=SIZES),
             ArgumentSpec("interleave", maximum=64, elsewhere="parts pieces", fuzz=PIECES),
-            ArgumentSpec("order", "word", choices=ORDERS, default="rows", identity="rows"),
+            ArgumentSpec(
+                "order", "word", choices=get_args(FmaOrder), default="rows", identity="rows"
+            ),
         ),
         elsewhere=Elsewhere(
             "TVM cache_write, CUTLASS thread tile, CLBlast MDIMC",
@@ -73,14 +74,13 @@ class RegisterBlock:
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> RegisterBlock:
-        letters = roles(schedule.gemm)[:2]
-        sizes = tuple((letter, stated.integer(letter) or 1) for letter in letters)
+        sizes = stated.sizes(roles(schedule.gemm)[:2])
         given = stated.integer("interleave")
         widths = _shared_widths(schedule)
         pieces = tuple((letter, _piece(size, widths.get(letter), given)) for letter, size in sizes)
         if given and given not in dict(pieces).values():
             pieces = tuple((letter, given) for letter, _ in sizes)
-        order = _order(stated.word("order") or "rows")
+        order = cast(FmaOrder, stated.word("order") or "rows")
         return RegisterBlock(sizes, pieces, order, stated)
 
     def apply(self, program: Program) -> Program:
@@ -95,47 +95,17 @@ class RegisterBlock:
         return edit_main(program, lambda kernel: self._block(kernel, program.problem))
 
     def _block(self, kernel: Kernel, problem: Problem) -> Kernel:
-        self._check_order()
-        spread = kernel.spread
-        axes = tuple(self._axis(spread.axis(letter)) for letter, _ in self.sizes)
-        spread = spread.with_axes(*axes)
-        contract = contraction(kernel)
-        a, b = f"{problem.a.name}_frag", f"{problem.b.name}_frag"
-        fetch = (
-            Copy(a, contract.a, origins=self._origins),
-            Copy(b, contract.b, origins=self._origins),
-        )
-        contract = replace(contract, a=a, b=b, order=self.order, origins=self._origins)
-        acc = kernel.buffer("acc")
-        acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
-        fragments = (
-            self._fragment(problem, a, spread.axis(problem.m), spread.x),
-            self._fragment(problem, b, spread.axis(problem.n), spread.x),
-        )
-        buffers = (*(x for x in kernel.buffers if x.name != "acc"), *fragments, acc)
-        body = tuple(_with_loop_body(s, (*fetch, contract)) for s in kernel.body)
-        return replace(kernel, buffers=buffers, body=body)
+        spread, origin = kernel.spread, self.stated.origin
+        spread = spread.with_axes(*(self._axis(spread.axis(letter)) for letter, _ in self.sizes))
 
-    def _check_order(self) -> None:
-        letter, rows = self.sizes[0]
-        if self.order == "zigzag" and rows % 2:
-            raise Refusal(
-                f"order=zigzag takes the rows of a micro-tile in pairs, and {letter}={rows} is odd",
-                at=self.stated.span_of("order"),
-                notes=(f"{rows} % 2 = 1",),
-                hint=f"order=serpentine, or an even {letter}",
-            )
+        def registers(tensor: str, letter: str) -> Buffer:
+            """An operand's registers for one k, converted to the type of the sums."""
+            own = Spread((spread.axis(letter),), spread.x)
+            return fragment(tensor, problem.accumulate, own, origin)
 
-    @property
-    def _origins(self) -> tuple[str, ...]:
-        return (self.stated.origin,)
-
-    def _fragment(self, problem: Problem, name: str, axis: AxisSpread, x: str) -> Buffer:
-        """An operand's registers for one k, converted to the type of the sums."""
-        shape = ((axis.letter, axis.extent),)
-        spread = Spread((axis,), x)
-        dtype = problem.accumulate
-        return Buffer(name, Space.REGISTER, dtype, shape, spread=spread, origins=self._origins)
+        a, b = registers(problem.a.name, problem.m), registers(problem.b.name, problem.n)
+        kernel = contract_fragments(kernel, a, b, origin, order=self.order)
+        return with_spread(kernel, (a, b), spread, origin)
 
     def _axis(self, axis: AxisSpread) -> AxisSpread:
         letter = axis.letter
@@ -144,10 +114,7 @@ class RegisterBlock:
             raise Refusal(
                 f"register_block {letter}={size} does not divide the tile",
                 at=self.stated.span_of(letter),
-                notes=(
-                    f"{axis.lanes} elements along {letter}: {axis.lanes} % {size} = "
-                    f"{axis.lanes % size}",
-                ),
+                notes=(f"{axis.lanes} elements along {letter}: {remainder(axis.lanes, size)}",),
                 hint=f"a divisor of {axis.lanes}: {letter}="
                 + " or ".join(
                     str(d) for d in range(1, min(axis.lanes, 16) + 1) if axis.lanes % d == 0
@@ -157,7 +124,7 @@ class RegisterBlock:
             raise Refusal(
                 f"interleave={piece} does not divide the micro-tile along {letter}",
                 at=self.stated.span_of("interleave"),
-                notes=(f"{size} % {piece} = {size % piece}",),
+                notes=(remainder(size, piece),),
                 hint=self._fitting_pieces(letter, size, piece),
             )
         return replace(axis, lanes=axis.lanes // size, pieces=size // piece, width=piece)
@@ -167,13 +134,6 @@ class RegisterBlock:
         fitting = f"interleave={_largest_divisor(gcd(*dict(self.sizes).values()), piece)}"
         whole = -(-size // piece) * piece
         return f"{letter}={whole}, or {fitting}" if piece in (2, 4) and whole <= 64 else fitting
-
-
-def _order(word: str) -> FmaOrder:
-    for order in ORDERS:
-        if order == word:
-            return order
-    raise AssertionError(f"{word} is no choice of the specification")
 
 
 def _piece(size: int, width: int | None, given: int | None) -> int:
@@ -195,17 +155,7 @@ def _shared_widths(schedule: Schedule) -> dict[str, int]:
     m, n, _ = roles(schedule.gemm)
     letter = {schedule.gemm.a.tensor: m, schedule.gemm.b.tensor: n}
     return {
-        letter[fact.operand.tensor]: fact.value
+        letter[fact.tensor]: fact.value
         for fact in stated.facts("width")
-        if fact.operand.hop in (None, "shared") and fact.operand.tensor in letter
+        if fact.operand.hop in (None, "shared") and fact.tensor in letter
     }
-
-
-def _with_loop_body(statement: Statement, body: tuple[Copy | Contract, ...]) -> Statement:
-    match statement:
-        case Loop():
-            return replace(statement, body=body)
-        case Pipeline(consume=loops):
-            return replace(statement, consume=tuple(replace(x, body=body) for x in loops))
-        case _:
-            return statement

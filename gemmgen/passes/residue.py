@@ -14,16 +14,16 @@ the beginnings of tiles would be misaligned.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir import nodes
 from gemmgen.ir.assumptions import divides
-from gemmgen.ir.edit import edit_main, pipeline_of
-from gemmgen.ir.nodes import Kernel, Pipeline, Program, Statement
-from gemmgen.passes.base import Stated
+from gemmgen.ir.edit import changed_by, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.nodes import Kernel, Pipeline, Program
+from gemmgen.passes.base import Stated, tile_line
 from gemmgen.passes.split_k_lanes import lanes_split_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
@@ -61,10 +61,9 @@ class Residue:
         kernel, problem, k = program.main, program.problem, self.letter
         pipeline = pipeline_of(kernel)
         if pipeline is None:
-            sizes = " ".join(f"{letter}={size}" for letter, size in kernel.work.tile)
             raise self._refusal(
                 "the contraction is not cut into tiles",
-                hint=f"tile {sizes} {k}=8 cuts it",
+                hint=f"{tile_line(kernel, k, 8)} cuts it",
             )
         if self.within_warp:
             raise self._refusal(
@@ -76,13 +75,10 @@ class Residue:
         if divides(program, problem.extent(k), pipeline.step):
             return program  # no tile is partial
 
-        def turn(statement: Statement) -> Statement:
-            if not isinstance(statement, Pipeline):
-                return statement
-            origins = (*statement.origins, self.stated.origin)
-            return replace(statement, residue="first", origins=origins)
+        def peel(steps: Pipeline) -> Pipeline:
+            return changed_by(self.stated.origin, steps, residue="first")
 
-        return edit_main(program, lambda main: replace(main, body=tuple(map(turn, main.body))))
+        return edit_main(program, lambda main: edit_statements(main, Pipeline, peel))
 
     def _refusal(self, why: str, *notes: str, hint: str) -> Refusal:
         text = f"residue {self.letter}=first: {why}"

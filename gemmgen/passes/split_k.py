@@ -23,14 +23,15 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from math import prod
-from typing import ClassVar, get_args
+from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.edit import edit_main, pipeline_of
+from gemmgen.base.source import remainder
+from gemmgen.ir.edit import changed_by, edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program, Reduce
 from gemmgen.ir.target import MAX_THREADS, WARP
-from gemmgen.passes.base import Stated
+from gemmgen.passes.base import Stated, tile_line
 from gemmgen.passes.split_k_lanes import SplitKLanes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -71,8 +72,7 @@ class SplitK:
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> SplitK:
-        word = stated.word("reduce")
-        reduce: Reduce = "atomic" if word == "atomic" else "ordered"
+        reduce = cast(Reduce, stated.word("reduce") or "ordered")
         lanes = SplitKLanes.of(stated, schedule) if stated.word("within") else None
         return SplitK(stated.integer("parts"), reduce, stated.integer("groups") or 1, lanes, stated)
 
@@ -110,7 +110,7 @@ class SplitK:
             )
 
     def _split(self, kernel: Kernel) -> Kernel:
-        work, pipeline = kernel.work, pipeline_of(kernel)
+        pipeline = pipeline_of(kernel)
         assert pipeline is not None
         if pipeline.residue == "first":
             k = pipeline.letter
@@ -121,11 +121,8 @@ class SplitK:
                 hint=f"residue {k}=last",
             )
         assert self.parts is not None
-        origins = (*work.origins, self.stated.origin)
-        split = replace(
-            work, parts=self.parts, reduce=self.reduce, groups=self.groups, origins=origins
-        )
-        return replace(kernel, work=split)
+        split = {"parts": self.parts, "reduce": self.reduce, "groups": self.groups}
+        return replace(kernel, work=changed_by(self.stated.origin, kernel.work, **split))
 
     def _check_groups(self) -> None:
         if self.groups > 1 and self.reduce == "atomic":
@@ -140,23 +137,19 @@ class SplitK:
             raise Refusal(
                 f"groups={self.groups} does not divide the {self.parts} parts",
                 at=self.stated.span_of("groups"),
-                notes=(f"{self.parts} % {self.groups} = {self.parts % self.groups}",),
+                notes=(remainder(self.parts, self.groups),),
                 hint=f"groups={fitting}",
             )
 
     def _unstepped(self, program: Program) -> Refusal:
-        problem, tile = program.problem, dict(program.main.work.tile)
-        step = 8
-        if self.lanes is not None:
-            step = WARP
-            tile = (
-                tile if prod(tile.values()) <= MAX_THREADS // WARP else {problem.m: 8, problem.n: 1}
-            )
-        sizes = " ".join(f"{letter}={size}" for letter, size in tile.items())
+        problem, kernel = program.problem, program.main
+        hint = tile_line(kernel, problem.k, 8 if self.lanes is None else WARP)
+        if self.lanes is not None and prod(dict(kernel.work.tile).values()) > MAX_THREADS // WARP:
+            hint = f"tile {problem.m}=8 {problem.n}=1 {problem.k}={WARP}"
         return Refusal(
             f"split_k splits steps along {problem.k}, and {problem.k} has none",
             at=self.stated.span,
-            hint=f"tile {sizes} {problem.k}={step}",
+            hint=hint,
         )
 
 

@@ -6,14 +6,15 @@ from dataclasses import field, replace
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Span
+from gemmgen.base.source import Span, remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES, widths
-from gemmgen.ir.edit import contraction, pipeline_of
-from gemmgen.ir.nodes import Copy, Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.edit import changed_by, contraction, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.nodes import Copy, Loop, Pipeline, Program
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import WARP
-from gemmgen.passes.base import OperandArgument, Stated
+from gemmgen.passes.base import OperandArgument, Stated, tile_line
+from gemmgen.passes.fragments import fragment, with_spread
 from gemmgen.schedule.model import NOWHERE, Schedule
 
 
@@ -27,7 +28,7 @@ def reads_along_k(fact: OperandArgument, schedule: Schedule) -> bool:
     """Whether ``fact`` is a wide read from global memory along the contracted letter."""
     accesses = {access.tensor: access.indices[-1] for access in (schedule.gemm.a, schedule.gemm.b)}
     free = schedule.gemm.c.indices
-    along = accesses.get(fact.operand.tensor)
+    along = accesses.get(fact.tensor)
     return along is not None and along not in free and fact.operand.hop in (None, "global")
 
 
@@ -54,51 +55,31 @@ class SplitKLanes:
         self._check_rest(program, pipeline)
         k_layout = self._k_layout(program, pipeline.step)
         problem, main = program.problem, contraction(kernel)
-        names = {problem.a.name: main.a, problem.b.name: main.b}
-        fragments = tuple(
-            self._fragment(kernel, tensor, letter, k_layout)
-            for tensor, letter in ((problem.a, problem.m), (problem.b, problem.n))
+        spread = replace(kernel.spread, k_layout=k_layout)
+
+        def registers(tensor: Tensor, letter: str) -> Buffer:
+            own = Spread((spread.axis(letter), k_layout), spread.x)
+            return fragment(tensor.name, tensor.dtype, own, self.origin)
+
+        a, b = registers(problem.a, problem.m), registers(problem.b, problem.n)
+        produce = (self._copy(problem.a), self._copy(problem.b))
+        loop = Loop(problem.k, (changed_by(self.origin, main, a=a.name, b=b.name),))
+        old = {main.a, main.b} - {problem.a.name, problem.b.name}
+        kernel = replace(kernel, buffers=tuple(x for x in kernel.buffers if x.name not in old))
+        kernel = edit_statements(
+            kernel, Pipeline, lambda steps: replace(steps, produce=produce, consume=(loop,))
         )
-        produce = tuple(self._copy(tensor) for tensor in (problem.a, problem.b))
-        a, b = (fragment.name for fragment in fragments)
-        multiply = replace(main, a=a, b=b, origins=(*main.origins, self.origin))
-
-        def distribute(statement: Statement) -> Statement:
-            if not isinstance(statement, Pipeline):
-                return statement
-            loop = Loop(problem.k, (multiply,))
-            return replace(statement, produce=produce, consume=(loop,))
-
-        acc = kernel.buffer("acc")
-        assert acc.spread is not None
-        spread = replace(acc.spread, k_layout=k_layout)
-        acc = replace(acc, spread=spread, origins=(*acc.origins, self.origin))
-        kept = (b for b in kernel.buffers if b.name != "acc" and b.name not in names.values())
-        tensors = (b for b in kernel.buffers if b.name in names and b.name in names.values())
-        own = {b.name: b for b in (*kept, *tensors)}
-        ordered = tuple(own[b.name] for b in kernel.buffers if b.name in own)
-        body = tuple(distribute(statement) for statement in kernel.body)
-        kernel = replace(kernel, buffers=(*ordered, *fragments, acc), body=body)
-        return replace(program, kernels=(kernel, *program.kernels[1:]))
+        return edit_main(program, lambda _: with_spread(kernel, (a, b), spread, self.origin))
 
     def _width(self, tensor: Tensor) -> tuple[int, tuple[str, ...], Span]:
         for fact in self.widths:
-            if fact.operand.tensor == tensor.name:
+            if fact.tensor == tensor.name:
                 return fact.value, (fact.origin,), fact.span
         return 1, (), self.span
 
     def _copy(self, tensor: Tensor) -> Copy:
         width, origins, _ = self._width(tensor)
         return Copy(f"{tensor.name}_frag", tensor.name, width, origins=(self.origin, *origins))
-
-    def _fragment(
-        self, kernel: Kernel, tensor: Tensor, letter: str, k_layout: AxisSpread
-    ) -> Buffer:
-        spread = Spread((kernel.spread.axis(letter), k_layout), kernel.spread.x)
-        shape = tuple((axis.letter, axis.extent) for axis in spread.axes)
-        origins = (self.origin,)
-        name = f"{tensor.name}_frag"
-        return Buffer(name, Space.REGISTER, tensor.dtype, shape, spread=spread, origins=origins)
 
     def _k_layout(self, program: Program, step: int) -> AxisSpread:
         """The distribution of a step's k elements: pieces as wide as the widest read."""
@@ -115,16 +96,11 @@ class SplitKLanes:
                 )
         width = max(width for _, width, _, _ in wanted)
         if step % (WARP * width):
-            sizes = " ".join(f"{letter}={size}" for letter, size in program.main.work.tile)
-            more = -(-step // (WARP * width)) * WARP * width
             raise Refusal(
                 f"a step of {step} along k can't be distributed over the {WARP} lanes of a warp",
                 at=self.span,
-                notes=(
-                    f"each takes {width} at a time: {step} % {WARP * width} = "
-                    f"{step % (WARP * width)}",
-                ),
-                hint=f"tile {sizes} {problem.k}={more}",
+                notes=(f"each takes {width} at a time: {remainder(step, WARP * width)}",),
+                hint=tile_line(program.main, problem.k, -(-step // (WARP * width)) * WARP * width),
             )
         return AxisSpread(problem.k, 1, step // (WARP * width), WARP, width)
 
@@ -163,7 +139,7 @@ class SplitKLanes:
             if buffer.space is Space.REGISTER and buffer.stages > 1:
                 raise self._refusal(
                     "reads a step's k elements at once",
-                    f"double_buffer reads {buffer.name} a term ahead",
+                    f"double_buffer reads {buffer.name} one step ahead",
                     "leave double_buffer out",
                 )
 

@@ -13,19 +13,19 @@ are left out are chosen for the fewest conflicts; ``explain`` shows how many rem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
+from functools import reduce
 from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Span
+from gemmgen.base.source import Span, remainder
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.buffers import Swizzle as Pattern
-from gemmgen.ir.edit import edit_buffer, edit_main, wide_access
+from gemmgen.ir.edit import changed_by, edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.banks import candidates, conflicts, phases
-from gemmgen.passes.base import Stated
+from gemmgen.passes.base import Stated, shared_tile
 from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -35,15 +35,19 @@ ARGUMENTS = ("by", "every", "chunk")
 
 @record
 class Wish:
-    """A statement for one operand: the arguments that are ``given``, each with its span."""
+    """A statement for one operand."""
 
     operand: Operand
-    given: Mapping[str, int]
-    spans: Mapping[str, Span] = field(compare=False)
-    origin: str = ""
+    statement: Directive
+
+    @property
+    def given(self) -> dict[str, int]:
+        """The arguments that are not left out."""
+        return {a.name: a.value for a in self.statement.arguments if isinstance(a.value, int)}
 
     def span_of(self, name: str) -> Span:
-        return self.spans.get(name, self.operand.span)
+        found = self.statement.argument(name)
+        return found.span if found and found.span != NOWHERE else self.operand.span
 
 
 @record
@@ -72,28 +76,20 @@ class Swizzle:
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> Swizzle:
-        wishes = (_wish(s, operand) for s in stated.statements for operand in s.operands)
+        wishes = (Wish(operand, s) for s in stated.statements for operand in s.operands)
         copied = Stated.of(schedule, "async_copy")
         asynchronous = copied is not None and copied.word("via") == "cp_async"
         return Swizzle(tuple(wishes), asynchronous, stated)
 
     def apply(self, program: Program) -> Program:
-        for wish in self.wishes:
-            program = edit_main(program, lambda kernel, wish=wish: self._permute(kernel, wish))
-        return program
+        return edit_main(program, lambda kernel: reduce(self._permute, self.wishes, kernel))
 
     def _permute(self, kernel: Kernel, wish: Wish) -> Kernel:
         if wish.given.get("by") == 1:
             return kernel
         tensor = wish.operand.tensor
-        name = f"{tensor}_shared"
-        if not kernel.has(name):
-            raise Refusal(
-                f"swizzle {tensor}: {tensor} is not in shared memory",
-                at=wish.operand.span,
-                hint=f"add cache_shared {tensor}, or remove the line",
-            )
-        tile = kernel.buffer(name)
+        hint = f"add cache_shared {tensor}, or remove the line"
+        tile = shared_tile(kernel, "swizzle", wish.operand, hint)
         if kernel.spread.holding == "opaque":
             raise Refusal(
                 f"swizzle {tensor}: tensor_core loads lines with a constant stride",
@@ -110,17 +106,8 @@ class Swizzle:
             )
         _check(kernel, tile, wish)
         pattern = _chosen(kernel, tile, wish, self.asynchronous)
-
-        def permute(buffer: Buffer) -> Buffer:
-            return replace(buffer, swizzle=pattern, origins=(*buffer.origins, wish.origin))
-
-        return edit_buffer(kernel, name, permute)
-
-
-def _wish(statement: Directive, operand: Operand) -> Wish:
-    given = {a.name: a.value for a in statement.arguments if isinstance(a.value, int)}
-    spans = {a.name: a.span for a in statement.arguments if a.span != NOWHERE}
-    return Wish(operand, given, spans, format_directive(statement))
+        origin = format_directive(wish.statement)
+        return edit_buffer(kernel, tile.name, lambda b: changed_by(origin, b, swizzle=pattern))
 
 
 def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
@@ -167,7 +154,7 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
             at=wish.span_of("by"),
             notes=(
                 f"by={by} x {note} = {by * chunk} elements; a row has {row} along {letter}, "
-                f"and {row} % {by * chunk} = {row % (by * chunk)}",
+                f"and {remainder(row, by * chunk)}",
             ),
             hint=(
                 f"by={longest // chunk}"
@@ -180,17 +167,19 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
 def _chosen(kernel: Kernel, tile: Buffer, wish: Wish, asynchronous: bool) -> Pattern:
     """The pattern with the fewest conflicts, and of those the smallest, that has the given
     arguments."""
-    if all(name in wish.given for name in ARGUMENTS):
-        return Pattern(*(wish.given[name] for name in ARGUMENTS))
-    row = tile.extent(tile.letters[-1])
-    found = phases(kernel, tile, asynchronous=asynchronous)
+    if len(wish.given) == len(ARGUMENTS):
+        return Pattern(**wish.given)
     fitting = [
         pattern
         for pattern in candidates(kernel, tile)
         if all(getattr(pattern, name) == value for name, value in wish.given.items())
     ]
     if not fitting:
-        return _nearest(kernel, tile, wish)
+        # Outside the searched range: the given arguments, with the smallest others.
+        least = {"by": 2, "every": 1, "chunk": wide_access(kernel, tile)}
+        return Pattern(**(least | wish.given))
+    row = tile.extent(tile.letters[-1])
+    found = phases(kernel, tile, asynchronous=asynchronous)
     counted = ((conflicts(found, row, pattern), at) for at, pattern in enumerate(fitting))
     least, at = min(counted)
     plain = conflicts(found, row, None)
@@ -207,12 +196,3 @@ def _chosen(kernel: Kernel, tile: Buffer, wish: Wish, asynchronous: bool) -> Pat
             hint="remove the line",
         )
     return fitting[at]
-
-
-def _nearest(kernel: Kernel, tile: Buffer, wish: Wish) -> Pattern:
-    """The given arguments, which are outside the searched range, with the smallest others."""
-    return Pattern(
-        wish.given.get("by", 2),
-        wish.given.get("every", 1),
-        wish.given.get("chunk", wide_access(kernel, tile)),
-    )

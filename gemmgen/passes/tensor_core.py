@@ -25,12 +25,15 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
-from gemmgen.ir.edit import contraction, edit_main, pipeline_of
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Pipeline, Program, Statement
+from gemmgen.ir.edit import contraction, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.nodes import Contract, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.base import Stated
+from gemmgen.passes.fragments import contract_fragments, fragment, with_spread
+from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -80,41 +83,20 @@ class TensorCore:
         return edit_main(program, lambda kernel: self._contract(kernel, program.problem))
 
     def _contract(self, kernel: Kernel, problem: Problem) -> Kernel:
-        old = contraction(kernel)
-        self._check_shared(kernel, problem, old)
+        self._check_shared(kernel, problem, contraction(kernel))
         self._check_tile(kernel, problem)
         axes = tuple(self._axis(axis, problem) for axis in kernel.spread.axes)
         spread = replace(kernel.spread, axes=axes, atom=self.via, by_warp=False)
-        acc = kernel.buffer("acc")
-        acc = replace(acc, spread=spread, origins=(*acc.origins, *self._origins))
-        a, b = f"{problem.a.name}_frag", f"{problem.b.name}_frag"
-        fragments = (
-            self._fragment(problem.a, a, spread.axis(problem.m), problem, spread.x),
-            self._fragment(problem.b, b, spread.axis(problem.n), problem, spread.x),
-        )
-        others = (x for x in kernel.buffers if x.name != "acc")
-        buffers = (*others, *fragments, self._slice(problem, spread), acc)
-        body = (
-            Copy(a, old.a, origins=self._origins),
-            Copy(b, old.b, origins=self._origins),
-            replace(old, a=a, b=b, atom=self.via, origins=self._origins),
-        )
-        statements = tuple(self._rewrite(s, body) for s in kernel.body)
-        return replace(kernel, buffers=buffers, body=statements)
+        steps, origin = AxisSpread(problem.k, 1, 1, 1, self.atom.k), self.stated.origin
 
-    @property
-    def _origins(self) -> tuple[str, ...]:
-        return (self.stated.origin,)
+        def registers(tensor: Tensor, letter: str) -> Buffer:
+            own = Spread((spread.axis(letter), steps), spread.x, self.via)
+            return fragment(tensor.name, tensor.dtype, own, origin)
 
-    def _rewrite(self, statement: Statement, body: tuple[Copy | Contract, ...]) -> Statement:
-        match statement:
-            case Pipeline(consume=loops):
-                steps = tuple(replace(x, body=body, step=self.atom.k) for x in loops)
-                return replace(statement, consume=steps)
-            case Map():
-                return replace(statement, through=SUMS)
-            case _:
-                return statement
+        a, b = registers(problem.a, problem.m), registers(problem.b, problem.n)
+        kernel = contract_fragments(kernel, a, b, origin, step=self.atom.k, atom=self.via)
+        kernel = edit_statements(kernel, Map, lambda final: replace(final, through=SUMS))
+        return with_spread(kernel, (a, b, self._slice(problem, spread)), spread, origin)
 
     def _axis(self, axis: AxisSpread, problem: Problem) -> AxisSpread:
         """Whole pieces for each warp instead of an element for each of its threads."""
@@ -128,22 +110,12 @@ class TensorCore:
         sides = {problem.m: self.atom.m, problem.n: self.atom.n, problem.k: self.atom.k}
         return sides[letter]
 
-    def _fragment(
-        self, tensor: Tensor, name: str, axis: AxisSpread, problem: Problem, x: str
-    ) -> Buffer:
-        steps = AxisSpread(problem.k, 1, 1, 1, self.atom.k)
-        shape = ((axis.letter, axis.extent), (problem.k, self.atom.k))
-        spread = Spread((axis, steps), x, self.via)
-        return Buffer(
-            name, Space.REGISTER, tensor.dtype, shape, spread=spread, origins=self._origins
-        )
-
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:
         """The slice: a piece of each warp along C's rows, the whole tile along its contiguous
         letter."""
         outer, inner = (spread.axis(letter) for letter in problem.matrix(problem.c.letters))
         sizes = ((outer.letter, outer.warps * outer.width), (inner.letter, inner.extent))
-        return Buffer(SUMS, Space.SHARED, "f32", sizes, PAD, origins=self._origins)
+        return Buffer(SUMS, Space.SHARED, "f32", sizes, PAD, origins=(self.stated.origin,))
 
     # Refusals.
 
@@ -178,7 +150,7 @@ class TensorCore:
         ]
         if not missing:
             return
-        sizes = " ".join(f"{x}={size}" for x, size in kernel.work.tile)
+        sizes = format_sizes(kernel.work.tile)
         if "tile" not in dict(self.distributing):
             sizes = f"{problem.m}={2 * USUAL} {problem.n}={2 * USUAL}"
         step = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=32 and "
@@ -207,9 +179,6 @@ class TensorCore:
         raise Refusal(
             f"tensor_core can't cut {letter}={size} into pieces of {side}",
             at=dict(self.distributing)[what].span_of(letter),
-            notes=(
-                f"via={self.via} multiplies {atom} (m x n x k), and {size} % {side} = "
-                f"{size % side}",
-            ),
+            notes=(f"via={self.via} multiplies {atom} (m x n x k), and {remainder(size, side)}",),
             hint=f"{what} {letter}={max(side, size // side * side)}",
         )

@@ -23,12 +23,12 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.base.record import record
-from gemmgen.ir.edit import edit_buffer, edit_main
-from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.edit import changed_by, edit_buffer, edit_main, edit_statements
+from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import MAX_TILE
 from gemmgen.passes.base import Stated
-from gemmgen.passes.build import accumulator, spread_evenly
+from gemmgen.passes.build import spread_evenly
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -78,16 +78,15 @@ class Tile:
         return edit_main(program, lambda kernel: self._tile(kernel, program.problem))
 
     def _tile(self, kernel: Kernel, problem: Problem) -> Kernel:
-        origins = (self.stated.origin,)
+        origin, step = self.stated.origin, self.k
         sizes = {problem.m: self.m, problem.n: self.n}
         work, spread = spread_evenly(problem, kernel.spread.x, sizes)
-        before = kernel.buffer("acc").origins
-        acc = replace(accumulator(problem, work, spread), origins=(*before, *origins))
-        kernel = edit_buffer(kernel, "acc", lambda _: acc)
-        body = tuple(self._split(statement, problem) for statement in kernel.body)
-        return replace(kernel, work=replace(work, origins=origins), body=body)
-
-    def _split(self, statement: Statement, problem: Problem) -> Statement:
-        if isinstance(statement, Loop) and self.k is not None:
-            return Pipeline(problem.k, self.k, (), (statement,), origins=(self.stated.origin,))
-        return statement
+        kernel = edit_buffer(
+            kernel, "acc", lambda acc: changed_by(origin, acc, shape=work.tile, spread=spread)
+        )
+        kernel = replace(kernel, work=changed_by(origin, work))
+        if step is None:
+            return kernel
+        return edit_statements(
+            kernel, Loop, lambda loop: Pipeline(problem.k, step, (), (loop,), origins=(origin,))
+        )

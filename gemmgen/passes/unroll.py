@@ -19,17 +19,18 @@ multiply-adds of a thread lose more than they gain: the code exceeds the instruc
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from math import lcm
 from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import remainder
 from gemmgen.ir.buffers import Buffer, Space
-from gemmgen.ir.edit import edit_main, pipeline_of
-from gemmgen.ir.nodes import Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.edit import changed_by, edit_loops, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.ir.target import MAX_TILE, WARP
-from gemmgen.passes.base import Stated
+from gemmgen.passes.base import Stated, tile_line
 from gemmgen.passes.split_k_lanes import lanes_split_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import roles
@@ -86,30 +87,17 @@ class Unroll:
         return edit_main(program, self._unroll)
 
     def _unroll(self, kernel: Kernel) -> Kernel:
-        pipeline = pipeline_of(kernel)
+        pipeline, origin = pipeline_of(kernel), self.stated.origin
         if self.steps and pipeline is not None:
             self._check_steps(kernel, pipeline)
         if self.tiles > 1:
             self._check_tiles(kernel, pipeline)
-        return replace(kernel, body=tuple(map(self._edit, kernel.body)))
-
-    def _edit(self, statement: Statement) -> Statement:
-        match statement:
-            case Loop():
-                return self._loop(statement)
-            case Pipeline(consume=loops, origins=origins):
-                loops = tuple(map(self._loop, loops))
-                if self.tiles == 1:
-                    return replace(statement, consume=loops)
-                origins = (*origins, self.stated.origin)
-                return replace(statement, consume=loops, unroll=self.tiles, origins=origins)
-            case _:
-                return statement
-
-    def _loop(self, loop: Loop) -> Loop:
-        if not self.steps:
-            return loop
-        return replace(loop, unroll=self.steps, origins=(*loop.origins, self.stated.origin))
+            kernel = edit_statements(
+                kernel, Pipeline, lambda steps: changed_by(origin, steps, unroll=self.tiles)
+            )
+        if self.steps:
+            kernel = edit_loops(kernel, lambda loop: changed_by(origin, loop, unroll=self.steps))
+        return kernel
 
     def _check_steps(self, kernel: Kernel, pipeline: Pipeline) -> None:
         k, step, steps = self.letter, pipeline.step, self.steps
@@ -123,14 +111,14 @@ class Unroll:
             raise Refusal(
                 f"unroll {k}={steps} does not divide the tile of {k}",
                 at=self.stated.span_of(k),
-                notes=(f"the tile has {k}={step}, and {step} % {steps} = {step % steps}",),
+                notes=(f"the tile has {k}={step}, and {remainder(step, steps)}",),
                 hint=hint,
             )
         if steps % unit:
             raise Refusal(
                 f"unroll {k}={steps} is no whole number of tensor_core's steps",
                 at=self.stated.span_of(k),
-                notes=(f"one takes {unit} along k, and {steps} % {unit} = {steps % unit}",),
+                notes=(f"one takes {unit} along k, and {remainder(steps, unit)}",),
                 hint=hint,
             )
         if steps not in legal:
@@ -149,11 +137,10 @@ class Unroll:
         k, tiles = self.letter, self.tiles
         span = self.stated.span_of(f"tile_{k}")
         if pipeline is None:
-            sizes = " ".join(f"{letter}={size}" for letter, size in kernel.work.tile)
             raise Refusal(
                 f"unroll tile_{k}={tiles}: there is no loop over tiles of {k}",
                 at=span,
-                hint=f"tile {sizes} {k}=8 splits the contraction",
+                hint=f"{tile_line(kernel, k, 8)} splits the contraction",
             )
         stages = {
             b.name: b.stages for b in kernel.buffers if b.space is Space.SHARED and b.stages > 1
@@ -165,7 +152,7 @@ class Unroll:
                 at=span,
                 notes=(
                     ", ".join(f"{name} has {count} stages" for name, count in stages.items())
-                    + f", and {tiles} % {once_round} = {tiles % once_round}",
+                    + f", and {remainder(tiles, once_round)}",
                 ),
                 hint=f"tile_{k}={-(-tiles // once_round) * once_round}",
             )

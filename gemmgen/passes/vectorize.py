@@ -21,18 +21,26 @@ ragged edges stay guarded.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-from math import gcd
+from dataclasses import field
+from functools import reduce
 from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.dtypes import BYTES, DType, widths
-from gemmgen.ir.edit import copies, edit_main, edit_operations, pipeline_of
+from gemmgen.ir.edit import (
+    changed_by,
+    copies,
+    edit_main,
+    edit_operations,
+    edit_statements,
+    pipeline_of,
+)
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
-from gemmgen.passes.base import OperandArgument, Stated
+from gemmgen.passes.base import OperandArgument, Stated, micro_tile_line, tile_line
 from gemmgen.passes.split_k_lanes import lanes_split_k, reads_along_k
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -76,10 +84,12 @@ class Vectorize:
 
     def apply(self, program: Program) -> Program:
         problem = program.problem
-        for fact in self.widths:
-            _check_bytes(fact, problem.dtype(fact.operand.tensor))
-            program = edit_main(program, lambda kernel, fact=fact: _widen(kernel, problem, fact))
-        return program
+
+        def widen(kernel: Kernel, fact: OperandArgument) -> Kernel:
+            _check_bytes(fact, problem.dtype(fact.tensor))
+            return _widen(kernel, problem, fact)
+
+        return edit_main(program, lambda kernel: reduce(widen, self.widths, kernel))
 
 
 def _check_bytes(fact: OperandArgument, dtype: DType) -> None:
@@ -105,7 +115,7 @@ def _access(dtype: DType, width: int) -> str:
 
 
 def _widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
-    if fact.operand.tensor == problem.c.name:
+    if fact.tensor == problem.c.name:
         return _widen_store(kernel, problem, fact)
     hops = [copy for copy in copies(kernel) if _hop(kernel, copy, problem, fact) in _wanted(fact)]
     if not hops:
@@ -114,9 +124,8 @@ def _widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
         _check_hop(kernel, hop, problem, fact)
 
     def widen(operation: Copy | Contract) -> Copy | Contract:
-        if isinstance(operation, Copy) and operation in hops:
-            return replace(operation, width=fact.value, origins=(*operation.origins, fact.origin))
-        return operation
+        wide = isinstance(operation, Copy) and operation in hops
+        return changed_by(fact.origin, operation, width=fact.value) if wide else operation
 
     return edit_operations(kernel, widen)
 
@@ -127,7 +136,7 @@ def _wanted(fact: OperandArgument) -> tuple[str, ...]:
 
 def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) -> str | None:
     """The hop of the fact's operand that ``copy`` is, named after the memory that it reads."""
-    tensor = fact.operand.tensor
+    tensor = fact.tensor
     if copy.src == tensor:
         return "global"
     wide_by_itself = kernel.spread.holding == "opaque"
@@ -135,7 +144,7 @@ def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) ->
 
 
 def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Refusal:
-    tensor, hop = fact.operand.tensor, fact.operand.hop
+    tensor, hop = fact.tensor, fact.operand.hop
     if hop == "shared" and kernel.spread.holding == "opaque":
         return Refusal(
             f"{tensor}.shared has one width: tensor_core loads fragments by an instruction of "
@@ -147,12 +156,10 @@ def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -
         return Refusal(
             f"{tensor} has no hop from shared memory to registers",
             at=fact.operand.span,
-            hint=f"needs cache_shared {tensor} and register_block "
-            + " ".join(f"{a.letter}={gcd(a.extent, 8)}" for a in kernel.spread.axes)
-            + f"; or vectorize {tensor}.global width={fact.value}",
+            hint=f"needs cache_shared {tensor} and {micro_tile_line(kernel)}; "
+            f"or vectorize {tensor}.global width={fact.value}",
         )
-    sizes = " ".join(f"{a.letter}={a.extent}" for a in kernel.spread.axes)
-    tile = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=8 and "
+    tile = "" if pipeline_of(kernel) else f"{tile_line(kernel, problem.k, 8)} and "
     return Refusal(
         f"{tensor} is read element by element where it is used: there is no copy to widen",
         at=fact.operand.span,
@@ -174,7 +181,7 @@ def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgume
             at=fact.span,
             notes=(
                 f"{_bracket(src)} is contiguous along {letter}, the tile has {letter}={extent}, "
-                f"and {extent} % {fact.value} = {extent % fact.value}",
+                f"and {remainder(extent, fact.value)}",
             ),
             hint=_width_hint(extent, src.dtype, f"tile {letter}={-(-extent // most) * most}"),
         )
@@ -184,7 +191,7 @@ def _check_fragment(
     fragment: Buffer, letter: str, problem: Problem, fact: OperandArgument, src: Buffer
 ) -> None:
     if letter not in fragment.letters:
-        tensor, free = fact.operand.tensor, fragment.letters[0]
+        tensor, free = fact.tensor, fragment.letters[0]
         hop = "shared" if src.space is Space.SHARED else "global"
         raise Refusal(
             f"{tensor}.{hop} can't be read {fact.value} at a time",
@@ -197,47 +204,29 @@ def _check_fragment(
             + (f", or vectorize {tensor}.global alone" if hop == "shared" else ""),
         )
     assert fragment.spread is not None
-    piece = fragment.spread.axis(letter).width
-    if piece % fact.value:
-        raise Refusal(
-            f"vectorize width={fact.value} does not divide a thread's contiguous run of "
-            f"{fact.operand.tensor}",
-            at=fact.span,
-            notes=(_run_note(fragment.spread.axis(letter), fact.value),),
-            hint=_width_hint(
-                piece, src.dtype, _longer_run(fragment.spread.axis(letter), fact.value)
-            ),
-        )
+    _check_run(fragment.spread.axis(letter), src.dtype, fact)
 
 
 def _widen_store(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
-    letter = problem.c.contiguous
-    piece = kernel.spread.axis(letter).width
-    if piece % fact.value:
-        raise Refusal(
-            f"vectorize width={fact.value} does not divide a thread's contiguous run of "
-            f"{problem.c.name}",
-            at=fact.span,
-            notes=(_run_note(kernel.spread.axis(letter), fact.value),),
-            hint=_width_hint(
-                piece, problem.c.dtype, _longer_run(kernel.spread.axis(letter), fact.value)
-            ),
-        )
-
-    body = tuple(
-        replace(s, width=fact.value, origins=(*s.origins, fact.origin)) if isinstance(s, Map) else s
-        for s in kernel.body
+    _check_run(kernel.spread.axis(problem.c.contiguous), problem.c.dtype, fact)
+    return edit_statements(
+        kernel, Map, lambda final: changed_by(fact.origin, final, width=fact.value)
     )
-    return replace(kernel, body=body)
 
 
-def _run_note(axis: AxisSpread, width: int) -> str:
-    held = f"are contiguous in runs of {axis.width} (register_block)"
-    if axis.registers == 1:
-        held = "are one alone"
-    return (
-        f"a thread's elements along {axis.letter} {held}, "
-        f"and {axis.width} % {width} = {axis.width % width}"
+def _check_run(axis: AxisSpread, dtype: DType, fact: OperandArgument) -> None:
+    """Checks that a thread's contiguous elements along an axis are whole wide accesses."""
+    if axis.width % fact.value == 0:
+        return
+    held = "are one alone"
+    if axis.registers > 1:
+        held = f"are contiguous in runs of {axis.width} (register_block)"
+    rest = remainder(axis.width, fact.value)
+    raise Refusal(
+        f"vectorize width={fact.value} does not divide a thread's contiguous run of {fact.tensor}",
+        at=fact.span,
+        notes=(f"a thread's elements along {axis.letter} {held}, and {rest}",),
+        hint=_width_hint(axis.width, dtype, _longer_run(axis, fact.value)),
     )
 
 

@@ -16,8 +16,9 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer
-from gemmgen.ir.edit import edit_buffer, edit_main
+from gemmgen.ir.edit import changed_by, edit_buffer, edit_main
 from gemmgen.ir.nodes import Program
 from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
@@ -26,10 +27,8 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LANES = ((8, 4), (4, 8), (16, 2), (2, 16), (32, 1), (1, 32))
 """The arrangements of a warp's threads, the squarest first."""
-
-
 SHARES = ((1,), (2,), (4,), (8,), (16,), (32, 48, 64))
-"""For the fuzzer: lanes along a letter, or elements where there is no micro-tile."""
+"""For the fuzzer: lanes along a letter, or elements if there is no micro-tile."""
 
 
 @record
@@ -39,11 +38,9 @@ class WarpTile:
         example="warp_tile m=64 n=32",
         sizes=True,
         arguments=(
-            ArgumentSpec(
-                "<m>", required=True, maximum=1024, fuzz=SHARES, times=("register_block",)
-            ),
-            ArgumentSpec(
-                "<n>", required=True, maximum=1024, fuzz=SHARES, times=("register_block",)
+            *(
+                ArgumentSpec(x, required=True, maximum=1024, fuzz=SHARES, times=("register_block",))
+                for x in ("<m>", "<n>")
             ),
         ),
         elsewhere=Elsewhere("CUTLASS warp tile", "warptile warp_shape warps num_warps warp"),
@@ -60,11 +57,10 @@ class WarpTile:
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> WarpTile:
         letters = roles(schedule.gemm)[:2]
-        sizes = tuple((letter, stated.integer(letter) or 1) for letter in letters)
         block = Stated.of(schedule, "register_block")
-        registers = block and tuple((letter, block.integer(letter) or 1) for letter in letters)
         together = Stated.of(schedule, "tensor_core") is not None
-        return WarpTile(sizes, registers, together, stated)
+        registers = block and block.sizes(letters)
+        return WarpTile(stated.sizes(letters), registers, together, stated)
 
     def apply(self, program: Program) -> Program:
         tile = {a.letter: a.extent for a in program.main.spread.axes}
@@ -75,7 +71,7 @@ class WarpTile:
             assert acc.spread is not None
             axes = tuple(self._axis(acc.spread.axis(x), size, tile) for x, size in self.sizes)
             spread = replace(acc.spread.with_axes(*axes), by_warp=True)
-            return replace(acc, spread=spread, origins=(*acc.origins, self.stated.origin))
+            return changed_by(self.stated.origin, acc, spread=spread)
 
         return edit_main(program, lambda kernel: edit_buffer(kernel, "acc", distribute))
 
@@ -85,8 +81,8 @@ class WarpTile:
                 f"warp_tile {axis.letter}={size} does not divide the tile",
                 at=self.stated.span_of(axis.letter),
                 notes=(
-                    f"the tile has {axis.letter}={axis.extent}, "
-                    f"and {axis.extent} % {size} = {axis.extent % size}",
+                    f"the tile has {axis.letter}={axis.extent}, and "
+                    + remainder(axis.extent, size),
                 ),
                 hint=self._dividing(axis, size, tile),
             )

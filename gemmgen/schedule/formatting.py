@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.schedule.model import (
-    Access,
-    Assume,
-    Directive,
-    Gemm,
-    Operand,
-    Require,
-    Schedule,
-)
+from gemmgen.schedule.model import Access, Assume, Directive, Gemm, Operand, Require, Schedule
 from gemmgen.schedule.roles import tensors
 
 COLUMN = 16
@@ -43,6 +37,11 @@ def format_directive(directive: Directive) -> str:
     operands = [_operand(operand) for operand in directive.operands]
     arguments = [f"{a.name}={a.value}" for a in directive.arguments]
     return " ".join([directive.name, *operands, *arguments])
+
+
+def format_sizes(sizes: Iterable[tuple[str, int]]) -> str:
+    """``m=128 n=128``."""
+    return " ".join(f"{letter}={size}" for letter, size in sizes)
 
 
 def aligned(word: str, rest: str) -> str:

@@ -90,6 +90,10 @@ class Directive:
     arguments: tuple[Argument, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
 
+    def argument(self, name: str) -> Argument | None:
+        """The argument ``name``; None if it is left out."""
+        return next((a for a in self.arguments if a.name == name), None)
+
 
 @record
 class Epilogue:

@@ -1,0 +1,40 @@
+"""Fragments: the part of an operand that a thread, or a warp, holds in registers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gemmgen.ir.buffers import Buffer, Space, Spread
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.edit import changed_by, contraction, edit_loops
+from gemmgen.ir.nodes import Copy, Kernel, Loop
+
+
+def fragment(tensor: str, dtype: DType, spread: Spread, origin: str) -> Buffer:
+    """The registers for part of ``tensor``, as large as ``spread``."""
+    shape = tuple((axis.letter, axis.extent) for axis in spread.axes)
+    name = f"{tensor}_frag"
+    return Buffer(name, Space.REGISTER, dtype, shape, spread=spread, origins=(origin,))
+
+
+def contract_fragments(
+    kernel: Kernel, a: Buffer, b: Buffer, origin: str, step: int = 1, **changes: Any
+) -> Kernel:
+    """``kernel`` with a contraction that reads the fragments ``a`` and ``b``, each copied from the
+    old operand, ``step`` elements along k at a time; ``changes`` are other fields of it."""
+    old, origins = contraction(kernel), (origin,)
+    copies = (Copy(a.name, old.a, origins=origins), Copy(b.name, old.b, origins=origins))
+    contract = replace(old, a=a.name, b=b.name, origins=origins, **changes)
+
+    def block(loop: Loop) -> Loop:
+        return replace(loop, body=(*copies, contract), step=step)
+
+    return edit_loops(kernel, block)
+
+
+def with_spread(kernel: Kernel, buffers: tuple[Buffer, ...], spread: Spread, origin: str) -> Kernel:
+    """``kernel`` with ``buffers`` before its accumulator, which is spread anew."""
+    acc = changed_by(origin, kernel.buffer("acc"), spread=spread)
+    others = (buffer for buffer in kernel.buffers if buffer.name != "acc")
+    return replace(kernel, buffers=(*others, *buffers, acc))
