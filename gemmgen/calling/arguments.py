@@ -14,13 +14,7 @@ from gemmgen.base.record import record
 from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import bounds, is_folded
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import (
-    INT_MAX,
-    Aligned,
-    Interface,
-    MultipleOf,
-    Param,
-)
+from gemmgen.ir.interface import INT_MAX, Aligned, Interface, MultipleOf, Param
 from gemmgen.numerics.formats import NAMES, STORAGE
 
 

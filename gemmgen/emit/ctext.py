@@ -5,18 +5,7 @@ from __future__ import annotations
 import struct
 
 from gemmgen.emit.line_breaks import INDEX, LAST, SOFT
-from gemmgen.ir.expr import (
-    Binary,
-    Call,
-    Element,
-    Expr,
-    Float,
-    Int,
-    Select,
-    Unary,
-    Var,
-    Wide,
-)
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 
 PRIMARY, PREFIX, CHOICE = 16, 15, 3
 PRECEDENCE: dict[str, int] = {

@@ -6,13 +6,7 @@ import textwrap
 from typing import TypedDict
 
 from gemmgen.emit import device_functions
-from gemmgen.emit.header import (
-    call_text,
-    launch_lines,
-    requirement_lines,
-    types_text,
-    units_text,
-)
+from gemmgen.emit.header import call_text, launch_lines, requirement_lines, types_text, units_text
 from gemmgen.emit.kernel_view import kernel_view
 from gemmgen.emit.launcher_view import launcher_view
 from gemmgen.emit.line_breaks import WIDTH, directive, laid_out

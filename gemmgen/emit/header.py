@@ -5,15 +5,7 @@ from __future__ import annotations
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import SOFT, filled
 from gemmgen.ir.dtypes import HALVES, DType
-from gemmgen.ir.interface import (
-    Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
-    Interface,
-    MultipleOf,
-    Requirement,
-)
+from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
 
 
 def types_text(interface: Interface) -> str:

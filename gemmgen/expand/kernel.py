@@ -10,16 +10,7 @@ from gemmgen.expand.split import reduction
 from gemmgen.ir.control import Block
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed, Transfer
 from gemmgen.ir.expr import Int
-from gemmgen.ir.nodes import (
-    Contract,
-    Copy,
-    CopyMode,
-    Kernel,
-    Loop,
-    Pipeline,
-    Program,
-    Statement,
-)
+from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Loop, Pipeline, Program, Statement
 
 MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline}
 """The expansion of each way of copying tiles into shared memory."""

@@ -12,12 +12,7 @@ from gemmgen.base.record import record
 from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.k_range import edge_of_first, edge_of_others
 from gemmgen.expand.pipeline_staged import StagedPipeline
-from gemmgen.expand.ring import (
-    Ring,
-    ahead,
-    distance_ahead,
-    rings,
-)
+from gemmgen.expand.ring import Ring, ahead, distance_ahead, rings
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Origins

@@ -13,13 +13,7 @@ from gemmgen.base.record import record
 from gemmgen.expand.inner_loop import steps_between, steps_in_tile
 from gemmgen.expand.k_range import edge_of_first, edge_of_others
 from gemmgen.expand.pipeline_staged import StagedPipeline
-from gemmgen.expand.ring import (
-    Ring,
-    ahead,
-    cited,
-    first_origin,
-    rings,
-)
+from gemmgen.expand.ring import Ring, ahead, cited, first_origin, rings
 from gemmgen.ir import names
 from gemmgen.ir.control import Barrier, Block, Define, For
 from gemmgen.ir.expanded import Load, Stage, Store, Timed, Transfer

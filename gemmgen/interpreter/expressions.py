@@ -14,18 +14,7 @@ import numpy as np
 from gemmgen.interpreter.memory import Kind, Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Run, Scope, known, unknown
 from gemmgen.interpreter.simt import Index, Mask, where
-from gemmgen.ir.expr import (
-    Binary,
-    Call,
-    Element,
-    Expr,
-    Float,
-    Int,
-    Select,
-    Unary,
-    Var,
-    Wide,
-)
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import (
     ARITHMETIC,

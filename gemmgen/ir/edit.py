@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Statement, Work
+from gemmgen.ir.operations import operations_of
 
 Rule = Callable[[Copy | Contract], Copy | Contract]
 Kind = TypeVar("Kind", bound=Statement)
@@ -35,20 +36,13 @@ def edit_buffer(kernel: Kernel, name: str, rule: Callable[[Buffer], Buffer]) -> 
 def edit_operations(kernel: Kernel, rule: Rule) -> Kernel:
     """``kernel`` with ``rule`` applied to every copy and contraction, at any depth."""
 
-    def visit(statement: Statement) -> Statement:
-        match statement:
-            case Copy() | Contract():
-                return rule(statement)
-            case Loop():
-                return _loop(statement, rule)
-            case Pipeline():
-                produce = tuple(c for c in map(rule, statement.produce) if isinstance(c, Copy))
-                consume = tuple(_loop(loop, rule) for loop in statement.consume)
-                return replace(statement, produce=produce, consume=consume)
-            case _:
-                return statement
+    def produce(steps: Pipeline) -> Pipeline:
+        produced = tuple(c for c in map(rule, steps.produce) if isinstance(c, Copy))
+        return replace(steps, produce=produced)
 
-    return replace(kernel, body=tuple(visit(s) for s in kernel.body))
+    kernel = edit_statements(edit_statements(kernel, Copy, rule), Contract, rule)
+    kernel = edit_statements(kernel, Pipeline, produce)
+    return edit_loops(kernel, lambda loop: replace(loop, body=tuple(map(rule, loop.body))))
 
 
 def edit_statements(kernel: Kernel, kind: type[Kind], rule: Callable[[Kind], Statement]) -> Kernel:
@@ -65,25 +59,9 @@ def edit_loops(kernel: Kernel, rule: Callable[[Loop], Loop]) -> Kernel:
     )
 
 
-def operations(kernel: Kernel) -> Iterator[Copy | Contract]:
-    """Every copy and contraction of ``kernel``, at any depth, in order."""
-    for statement in kernel.body:
-        match statement:
-            case Copy() | Contract():
-                yield statement
-            case Loop(body=body):
-                yield from body
-            case Pipeline(produce=produce, consume=loops):
-                yield from produce
-                for loop in loops:
-                    yield from loop.body
-            case _:
-                pass
-
-
 def copies(kernel: Kernel) -> tuple[Copy, ...]:
     """Every copy of ``kernel``, in order."""
-    return tuple(found for found in operations(kernel) if isinstance(found, Copy))
+    return tuple(o for o, _ in operations_of(kernel) if isinstance(o, Copy))
 
 
 def wide_access(kernel: Kernel, tile: Buffer) -> int:
@@ -115,8 +93,4 @@ def staged_copies(kernel: Kernel) -> tuple[Copy, ...]:
 
 def contraction(kernel: Kernel) -> Contract:
     """The kernel's one contraction."""
-    return next(found for found in operations(kernel) if isinstance(found, Contract))
-
-
-def _loop(loop: Loop, rule: Rule) -> Loop:
-    return replace(loop, body=tuple(rule(s) for s in loop.body))
+    return next(o for o, _ in operations_of(kernel) if isinstance(o, Contract))

@@ -3,18 +3,7 @@ nodes."""
 
 from __future__ import annotations
 
-from gemmgen.ir.expr import (
-    Binary,
-    Call,
-    Element,
-    Expr,
-    Float,
-    Int,
-    Select,
-    Unary,
-    Var,
-    Wide,
-)
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 
 _OR, _AND, _XOR, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 9)
 LEVEL = {

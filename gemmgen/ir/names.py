@@ -7,63 +7,49 @@ one instruction multiplies, and ``FM`` counts a warp's fragments.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gemmgen.ir.expr import Var
-from gemmgen.ir.parameters import ld_name
 
-__all__ = [
-    "block",
-    "copy_tile",
-    "fragments",
-    "instruction",
-    "lanes",
-    "ld_name",
-    "load",
-    "pad",
-    "piece",
-    "registers",
-    "round_origin",
-    "start",
-    "stop",
-    "thread_origin",
-    "tile_origin",
-    "warp",
-    "warp_origin",
-]
+Name = Callable[[str], Var]
+"""A name that a letter of the schedule has a part in."""
 
 
-def block(letter: str) -> Var:
-    """Extent of the block's tile: ``BM``."""
-    return Var("B" + letter.upper())
+def _size(first: str) -> Name:
+    return lambda letter: Var(first + letter.upper())
 
 
-def warp(letter: str) -> Var:
-    """Extent of a warp's tile: ``WM``."""
-    return Var("W" + letter.upper())
+def _index(first: str) -> Name:
+    return lambda letter: Var(f"{first}_{letter}")
 
 
-def registers(letter: str) -> Var:
-    """Extent of a thread's micro-tile: ``TM``."""
-    return Var("T" + letter.upper())
+block = _size("B")
+"""Extent of the block's tile: ``BM``."""
+warp = _size("W")
+"""Extent of a warp's tile: ``WM``."""
+registers = _size("T")
+"""Extent of a thread's micro-tile: ``TM``."""
+piece = _size("P")
+"""Neighbours in one piece of the micro-tile: ``PM``."""
+lanes = _size("L")
+"""Threads along the letter, of the warp or else of the block: ``LM``."""
+instruction = _size("I")
+"""Extent of what one tensor-core instruction multiplies: ``IM``."""
+fragments = _size("F")
+"""A warp's fragments along the letter: ``FM``."""
 
-
-def piece(letter: str) -> Var:
-    """Neighbours in one piece of the micro-tile: ``PM``."""
-    return Var("P" + letter.upper())
-
-
-def lanes(letter: str) -> Var:
-    """Threads along the letter, of the warp or else of the block: ``LM``."""
-    return Var("L" + letter.upper())
-
-
-def instruction(letter: str) -> Var:
-    """Extent of what one tensor-core instruction multiplies: ``IM``."""
-    return Var("I" + letter.upper())
-
-
-def fragments(letter: str) -> Var:
-    """A warp's fragments along the letter: ``FM``."""
-    return Var("F" + letter.upper())
+tile_origin = _index("tile")
+"""First index of the current tile: ``tile_m``, ``tile_k``."""
+round_origin = _index("round")
+"""First index of the current round, the tiles of one iteration of an unrolled loop: ``round_k``."""
+start = _index("start")
+"""First index of a part's range: ``start_k``."""
+stop = _index("stop")
+"""The index after a part's range: ``stop_k``."""
+thread_origin = _index("thread")
+"""A thread's first element within the block's tile: ``thread_m``."""
+warp_origin = _index("warp")
+"""A warp's first element within the block's tile: ``warp_m``."""
 
 
 def pad(tile: str) -> Var:
@@ -79,34 +65,3 @@ def load(tensor: str) -> str:
 def copy_tile(tensor: str) -> str:
     """The function that begins to copy a tile of a tensor: ``copy_A_tile``."""
     return f"copy{'' if tensor.startswith('_') else '_'}{tensor}_tile"
-
-
-def tile_origin(letter: str) -> Var:
-    """First index of the current tile: ``tile_m``, ``tile_k``."""
-    return Var(f"tile_{letter}")
-
-
-def round_origin(letter: str) -> Var:
-    """First index of the current round, the tiles of one iteration of an unrolled loop:
-    ``round_k``."""
-    return Var(f"round_{letter}")
-
-
-def start(letter: str) -> Var:
-    """First index of a part's range: ``start_k``."""
-    return Var(f"start_{letter}")
-
-
-def stop(letter: str) -> Var:
-    """The index after a part's range: ``stop_k``."""
-    return Var(f"stop_{letter}")
-
-
-def thread_origin(letter: str) -> Var:
-    """A thread's first element within the block's tile: ``thread_m``."""
-    return Var(f"thread_{letter}")
-
-
-def warp_origin(letter: str) -> Var:
-    """A warp's first element within the block's tile: ``warp_m``."""
-    return Var(f"warp_{letter}")

@@ -6,15 +6,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from gemmgen.ir.expr import Element, Expr, Var, walk
-from gemmgen.ir.nodes import (
-    Contract,
-    Copy,
-    Init,
-    Kernel,
-    Loop,
-    Map,
-    Pipeline,
-)
+from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Loop, Map, Pipeline
 
 Operation = Init | Copy | Contract | Map
 Kind = TypeVar("Kind", Var, Element)

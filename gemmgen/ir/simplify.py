@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Select, Wide, children, rebuild
 
 ZERO, ONE = Int(0), Int(1)
@@ -16,12 +18,20 @@ def simplify(expr: Expr) -> Expr:
     return expr
 
 
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "+": int.__add__,
+    "-": int.__sub__,
+    "*": int.__mul__,
+    "/": int.__floordiv__,
+    "%": int.__mod__,
+    "^": int.__xor__,
+}
+
+
 def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
-    if isinstance(left, Int) and isinstance(right, Int):
-        folded = _fold(op, left.value, right.value)
-        if folded is not None:
-            return Int(folded)
     match op, left, right:
+        case _, Int(first), Int(second) if op in _FOLDED:
+            return Int(_FOLDED[op](first, second))
         case "+", Int(0), other:
             return other
         case ("+" | "-"), other, Int(0):
@@ -36,24 +46,6 @@ def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
             return ZERO
         case _:
             return Binary(op, left, right)
-
-
-def _fold(op: BinaryOp, left: int, right: int) -> int | None:
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/":
-            return left // right
-        case "%":
-            return left % right
-        case "^":
-            return left ^ right
-        case _:
-            return None
 
 
 def add(*parts: Expr) -> Expr:
@@ -71,24 +63,12 @@ def _addends(term: Expr) -> tuple[Expr, ...]:
     return (term,)
 
 
-def mul(left: Expr, right: Expr) -> Expr:
-    return simplify(Binary("*", left, right))
+def _simplified(op: BinaryOp) -> Callable[[Expr, Expr], Expr]:
+    return lambda left, right: simplify(Binary(op, left, right))
 
 
-def div(left: Expr, right: Expr) -> Expr:
-    return simplify(Binary("/", left, right))
-
-
-def mod(left: Expr, right: Expr) -> Expr:
-    return simplify(Binary("%", left, right))
-
-
-def xor(left: Expr, right: Expr) -> Expr:
-    return simplify(Binary("^", left, right))
-
-
-def sub(left: Expr, right: Expr) -> Expr:
-    return simplify(Binary("-", left, right))
+sub, mul, div = _simplified("-"), _simplified("*"), _simplified("/")
+mod, xor = _simplified("%"), _simplified("^")
 
 
 def less(left: Expr, right: Expr) -> Expr:

@@ -183,34 +183,29 @@ Node = (
 )
 
 
+def inner(node: Node) -> tuple[Node, ...]:
+    """The statements within ``node``, those of a function that it calls included."""
+    match node:
+        case Invoke(function):
+            return function.body
+        case If():
+            return (*node.body, *node.otherwise)
+        case For() | Block():
+            return node.body
+        case _:
+            return ()
+
+
 def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
     """Whether a node of ``kind`` is in ``body`` or in a function that it calls, at any depth."""
-    for node in body:
-        match node:
-            case Invoke(function):
-                inner = function.body
-            case If():
-                inner = (*node.body, *node.otherwise)
-            case For() | Block():
-                inner = node.body
-            case _:
-                inner = ()
-        if isinstance(node, kind) or contains(inner, kind):
-            return True
-    return False
+    return any(isinstance(node, kind) or contains(inner(node), kind) for node in body)
 
 
 def functions_of(body: tuple[Node, ...]) -> tuple[Function, ...]:
     """The functions that ``body`` calls, in the order of their first calls."""
-    found: list[Function] = []
+    found: dict[Function, None] = {}
     for node in body:
-        match node:
-            case Invoke(function):
-                found.append(function)
-            case If():
-                found.extend(functions_of((*node.body, *node.otherwise)))
-            case For() | Block():
-                found.extend(functions_of(node.body))
-            case _:
-                pass
-    return tuple(dict.fromkeys(found))
+        found |= dict.fromkeys(functions_of(inner(node)))
+        if isinstance(node, Invoke):
+            found[node.function] = None
+    return tuple(found)

@@ -9,6 +9,7 @@ from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.expanded import Stage
 from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.simplify import add, div, mod, mul, sub, wide_product
 from gemmgen.lower import bounds
 from gemmgen.lower.context import THREADS, Context
@@ -17,7 +18,7 @@ from gemmgen.lower.swizzle import Known, swizzled
 
 def pitch(context: Context, tensor: str) -> Var:
     """A matrix's leading dimension: its parameter, or the extent it is assumed equal to."""
-    return Var(equal_to(context.program, names.ld_name(tensor)))
+    return Var(equal_to(context.program, ld_name(tensor)))
 
 
 def in_global(

@@ -11,11 +11,7 @@ from gemmgen.ir.atoms import Holding
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.edit import staged_copies
-from gemmgen.ir.expanded import (
-    ExpandedKernel,
-    ExpandedProgram,
-    Timed,
-)
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Map, Program

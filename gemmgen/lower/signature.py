@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from gemmgen.ir import names
 from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Expr, Var, walk
-from gemmgen.ir.interface import (
-    Interface,
-    Param,
-)
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.problem import Tensor
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
@@ -147,7 +144,7 @@ def _equal_extents(context: Context) -> Iterator[tuple[str, str]]:
 
 
 def _leading(context: Context, tensor: str) -> Iterator[Param]:
-    own = names.ld_name(tensor)
+    own = ld_name(tensor)
     if equal_to(context.program, own) == own:
         yield Param(own, "ld")
 

@@ -10,14 +10,7 @@ import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
-from gemmgen.numerics.operators import (
-    ARITHMETIC,
-    COMPARE,
-    FUNCTIONS,
-    Value,
-    divide,
-    invert,
-)
+from gemmgen.numerics.operators import ARITHMETIC, COMPARE, FUNCTIONS, Value, divide, invert
 
 V = TypeVar("V")
 

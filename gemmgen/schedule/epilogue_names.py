@@ -10,13 +10,7 @@ from gemmgen.schedule.formatting import format_access
 from gemmgen.schedule.gemm_line import GemmScope, check_name, check_storage, listed
 from gemmgen.schedule.model import Access, Epilogue
 from gemmgen.schedule.raw import RawOperand, Word
-from gemmgen.schedule.reserved import (
-    kernel_names,
-    stride_names,
-    taken,
-    tensor_names,
-    vector_names,
-)
+from gemmgen.schedule.reserved import kernel_names, stride_names, taken, tensor_names, vector_names
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.words import close
 
