@@ -13,7 +13,7 @@ from gemmgen.ir.expanded import Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program
 from gemmgen.ir.occupancy import registers_are_scarce
-from gemmgen.ir.simplify import div
+from gemmgen.ir.simplify import div, less
 
 StageOf = Callable[[str], Stage]
 """The stage that a shared tile is read from, by the tile's name."""
@@ -25,10 +25,6 @@ the next tile after the arithmetic."""
 
 def plus(left: Expr, right: Expr) -> Expr:
     return Binary("+", left, right)
-
-
-def below(left: Expr, right: Expr) -> Expr:
-    return Binary("<", left, right)
 
 
 def step_of(loop: Loop) -> Expr:
@@ -54,7 +50,7 @@ def _number(loop: Loop, k: Expr) -> Expr:
     return div(k, step)
 
 
-def fetches(kernel: Kernel, loop: Loop) -> tuple[Copy, ...]:
+def fetches(loop: Loop) -> tuple[Copy, ...]:
     return tuple(s for s in loop.body if isinstance(s, Copy))
 
 
@@ -100,7 +96,7 @@ def steps_between(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, 
     end = plus(k, names.block(loop.letter))
     stop = f"end_{loop.letter}"
     return (
-        Define(stop, Select(below(end, size), end, size)),
+        Define(stop, Select(less(end, size), end, size)),
         _serial(kernel, loop, k, Var(stop)),
     )
 
@@ -108,7 +104,7 @@ def steps_between(program: Program, kernel: Kernel, loop: Loop) -> tuple[Timed, 
 def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> For[Timed]:
     k = Var(loop.letter)
     body: list[Timed] = [
-        fetch(kernel, loop, copy, k, None, lambda _: None) for copy in fetches(kernel, loop)
+        fetch(kernel, loop, copy, k, None, lambda _: None) for copy in fetches(loop)
     ]
     body.append(multiply(kernel, loop, k, None, lambda _: None))
     return For(loop.letter, start, stop, Int(1), tuple(body), unroll=loop.unroll)
@@ -118,17 +114,17 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     """The steps of one tile in shared memory; fragments with two slots are read one step ahead."""
     k, size = Var(loop.letter), names.block(loop.letter)
     origin = names.tile_origin(loop.letter)
-    ahead = [c for c in fetches(kernel, loop) if reads_ahead(kernel, c)]
-    present = [c for c in fetches(kernel, loop) if not reads_ahead(kernel, c)]
+    ahead = [c for c in fetches(loop) if reads_ahead(kernel, c)]
+    present = [c for c in fetches(loop) if not reads_ahead(kernel, c)]
     first = tuple(fetch(kernel, loop, c, Int(0), origin, stage) for c in ahead)
     body: list[Timed] = []
     following = plus(k, step_of(loop))
     if ahead:
         then = tuple(fetch(kernel, loop, c, following, origin, stage) for c in ahead)
-        body.append(If(below(following, size), then))
+        body.append(If(less(following, size), then))
     if registers_are_scarce(kernel):
         present.reverse()  # decision 26: compilers spill less, and the loop is faster
     body.extend(fetch(kernel, loop, c, k, origin, stage) for c in present)
     body.append(multiply(kernel, loop, k, origin, stage))
-    unroll = unroll_of(kernel, loop, True if fetches(kernel, loop) else SINGLE_UNROLL)
+    unroll = unroll_of(kernel, loop, True if fetches(loop) else SINGLE_UNROLL)
     return (*first, For(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll))

@@ -12,9 +12,8 @@ from gemmgen.base.record import record
 from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.k_range import edge_of_first, edge_of_others
 from gemmgen.expand.pipeline_staged import StagedPipeline
-from gemmgen.expand.ring import Ring, ahead, distance_ahead, rings
+from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
@@ -27,7 +26,7 @@ class AsyncPipeline(StagedPipeline):
     """The expansion of one pipeline whose copies are asynchronous."""
 
     def _ring(self) -> Ring:
-        (ring,) = rings(self.kernel, self.pipeline)
+        (ring,) = self.rings
         return ring
 
     def _landed(self) -> tuple[Timed, ...]:
@@ -40,10 +39,9 @@ class AsyncPipeline(StagedPipeline):
         ring = self._ring()
         body: list[Timed] = [self._issue_first(ring), *ring.begin()]
         if self._keeps_origin():
-            start = self._start()
-            distance = distance_ahead(self.pipeline, ring)
+            start, distance = self.k_range.start, ring.distance(self.letter)
             origin = distance if start == Int(0) else plus(start, distance)
-            body.append(Define(ring.next(self.pipeline.letter).name, origin, mutable=True))
+            body.append(Define(ring.next(self.letter).name, origin, mutable=True))
         if self._crosses():
             body.extend(self._landed())
             body.append(self._first_fragments())
@@ -55,7 +53,7 @@ class AsyncPipeline(StagedPipeline):
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
-            start = self._start()
+            start = self.k_range.start
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
             body = (*self._if_in_range(start, first), Commit())
             return Block("copy the first tile", self._origins(), body)
@@ -70,9 +68,8 @@ class AsyncPipeline(StagedPipeline):
         return Block("copy the first tiles", self._origins(), (loop,))
 
     def _body(self) -> tuple[Timed, ...]:
-        (loop,) = self.pipeline.consume
         ring = self._ring()
-        steps = steps_in_tile(self.kernel, loop, lambda _: ring.stage)
+        steps = steps_in_tile(self.kernel, self.loop, lambda _: ring.stage)
         multiply = self._multiply(steps)
         return (*self._landed(), *self._issue_ahead(ring), multiply, *self._advance(ring))
 
@@ -86,24 +83,22 @@ class AsyncPipeline(StagedPipeline):
         """Whether the origin of the tile to copy is kept from step to step, not computed from the
         step's own: if registers are scarce compilers then spill less (decision 26).  Not if it
         depends on more than the step, nor in a part of split-K."""
-        letter = self.pipeline.letter
-        fixed = divides(self.program, self.program.problem.extent(letter), self.pipeline.step)
-        whole = self.pipeline.unroll == 1 and self.kernel.work.parts == 1
-        return whole and not fixed and registers_are_scarce(self.kernel)
+        single = self.pipeline.unroll == 1 and self.kernel.work.parts == 1
+        return single and not self._has_whole_tiles() and registers_are_scarce(self.kernel)
 
     def _advance(self, ring: Ring) -> tuple[Timed, ...]:
         """Updates the ring's variables for the next step."""
         staged = ring.advance_late(self._crosses())
         if not self._keeps_origin():
             return staged
-        origin = ring.next(self.pipeline.letter)
-        following = plus(origin, names.block(self.pipeline.letter))
+        origin = ring.next(self.letter)
+        following = plus(origin, names.block(self.letter))
         return (*staged, Assign(origin.name, following))
 
     def _issue_ahead(self, ring: Ring) -> tuple[Timed, ...]:
-        origin = ring.next(self.pipeline.letter)
+        origin = ring.next(self.letter)
         issues = _issues(ring, origin, ring.write_stage, edge_of_others(self.kernel))
-        computed = Define(origin.name, ahead(self.program, self.pipeline, ring))
+        computed = Define(origin.name, self._ahead(ring))
         return (
             *(() if self._keeps_origin() else (computed,)),
             *ring.neighbours(self._crosses()),

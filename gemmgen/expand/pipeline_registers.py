@@ -13,7 +13,7 @@ from gemmgen.base.record import record
 from gemmgen.expand.inner_loop import steps_between, steps_in_tile
 from gemmgen.expand.k_range import edge_of_first, edge_of_others
 from gemmgen.expand.pipeline_staged import StagedPipeline
-from gemmgen.expand.ring import Ring, ahead, cited, first_origin, rings
+from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
 from gemmgen.ir.control import Barrier, Block, Define, For
 from gemmgen.ir.expanded import Load, Stage, Store, Timed, Transfer
@@ -26,24 +26,21 @@ from gemmgen.ir.occupancy import registers_are_scarce
 class RegisterPipeline(StagedPipeline):
     """The expansion of one pipeline whose copies go through registers."""
 
-    def _rings(self) -> tuple[Ring, ...]:
-        return rings(self.kernel, self.pipeline)
-
     def _present(self) -> tuple[Copy, ...]:
         """Copies with one stage: filled in the step that uses them."""
-        ahead_of_time = [c for ring in self._rings() for c in ring.copies]
+        ahead_of_time = [c for ring in self.rings for c in ring.copies]
         return tuple(c for c in self.pipeline.produce if c not in ahead_of_time)
 
     def _stage_of(self, tile: str) -> Stage:
-        for ring in self._rings():
+        for ring in self.rings:
             if any(c.dst == tile for c in ring.copies):
                 return ring.stage
         return None
 
     def _prologue(self) -> tuple[Timed, ...]:
-        body: list[Timed] = [self._fill_first(ring) for ring in self._rings()]
-        body.extend(start for ring in self._rings() for start in ring.begin())
-        if self._rings() and not self._present():
+        body: list[Timed] = [self._fill_first(ring) for ring in self.rings]
+        body.extend(start for ring in self.rings for start in ring.begin())
+        if self.rings and not self._present():
             body.append(Barrier())
         if self._crosses():
             body.append(self._first_fragments())
@@ -51,28 +48,23 @@ class RegisterPipeline(StagedPipeline):
 
     def _fill_first(self, ring: Ring) -> Timed:
         """Fill all stages but one before the loop."""
-        origins = cited(self.kernel, ring.copies, "cache_shared")
+        origins = self._cited(ring.copies, "cache_shared")
+        edge = edge_of_first(self.kernel)
+
+        def transfer(origin: Expr, stage: Expr) -> tuple[Timed, ...]:
+            staged = self._staged_at_first()
+            return tuple(Transfer(c, origin, stage, edge, staged) for c in ring.copies)
+
         if ring.stages == 2:
-            start = self._start()
-            edge = edge_of_first(self.kernel)
-            transfers = tuple(
-                Transfer(c, start, Int(0), edge, self._staged_at_first()) for c in ring.copies
-            )
-            body = self._if_in_range(start, transfers)
+            start = self.k_range.start
+            body = self._if_in_range(start, transfer(start, Int(0)))
             return Block("load the first tile", origins, body)
         number = Var(f"{ring.prefix}ahead")
-
-        def transfer(origin: Expr) -> tuple[Timed, ...]:
-            edge = edge_of_first(self.kernel)
-            return tuple(
-                Transfer(c, origin, number, edge, self._staged_at_first()) for c in ring.copies
-            )
-
         if self._crosses():
-            body = self._fill_in_any_case(ring, number, transfer)
+            body = self._fill_in_any_case(ring, number, lambda at: transfer(at, number))
         else:
-            origin = first_origin(self.program, self.pipeline, number)
-            body = self._if_in_range(origin, transfer(origin))
+            origin = self._first_origin(number)
+            body = self._if_in_range(origin, transfer(origin, number))
         last = Binary("-", ring.count, Int(1))
         loop = For(number.name, Int(0), last, Int(1), body)
         return Block("load the first tiles", origins, (loop,))
@@ -83,43 +75,42 @@ class RegisterPipeline(StagedPipeline):
         return not self._crosses() and registers_are_scarce(self.kernel)
 
     def _body(self) -> tuple[Timed, ...]:
-        (loop,) = self.pipeline.consume
         if not self.pipeline.produce:
-            return steps_between(self.program, self.kernel, loop)
+            return steps_between(self.program, self.kernel, self.loop)
         present = self._present()
         body: list[Timed] = []
         if present:
-            origin = names.tile_origin(self.pipeline.letter)
+            origin = names.tile_origin(self.letter)
             transfers = tuple(Transfer(c, origin) for c in present)
-            origins = cited(self.kernel, present, "cache_shared")
+            origins = self._cited(present, "cache_shared")
             body.append(Block("load this step's tiles", origins, transfers))
-        for ring in self._rings():
+        for ring in self.rings:
             body.extend(self._load_ahead(ring))
         if present:
             body.append(Barrier())
-        steps = steps_in_tile(self.kernel, loop, self._stage_of)
+        steps = steps_in_tile(self.kernel, self.loop, self._stage_of)
         body.append(self._multiply(steps))
-        for ring in self._rings():
-            origins = cited(self.kernel, ring.copies, "double_buffer")
+        for ring in self.rings:
+            origins = self._cited(ring.copies, "double_buffer")
             note = "store the prefetched tile to shared memory"
             body.append(Block(note, origins, _stores(ring)))
         body.append(Barrier())
-        body.extend(then for ring in self._rings() for then in ring.advance())
+        body.extend(then for ring in self.rings for then in ring.advance())
         return tuple(body)
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
-        (ring,) = self._rings()
+        (ring,) = self.rings
         note = "store the prefetched tile to shared memory, then read ahead into it"
         publish = (*_stores(ring), Barrier())
         multiply = self._multiply_reading_ahead(ring, note, publish)
         return (*self._load_ahead(ring), multiply, *ring.advance_late(crosses=True))
 
     def _load_ahead(self, ring: Ring) -> tuple[Timed, ...]:
-        origin = ring.next(self.pipeline.letter)
+        origin = ring.next(self.letter)
         loads = tuple(Load(c, origin, edge_of_others(self.kernel)) for c in ring.copies)
-        origins = cited(self.kernel, ring.copies, "double_buffer")
+        origins = self._cited(ring.copies, "double_buffer")
         return (
-            Define(origin.name, ahead(self.program, self.pipeline, ring)),
+            Define(origin.name, self._ahead(ring)),
             *ring.neighbours(self._crosses()),
             Block("load the next tile early", origins, loads),
         )

@@ -5,24 +5,26 @@ prologue fills the stages, and each step of the loop over tiles multiplies one a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 
 from gemmgen.base.record import record
-from gemmgen.expand.k_range import first_tile, k_range_of
-from gemmgen.expand.ring import (
-    CopyTo,
-    Ring,
-    crosses_tiles,
-    fill_in_any_case,
-    first_fragments,
-    if_in_range,
-    over_tiles,
-    steps_origins,
-    steps_reading_ahead,
-)
-from gemmgen.ir.control import Block
-from gemmgen.ir.expanded import Timed
-from gemmgen.ir.expr import Expr, Var
-from gemmgen.ir.nodes import Kernel, Pipeline, Program
+from gemmgen.expand import inner_loop
+from gemmgen.expand.inner_loop import fetches, plus, step_of
+from gemmgen.expand.k_range import KRange, first_tile, k_range_of
+from gemmgen.expand.ring import Ring, over_tiles, rings
+from gemmgen.ir import names
+from gemmgen.ir.assumptions import divides
+from gemmgen.ir.buffers import Origins
+from gemmgen.ir.control import Block, Define, For, If
+from gemmgen.ir.edit import contraction
+from gemmgen.ir.expanded import Fetch, Stage, Timed
+from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.nodes import Copy, Kernel, Loop, Pipeline, Program
+from gemmgen.ir.simplify import less
+
+CopyTo = Callable[[Expr], tuple[Timed, ...]]
+"""The copies of the tile that begins at an index."""
 
 
 @record
@@ -36,7 +38,7 @@ class StagedPipeline(ABC):
     def expand(self) -> tuple[Timed, ...]:
         body = self._body_reading_ahead() if self._crosses() else self._body()
         return (
-            *first_tile(self.program, self.kernel, self.pipeline.letter),
+            *first_tile(self.program, self.kernel, self.letter),
             *self._prologue(),
             over_tiles(self.program, self.kernel, self.pipeline, body),
             *self._drain(),
@@ -58,25 +60,110 @@ class StagedPipeline(ABC):
         """After the loop: waits for what was started and not used."""
         return ()
 
-    def _crosses(self) -> bool:
-        return crosses_tiles(self.kernel, self.pipeline)
+    @property
+    def letter(self) -> str:
+        """The contracted letter."""
+        return self.pipeline.letter
 
-    def _start(self) -> Expr:
-        """The first index of the contracted letter."""
-        return k_range_of(self.program, self.kernel, self.pipeline.letter).start
+    @property
+    def loop(self) -> Loop:
+        """The steps within a tile."""
+        (loop,) = self.pipeline.consume
+        return loop
+
+    @property
+    def rings(self) -> tuple[Ring, ...]:
+        return rings(self.kernel, self.pipeline)
+
+    @property
+    def k_range(self) -> KRange:
+        return k_range_of(self.program, self.kernel, self.letter)
+
+    def _has_whole_tiles(self) -> bool:
+        """Whether ``assume`` says that K is a multiple of the tile: no guard checks it then."""
+        return divides(self.program, self.program.problem.extent(self.letter), self.pipeline.step)
+
+    def _crosses(self) -> bool:
+        """Whether the last step of a tile may read the first fragments of the next one.
+
+        Only if every fragment of a tile has been read before that step's barrier: all fragments are
+        prefetched, from tiles of one ring, and the number of steps is a multiple of the slots.
+        """
+        copies = fetches(self.loop)
+        return (
+            len(self.rings) == 1
+            and len(self.rings[0].copies) == len(copies) == 2
+            and all(inner_loop.reads_ahead(self.kernel, c) for c in copies)
+            and self.pipeline.step // self.loop.step % 2 == 0
+        )
 
     def _if_in_range(self, origin: Expr, body: tuple[Timed, ...]) -> tuple[Timed, ...]:
-        return if_in_range(self.program, self.pipeline, origin, body)
+        """A tile past the end is read as zeros by its guards; without guards it is not read."""
+        return (If(less(origin, self.k_range.stop), body),) if self._has_whole_tiles() else body
 
     def _fill_in_any_case(self, ring: Ring, number: Var, copies: CopyTo) -> tuple[Timed, ...]:
-        return fill_in_any_case(self.program, self.pipeline, ring, number, copies)
+        """The first tiles, each of which is written even if K has fewer: the last step reads
+        fragments of the tile after the last one, which may be any tile that was written."""
+        k_range, origin = self.k_range, self._first_origin(number)
+        if not self._has_whole_tiles():
+            return copies(origin)
+        inside = Select(less(origin, k_range.stop), origin, k_range.start)
+        here = ring.next(self.letter)
+        return self._if_in_range(k_range.start, (Define(here.name, inside), *copies(here)))
+
+    def _first_origin(self, number: Expr) -> Expr:
+        """First index of the ``number``-th tile."""
+        start, distance = self.k_range.start, Binary("*", number, names.block(self.letter))
+        return distance if start == Int(0) else plus(start, distance)
+
+    def _ahead(self, ring: Ring) -> Expr:
+        """First index of the tile to load now: past the last one its guards give zeros; without
+        guards any tile is correct."""
+        tile = names.tile_origin(self.letter)
+        origin = plus(tile, ring.distance(self.letter))
+        if self._has_whole_tiles():
+            return Select(less(origin, self.k_range.stop), origin, tile)
+        return origin
 
     def _first_fragments(self) -> Timed:
-        return first_fragments(self.program, self.kernel, self.pipeline)
+        """The fragments of the very first step, read before the loop."""
+        copies = fetches(self.loop)
+        first = tuple(self._fetch(c, Int(0), Int(0)) for c in copies)
+        body = self._if_in_range(self.k_range.start, first)
+        return Block("load the first fragments", self._cited(copies, "double_buffer"), body)
+
+    def _fetch(self, copy: Copy, k: Expr, stage: Stage) -> Fetch:
+        return inner_loop.fetch(self.kernel, self.loop, copy, k, None, lambda _: stage)
 
     def _multiply(self, steps: tuple[Timed, ...]) -> Timed:
-        return Block("multiply the tile", steps_origins(self.kernel, self.pipeline), steps)
+        """The steps of a tile, under what shaped them and their reads of shared memory."""
+        read = (o for c in fetches(self.loop) for o in c.origins if ".shared" in o)
+        shaped = (*contraction(self.kernel).origins, *read, *self.loop.origins)
+        return Block("multiply the tile", tuple(dict.fromkeys(shaped)), steps)
 
     def _multiply_reading_ahead(self, ring: Ring, note: str, publish: tuple[Timed, ...]) -> Timed:
-        steps = steps_reading_ahead(self.kernel, self.pipeline, ring, note, publish)
+        """The steps of a tile; at the last one ``publish`` makes the next tile readable, and its
+        first fragments are read."""
+        kernel, loop, copies = self.kernel, self.loop, fetches(self.loop)
+        k, size = Var(loop.letter), names.block(loop.letter)
+        following = plus(k, step_of(loop))
+
+        def read(step: Expr, stage: Stage) -> tuple[Fetch, ...]:
+            return tuple(replace(self._fetch(c, following, stage), k=step) for c in copies)
+
+        within = read(following, ring.stage)
+        first = (*ring.advance(), *publish) if ring.advances_early else publish
+        crossing = (*first, *read(Int(0), ring.stage if ring.advances_early else ring.next_stage))
+        last = Block(note, self._cited(copies, "double_buffer"), crossing)
+        step = (
+            If(less(following, size), within, (last,)),
+            inner_loop.multiply(kernel, loop, k, None, lambda _: ring.stage),
+        )
+        unroll = inner_loop.unroll_of(kernel, loop, True)
+        steps = For(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
         return self._multiply((steps,))
+
+    def _cited(self, copies: tuple[Copy, ...], directive: str) -> Origins:
+        """The statements of one directive that shaped the tiles of these copies."""
+        origins = (o for c in copies for o in self.kernel.buffer(c.dst).origins)
+        return tuple(dict.fromkeys(o for o in origins if o.split()[0] == directive))
