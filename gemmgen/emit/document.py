@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TypedDict
 
 from gemmgen.emit import device_functions
 from gemmgen.emit.header import call_text, launch_lines, requirement_lines, types_text, units_text
@@ -11,31 +10,16 @@ from gemmgen.emit.kernel_view import kernel_view
 from gemmgen.emit.launcher_view import launcher_view
 from gemmgen.emit.line_breaks import WIDTH, directive, laid_out
 from gemmgen.emit.printing import printed
+from gemmgen.emit.views import View
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
-
-
-class FileView(TypedDict):
-    """What ``file.j2`` sees."""
-
-    what: list[str]
-    schedule: list[str]
-    types: list[str]
-    call: list[str]
-    launch: list[str]
-    units: str
-    requires: list[str]
-    namespace: str
-    functions: list[str]
-    kernel: str
-    launcher: str
 
 
 def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
     """The CUDA C source of ``kernel``; ``what`` it computes and its canonical schedule head it."""
     interface = kernel.interface
     room = WIDTH - len("//     ")
-    view: FileView = {
+    view: View = {
         "what": textwrap.wrap(what, WIDTH - len("// ")),
         "schedule": [directive(line) for line in schedule.rstrip("\n").split("\n")],
         "types": textwrap.wrap(f"call ({types_text(interface)}):", WIDTH - len("// ")),

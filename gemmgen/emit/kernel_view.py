@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from gemmgen.emit.ctext import c_text, factor
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
@@ -20,23 +18,8 @@ BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 SHARED_BYTES = Var("SHARED_BYTES")
 
 
-class KernelView(TypedDict):
+def kernel_view(kernel: LoweredKernel) -> View:
     """What ``kernel.j2`` sees."""
-
-    begin: str
-    end: str
-    constants: list[str]
-    checks: list[View]
-    functions: list[str]
-    comment: list[str]
-    resident: list[int]
-    name: str
-    parameters: list[list[str]]
-    shared: list[str]
-    body: list[str]
-
-
-def kernel_view(kernel: LoweredKernel) -> KernelView:
     shared = kernel.shared
     return {
         "begin": BEGIN,

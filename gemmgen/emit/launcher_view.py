@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TypedDict
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.kernel_view import SHARED_BYTES
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.parameter_list import parameter_rows
+from gemmgen.emit.views import View
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Var, Wide
 from gemmgen.ir.interface import (
     INT_MAX,
@@ -27,27 +27,8 @@ _ROOM = 80
 """Columns of a line of conditions."""
 
 
-class LauncherView(TypedDict):
+def launcher_view(kernel: LoweredKernel) -> View:
     """What ``launcher.j2`` sees."""
-
-    name: str
-    namespace: str
-    parameters: list[list[str]]
-    refused: list[str]
-    misaligned: list[list[str]]
-    empty: str
-    product: list[tuple[str, str]]
-    counted: str
-    count: str
-    most: str
-    times: list[str]
-    dynamic: list[int]
-    block: str
-    shared: str
-    arguments: list[str]
-
-
-def launcher_view(kernel: LoweredKernel) -> LauncherView:
     interface, threads = kernel.interface, kernel.launch.block
     dynamic = interface.dynamic_shared > 0
     misaligned = _lines(_pointer_conditions(interface))
