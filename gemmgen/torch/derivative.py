@@ -10,7 +10,8 @@ it at its bounds.  Comparisons, conditions and ``round`` pass none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import cache
+from typing import get_args
 
 from gemmgen.ir.expr import (
     Binary,
@@ -25,15 +26,55 @@ from gemmgen.ir.expr import (
     Unary,
     Var,
     Wide,
+    children,
+    rebuild,
 )
+from gemmgen.ir.exprreader import read_expression
+from gemmgen.ir.textcursor import Cursor
 
-ZERO, HALF, ONE = Float(0.0), Float(0.5), Float(1.0)
-ROOT_HALF = 1 / math.sqrt(2)
-BELL = 1 / math.sqrt(2 * math.pi)
-"""The normal distribution's density at 0."""
+ZERO = Float(0.0)
 ROOT_2_PI = math.sqrt(2 / math.pi)
-CUBIC = 0.044715
-"""Constants of gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))."""
+NORMAL = f"0.5 * (1.0 + erf(x * {1 / math.sqrt(2)}))"
+DENSITY = f"{1 / math.sqrt(2 * math.pi)} * exp(-0.5 * x * x)"
+"""The normal distribution's function and its density, at x."""
+TANH = f"tanh({ROOT_2_PI} * (x + 0.044715 * x * x * x))"
+"""gelu_tanh(x) is x / 2 * (1 + TANH)."""
+RULES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*get_args(CompareOp), *get_args(LogicOp)), ()),
+    "+": ("g", "g"),
+    "-": ("g", "-g"),
+    "*": ("g * y", "g * x"),
+    "/": ("g / y", "-(g * (x / y / y))"),
+    "relu": ("where(x <= 0.0, 0.0, g)",),
+    "abs": ("where(x > 0.0, g, where(x < 0.0, -g, 0.0))",),
+    "min": (
+        "where(x > y, 0.0, where(x == y, 0.5 * g, g))",
+        "where(x < y, 0.0, where(x == y, 0.5 * g, g))",
+    ),
+    "max": (
+        "where(x < y, 0.0, where(x == y, 0.5 * g, g))",
+        "where(x > y, 0.0, where(x == y, 0.5 * g, g))",
+    ),
+    "clamp": (
+        "where(x >= y && x <= z, g, 0.0)",
+        "where(y < z && x < y, g, 0.0)",
+        "where(x > z || z < y, g, 0.0)",
+    ),
+    "round": (),
+    "exp": ("g * exp(x)",),
+    "sqrt": ("g * (0.5 / sqrt(x))",),
+    "tanh": ("g * (1.0 - tanh(x) * tanh(x))",),
+    "erf": (f"g * ({2 / math.sqrt(math.pi)} * exp(-(x * x)))",),
+    "sigmoid": ("g * (sigmoid(x) * (1.0 - sigmoid(x)))",),
+    "silu": ("g * (sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))))",),
+    "gelu": (f"g * ({NORMAL} + x * ({DENSITY}))",),
+    "gelu_tanh": (
+        f"g * (0.5 * (1.0 + {TANH}) + 0.5 * x * (1.0 - {TANH} * {TANH})"
+        f" * ({ROOT_2_PI} * (1.0 + {3 * 0.044715} * x * x)))",
+    ),
+}
+"""The gradients of the arguments x, y, z of an operator or a function, if that of its value is g;
+none for one without gradients."""
 
 
 class NoDerivative(Exception):
@@ -62,132 +103,52 @@ def _descend(expr: Expr, seed: Expr, found: dict[str, Expr]) -> None:
             _descend(operand, seed, found)
         case Unary(_, operand):
             _descend(operand, negative(seed), found)
-        case Binary(op, left, right):
-            for part, gradient in zip((left, right), _binary(op, left, right, seed), strict=True):
-                if gradient is not None:
-                    _descend(part, gradient, found)
+        case Binary(name, left, right):
+            _descend_arguments(name, (left, right), seed, found)
+        case Call(name, arguments):
+            _descend_arguments(name, arguments, seed, found)
         case Select(condition, yes, no):
             _descend(yes, where(condition, seed, ZERO), found)
             _descend(no, where(condition, ZERO, seed), found)
-        case Call(function, arguments):
-            if function not in RULES:
-                raise NoDerivative(f"{function} has no derivative rule")
-            gradients = RULES[function](seed, *arguments)
-            for part, gradient in zip(arguments, gradients, strict=True):
-                if gradient is not None:
-                    _descend(part, gradient, found)
 
 
-def _binary(op: str, left: Expr, right: Expr, seed: Expr) -> tuple[Expr | None, Expr | None]:
-    match op:
-        case "+":
-            return seed, seed
-        case "-":
-            return seed, negative(seed)
-        case "*":
-            return times(seed, right), times(seed, left)
-        case "/":
-            return over(seed, right), negative(times(seed, over(over(left, right), right)))
-        case "%" | "^":
-            raise NoDerivative(f"{op} has no derivative rule")
+def _descend_arguments(
+    name: str, arguments: tuple[Expr, ...], seed: Expr, found: dict[str, Expr]
+) -> None:
+    """As ``_descend``, into the arguments of an operator or a function."""
+    if name not in RULES:
+        raise NoDerivative(f"{name} has no derivative rule")
+    values = {"g": seed, **dict(zip("xyz", arguments, strict=False))}
+    if RULES[name]:
+        for part, rule in zip(arguments, RULES[name], strict=True):
+            _descend(part, _filled(_read(rule), values), found)
+
+
+@cache
+def _read(rule: str) -> Expr:
+    return read_expression(Cursor(rule, 1))
+
+
+def _filled(rule: Expr, values: dict[str, Expr]) -> Expr:
+    """The expression of a rule with ``values`` for its names, simplified."""
+    if isinstance(rule, Var):
+        return values[rule.name]
+    expr = rebuild(rule, tuple(_filled(part, values) for part in children(rule)))
+    match expr:
+        case Binary("+", left, right):
+            return plus(left, right)
+        case Binary("-", left, right):
+            return left if is_zero(right) else expr
+        case Binary("*", left, right):
+            return times(left, right)
+        case Binary("/", left, right):
+            return ZERO if is_zero(left) else left if is_one(right) else expr
+        case Unary("-", operand):
+            return negative(operand)
+        case Select(condition, yes, no):
+            return where(condition, yes, no)
         case _:
-            return None, None  # comparisons and logic
-
-
-Rule = Callable[..., tuple[Expr | None, ...]]
-"""A function from the gradient of a function's value, and its arguments, to their gradients."""
-
-
-def _slope(derivative: Callable[[Expr], Expr]) -> Rule:
-    """The rule of a smooth function of one argument."""
-
-    def rule(seed: Expr, x: Expr) -> tuple[Expr]:
-        return (times(seed, derivative(x)),)
-
-    return rule
-
-
-def _flat(seed: Expr, x: Expr) -> tuple[None]:
-    return (None,)
-
-
-def _relu(seed: Expr, x: Expr) -> tuple[Expr]:
-    return (where(compare("<=", x, ZERO), ZERO, seed),)
-
-
-def _abs(seed: Expr, x: Expr) -> tuple[Expr]:
-    below = where(compare("<", x, ZERO), negative(seed), ZERO)
-    return (where(compare(">", x, ZERO), seed, below),)
-
-
-def _extreme(beaten: CompareOp, beats: CompareOp) -> Rule:
-    """The rule of max: if x is ``beaten`` (<) by y, y has the gradient, and x if it ``beats`` y."""
-
-    def rule(seed: Expr, x: Expr, y: Expr) -> tuple[Expr, Expr]:
-        shared = where(compare("==", x, y), times(HALF, seed), seed)
-        first = where(compare(beaten, x, y), ZERO, shared)
-        return first, where(compare(beats, x, y), ZERO, shared)
-
-    return rule
-
-
-def _clamp(seed: Expr, x: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr, Expr]:
-    inside = logic("&&", compare(">=", x, low), compare("<=", x, high))
-    to_low = logic("&&", compare("<", low, high), compare("<", x, low))
-    to_high = logic("||", compare(">", x, high), compare("<", high, low))
-    return where(inside, seed, ZERO), where(to_low, seed, ZERO), where(to_high, seed, ZERO)
-
-
-def _gelu_slope(x: Expr) -> Expr:
-    """The normal distribution function at x, plus x times the density."""
-    below = times(HALF, plus(ONE, call("erf", times(x, Float(ROOT_HALF)))))
-    density = times(Float(BELL), call("exp", times(times(Float(-0.5), x), x)))
-    return plus(below, times(x, density))
-
-
-def _gelu_tanh_slope(x: Expr) -> Expr:
-    cube = times(times(times(Float(CUBIC), x), x), x)
-    t = call("tanh", times(Float(ROOT_2_PI), plus(x, cube)))
-    inner = times(Float(ROOT_2_PI), plus(ONE, times(times(Float(3 * CUBIC), x), x)))
-    bell = times(times(times(HALF, x), minus(ONE, times(t, t))), inner)
-    return plus(times(HALF, plus(ONE, t)), bell)
-
-
-def _sigmoid_slope(x: Expr) -> Expr:
-    s = call("sigmoid", x)
-    return times(s, minus(ONE, s))
-
-
-def _silu_slope(x: Expr) -> Expr:
-    s = call("sigmoid", x)
-    return times(s, plus(ONE, times(x, minus(ONE, s))))
-
-
-def _tanh_slope(x: Expr) -> Expr:
-    t = call("tanh", x)
-    return minus(ONE, times(t, t))
-
-
-def _erf_slope(x: Expr) -> Expr:
-    return times(Float(2 / math.sqrt(math.pi)), call("exp", negative(times(x, x))))
-
-
-RULES: dict[str, Rule] = {
-    "relu": _relu,
-    "abs": _abs,
-    "min": _extreme(">", "<"),
-    "max": _extreme("<", ">"),
-    "clamp": _clamp,
-    "round": _flat,
-    "exp": _slope(lambda x: call("exp", x)),
-    "sqrt": _slope(lambda x: over(HALF, call("sqrt", x))),
-    "tanh": _slope(_tanh_slope),
-    "erf": _slope(_erf_slope),
-    "sigmoid": _slope(_sigmoid_slope),
-    "silu": _slope(_silu_slope),
-    "gelu": _slope(_gelu_slope),
-    "gelu_tanh": _slope(_gelu_tanh_slope),
-}
+            return expr
 
 
 def is_zero(expr: Expr) -> bool:
@@ -204,10 +165,6 @@ def plus(left: Expr, right: Expr) -> Expr:
     return left if is_zero(right) else Binary("+", left, right)
 
 
-def minus(left: Expr, right: Expr) -> Expr:
-    return left if is_zero(right) else Binary("-", left, right)
-
-
 def times(left: Expr, right: Expr) -> Expr:
     """A product; with a literal 0 it is 0, whatever the other factor."""
     if is_zero(left) or is_zero(right):
@@ -215,12 +172,6 @@ def times(left: Expr, right: Expr) -> Expr:
     if is_one(left):
         return right
     return left if is_one(right) else Binary("*", left, right)
-
-
-def over(left: Expr, right: Expr) -> Expr:
-    if is_zero(left):
-        return ZERO
-    return left if is_one(right) else Binary("/", left, right)
 
 
 def negative(expr: Expr) -> Expr:
@@ -235,15 +186,3 @@ def negative(expr: Expr) -> Expr:
 
 def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return yes if yes == no else Select(condition, yes, no)
-
-
-def call(function: str, *arguments: Expr) -> Expr:
-    return Call(function, arguments)
-
-
-def compare(op: CompareOp, left: Expr, right: Expr) -> Expr:
-    return Binary(op, left, right)
-
-
-def logic(op: LogicOp, left: Expr, right: Expr) -> Expr:
-    return Binary(op, left, right)
