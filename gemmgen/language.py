@@ -18,27 +18,24 @@ VOCABULARY = Vocabulary(tuple(rung.SPEC for rung in LADDER), FuseEpilogue.SPEC)
 
 
 def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
-    """The canonical schedule of ``source``, its sets settled by ``settings`` (``tile.m``, 128).
+    """The canonical schedule of ``source``, its sets fixed by ``settings`` (``tile.m``, 128).
 
     Raises ``ScheduleError`` with every mistake of the text.
     """
     return parse.parse(source, VOCABULARY, settings)
 
 
+def open_schedule(source: Source) -> parse.OpenSchedule:
+    """A schedule's text parsed once, whose sets a search fixes many times.
+
+    Raises ``ScheduleError`` if the text has mistakes other than open sets.
+    """
+    return parse.OpenSchedule(source, VOCABULARY)
+
+
 def choices(source: Source) -> dict[str, Choice]:
-    """The sets of a schedule by key (``tile.m``), in the text's order; empty for a settled one.
-
-    Raises ``ScheduleError`` if the text has mistakes other than being unsettled.
-    """
-    return parse.choices(source, VOCABULARY)
-
-
-def unsettled(source: Source) -> parse.Unsettled:
-    """A schedule's text read once, to be settled many times.
-
-    Raises ``ScheduleError`` if the text has mistakes other than being unsettled.
-    """
-    return parse.Unsettled(source, VOCABULARY)
+    """The sets of a schedule by key (``tile.m``); see ``open_schedule``."""
+    return open_schedule(source).sets
 
 
 def fmt_source(source: Source) -> str:

@@ -102,11 +102,11 @@ def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Sou
     """A text unparsed, so that it is parsed once; of all else the schedule, its sets fixed."""
     if arch is not None and arch not in TARGETS:
         raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
-    settings = _settled(set)
+    settings = _fixed(set)
     match schedule:
         case Schedule():
             if settings:
-                raise UsageError("set= settles a schedule's text; this value is settled already")
+                raise UsageError("set= fixes the sets of a schedule's text; a Schedule has none")
             return schedule
         case ScheduleBuilder():
             return schedule.build(settings)
@@ -122,7 +122,7 @@ def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Sou
     return parse_schedule(source, settings) if settings else source
 
 
-def _settled(settings: object) -> tuple[tuple[str, int | str], ...]:
+def _fixed(settings: object) -> tuple[tuple[str, int | str], ...]:
     """``set=`` as pairs; raises ``UsageError`` unless it maps keys to values."""
     if settings is None:
         return ()

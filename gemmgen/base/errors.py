@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from gemmgen.base.record import record
-from gemmgen.base.source import Source, Span
+from gemmgen.base.source import Source, Span, shown
 
 _MOST = 50
 """Mistakes that are printed in full; more are only counted."""
@@ -46,7 +46,25 @@ class Mistakes(list[Mistake]):
     def append(self, mistake: Mistake) -> None:
         super().append(mistake)
         if len(self) >= _ENOUGH:
+            self.check()
+
+    def check(self) -> None:
+        """Raises ``ScheduleError`` if there is a mistake."""
+        if self:
             raise ScheduleError(self.source, tuple(self))
+
+    def repeated(
+        self, message: str, span: Span, hint: str, first: Span, statement: Span | None = None
+    ) -> None:
+        """Records a thing that is given twice: ``first``, and the ``statement`` it is part of."""
+        self.append(Mistake(message, span, hint, (self.first_given(first, statement),)))
+
+    def first_given(self, span: Span, statement: Span | None = None) -> str:
+        """The note on a repeated thing: the position of the first, and its text."""
+        line, column = self.source.position(span.start)
+        whole = statement or span
+        quoted = self.source.text[whole.start : min(whole.end, whole.start + 200)]
+        return f"first given on line {line}, column {column}: {shown(' '.join(quoted.split()))}"
 
     @contextmanager
     def caught(self) -> Generator[None]:

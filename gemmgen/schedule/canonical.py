@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.base.errors import Mistake, Mistakes
+from gemmgen.base.errors import Mistakes
 from gemmgen.base.record import record
-from gemmgen.base.source import Source
 from gemmgen.schedule.directive_arguments import Checked
 from gemmgen.schedule.model import Argument, Directive, Operand
-from gemmgen.schedule.repeated import first_given
 from gemmgen.schedule.spec import DirectiveSpec, Role
 
 _ROLES: tuple[Role, ...] = ("a", "b", "c")
@@ -25,20 +23,14 @@ class _Fact:
 
 
 def canonical(
-    statements: list[Checked], spec: DirectiveSpec, source: Source, mistakes: Mistakes
+    statements: list[Checked], spec: DirectiveSpec, mistakes: Mistakes
 ) -> tuple[Directive, ...]:
     """The directives of one name; ``statements`` are all of that name, in the file's order."""
     if spec.operands:
-        return _grouped(_facts(statements, spec, source, mistakes), spec)
+        return _grouped(_facts(statements, spec, mistakes), spec)
     for again in statements[1:]:
-        mistakes.append(
-            Mistake(
-                f"{spec.name} is given twice",
-                again.span,
-                f"keep one {spec.name} line",
-                first_given(source, statements[0].span),
-            )
-        )
+        message, hint = f"{spec.name} is given twice", f"keep one {spec.name} line"
+        mistakes.repeated(message, again.span, hint, statements[0].span)
     return tuple(
         Directive(spec.name, (), _stated(first), first.span)
         for first in statements[:1]
@@ -68,7 +60,7 @@ def _stated(statement: Checked) -> tuple[Argument, ...]:
 
 
 def _facts(
-    statements: list[Checked], spec: DirectiveSpec, source: Source, mistakes: Mistakes
+    statements: list[Checked], spec: DirectiveSpec, mistakes: Mistakes
 ) -> dict[tuple[Role, str], _Fact]:
     """One fact per operand and hop ("" without hops); records operands that are given twice."""
     found: dict[tuple[Role, str], _Fact] = {}
@@ -81,9 +73,8 @@ def _facts(
                 both = {operand.hop, first.operand.hop} == {None}
                 name = operand.tensor if both else f"{operand.tensor}.{again[0]}"
                 hint = f"keep one of them: {spec.name} is given at most once per operand"
-                notes = first_given(source, first.operand.span, first.statement.span)
-                message = f"{spec.name} names {name} twice"
-                mistakes.append(Mistake(message, operand.span, hint, notes))
+                message, where = f"{spec.name} names {name} twice", first.statement.span
+                mistakes.repeated(message, operand.span, hint, first.operand.span, where)
                 continue
             found |= {(role, hop): fact for hop in _hops(spec, role, operand)}
     return {key: fact for key, fact in found.items() if not _is_identity(fact.statement)}

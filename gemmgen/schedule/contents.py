@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gemmgen.base.errors import Mistake, Mistakes
-from gemmgen.base.source import Source, Span
+from gemmgen.base.source import Span
 from gemmgen.schedule.epilogue_expressions import Parsed, read_expression
 from gemmgen.schedule.grammar import parse
-from gemmgen.schedule.raw import (
-    RawAssume,
-    RawDirective,
-    RawOperand,
-    RawRequire,
-    Reader,
-    Word,
-)
+from gemmgen.schedule.raw import RawAssume, RawDirective, RawOperand, RawRequire, Reader, Word
 from gemmgen.schedule.sets import Let
 from gemmgen.schedule.statements import Statement, split
 from gemmgen.schedule.vocabulary import Vocabulary, check_word
+
+Gemms = list[tuple[tuple[RawOperand, ...], Span]]
+Names = list[tuple[Word, Span]]
 
 
 @dataclass
@@ -28,11 +24,9 @@ class Contents:
     ``broken`` are the first words of those that can't be read.
     """
 
-    gemms: list[tuple[tuple[RawOperand, ...], Span]] = field(
-        default_factory=list[tuple[tuple[RawOperand, ...], Span]]
-    )
-    kernels: list[tuple[Word, Span]] = field(default_factory=list[tuple[Word, Span]])
-    targets: list[tuple[Word, Span]] = field(default_factory=list[tuple[Word, Span]])
+    gemms: Gemms = field(default_factory=Gemms)
+    kernels: Names = field(default_factory=Names)
+    targets: Names = field(default_factory=Names)
     dtypes: list[RawDirective] = field(default_factory=list[RawDirective])
     assumes: list[RawAssume] = field(default_factory=list[RawAssume])
     requires: list[RawRequire] = field(default_factory=list[RawRequire])
@@ -42,12 +36,13 @@ class Contents:
     broken: set[str] = field(default_factory=set[str])
 
 
-def read_contents(source: Source, vocabulary: Vocabulary, mistakes: Mistakes) -> Contents:
-    """Every statement of a cleaned source."""
+def read_contents(vocabulary: Vocabulary, mistakes: Mistakes) -> Contents:
+    """Every statement of the cleaned source of ``mistakes``."""
     contents = Contents()
-    statements = split(source, mistakes).statements
+    statements = split(mistakes).statements
     if not statements and not mistakes:
-        mistakes.append(_empty())
+        hint = "the line `gemm C[m, n] = A[m, k] * B[k, n]` alone is the naive kernel"
+        mistakes.append(Mistake("the schedule is empty", Span(0, 0), hint))
     for statement in statements:
         contents.broken.add(statement.word)
         with mistakes.caught():
@@ -81,11 +76,3 @@ def _read(
             contents.epilogues.append((read_expression(reader, tree, mistakes), statement.span))
         case _:
             contents.directives.append(reader.directive(tree))
-
-
-def _empty() -> Mistake:
-    return Mistake(
-        "the schedule is empty",
-        Span(0, 0),
-        "the line `gemm C[m, n] = A[m, k] * B[k, n]` alone is the naive kernel",
-    )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from gemmgen.base.errors import Mistakes, Refusal
-from gemmgen.base.source import Source, Span, shown
+from gemmgen.base.source import Span, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.epilogue_expressions import Use
 from gemmgen.schedule.gemm_line import GemmScope
 from gemmgen.schedule.model import Dtypes
 from gemmgen.schedule.raw import RawArgument, RawDirective, Word
-from gemmgen.schedule.repeated import first_given
 from gemmgen.schedule.roles import tensors
 from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, DTYPES_LATER
 
@@ -19,17 +18,13 @@ ACC = "acc"
 
 
 def check_dtypes(
-    raws: list[RawDirective],
-    scope: GemmScope,
-    uses: tuple[Use, ...] | None,
-    source: Source,
-    mistakes: Mistakes,
+    raws: list[RawDirective], scope: GemmScope, uses: tuple[Use, ...] | None, mistakes: Mistakes
 ) -> Dtypes:
     """The types of the tensors and of ``acc``; ``uses`` are the epilogue's names (None: unknown).
 
     A tensor of the epilogue has c's type if none is stated.
     """
-    checker = _DtypeChecker(scope, uses, source)
+    checker = _DtypeChecker(scope, uses, mistakes)
     for raw in raws:
         with mistakes.caught():
             checker.add_common(raw)
@@ -44,8 +39,8 @@ def check_dtypes(
 class _DtypeChecker:
     """Collects the types of the ``dtype`` statements by name."""
 
-    def __init__(self, scope: GemmScope, uses: tuple[Use, ...] | None, source: Source):
-        self.scope, self.source = scope, source
+    def __init__(self, scope: GemmScope, uses: tuple[Use, ...] | None, mistakes: Mistakes):
+        self.scope, self.mistakes = scope, mistakes
         self.names = (*tensors(scope.gemm).values(), ACC)
         own = () if uses is None else (use for use in uses if use.name not in self.names)
         self.own = {use.name: use.indices is not None for use in own}
@@ -77,7 +72,7 @@ class _DtypeChecker:
                 raise Refusal(
                     "dtype gives a type for all tensors twice",
                     at=span,
-                    notes=first_given(self.source, self.common[1]),
+                    notes=(self.mistakes.first_given(self.common[1]),),
                     hint="keep one of them",
                 )
             self.common = dtype, span
@@ -88,7 +83,7 @@ class _DtypeChecker:
             raise Refusal(
                 f"the type of {name} is given twice",
                 at=argument.span,
-                notes=first_given(self.source, self.seen[name]),
+                notes=(self.mistakes.first_given(self.seen[name]),),
                 hint="keep one of them",
             )
         self._check_name(argument.name)

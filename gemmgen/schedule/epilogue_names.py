@@ -23,19 +23,13 @@ _RANGES: dict[DType, tuple[float, float]] = {
 
 
 def check_epilogue(
-    parsed: Parsed,
-    span: Span,
-    scope: GemmScope,
-    kernel: str,
-    acc: DType,
-    source: Source,
-    mistakes: Mistakes,
+    parsed: Parsed, span: Span, scope: GemmScope, kernel: str, acc: DType, mistakes: Mistakes
 ) -> Epilogue:
     """The epilogue, computed in ``acc``'s type; records all of its mistakes."""
     for number in parsed.numbers:
         with mistakes.caught():
             _check_range(number, acc)
-    names = _Names(scope, kernel, source)
+    names = _Names(scope, kernel, mistakes.source)
     for use in parsed.uses:
         with mistakes.caught():
             names.check(use)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gemmgen.base.errors import Mistakes, ScheduleError
+from gemmgen.base.errors import Mistakes
 from gemmgen.base.source import Source
 from gemmgen.schedule.formatting import aligned
 from gemmgen.schedule.gemm_line import check_gemm
@@ -32,15 +32,13 @@ def fmt(source: Source, vocabulary: Vocabulary) -> str:
     and those below the last statement stay below.  Formatting is idempotent.  Raises
     ``ScheduleError`` if a statement can't be read.
     """
-    source = source.cleaned()
-    mistakes = Mistakes(source)
-    found = split(source, mistakes)
+    mistakes = Mistakes(source.cleaned())
+    found = split(mistakes)
     for statement in found.statements:
         with mistakes.caught():
             check_word(statement, vocabulary)
             parse(statement, vocabulary.example(statement.word))
-    if mistakes:
-        raise ScheduleError(source, tuple(mistakes))
+    mistakes.check()
     statements, lines = list(found.statements), list[str]()
     names = _names(found.statements, vocabulary.specs)
     order = {word: at for at, word in enumerate(vocabulary.statements)}

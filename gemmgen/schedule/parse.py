@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gemmgen.base.errors import Mistake, Mistakes, ScheduleError
+from gemmgen.base.errors import Mistakes
 from gemmgen.base.source import Source, Span
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.target import DEFAULT_TARGET
@@ -15,23 +15,20 @@ from gemmgen.schedule.directive_arguments import Checked, check_directive
 from gemmgen.schedule.dtype_lines import check_dtypes
 from gemmgen.schedule.epilogue_names import check_epilogue
 from gemmgen.schedule.gemm_line import GemmScope, check_gemm
-from gemmgen.schedule.kernel_line import check_default_kernel, check_kernel
 from gemmgen.schedule.model import (
     DEFAULT_GEMM,
     NOWHERE,
     Assume,
-    Choice,
     Directive,
     Dtypes,
     Epilogue,
     Require,
     Schedule,
 )
-from gemmgen.schedule.repeated import first_given
+from gemmgen.schedule.name_lines import check_default_kernel, check_kernel, check_target
 from gemmgen.schedule.require_lines import check_require
 from gemmgen.schedule.roles import letters, tensors
 from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
-from gemmgen.schedule.target_line import check_target
 from gemmgen.schedule.vocabulary import Vocabulary
 from gemmgen.schedule.words import QUANTITIES
 
@@ -44,68 +41,51 @@ def parse(source: Source, vocabulary: Vocabulary, settings: Settings = ()) -> Sc
 
     Raises ``ScheduleError`` with every mistake of the text.
     """
-    source = source.cleaned()
-    mistakes = Mistakes(source)
-    contents = read_contents(source, vocabulary, mistakes)
-    checker = _Checker(source, contents, vocabulary, mistakes)
-    schedule = checker.schedule(settings)
-    if mistakes:
-        raise ScheduleError(source, tuple(mistakes))
+    mistakes = Mistakes(source.cleaned())
+    contents = read_contents(vocabulary, mistakes)
+    schedule = _Checker(contents, vocabulary, mistakes).schedule(settings)
+    mistakes.check()
     return schedule
 
 
-def choices(source: Source, vocabulary: Vocabulary) -> dict[str, Choice]:
-    """The sets of a schedule by key (``tile.m``), in the text's order; empty for one without sets.
-
-    Raises ``ScheduleError`` if the text has mistakes other than open sets.
-    """
-    return Unsettled(source, vocabulary).sets
-
-
-class Unsettled:
+class OpenSchedule:
     """A schedule's text parsed once, whose sets a search fixes many times.
 
     Raises ``ScheduleError`` if the text has mistakes other than open sets.
     """
 
     def __init__(self, source: Source, vocabulary: Vocabulary):
-        self.source, self._vocabulary = source.cleaned(), vocabulary
-        mistakes = Mistakes(self.source)
-        self._contents = read_contents(self.source, vocabulary, mistakes)
-        checker = self._checker(mistakes)
-        checker.schedule((), settled=False)
-        if mistakes:
-            raise ScheduleError(self.source, tuple(mistakes))
+        self._vocabulary, mistakes = vocabulary, Mistakes(source.cleaned())
+        self._source = mistakes.source
+        self._contents = read_contents(vocabulary, mistakes)
+        checker = _Checker(self._contents, vocabulary, mistakes)
+        checker.schedule((), fixed=False)
+        mistakes.check()
         self.gemm = checker.scope.gemm
         knobs = find_knobs(self._contents.lets, self._contents.directives)
         self.sets = {knob.key: knob.choice for knob in knobs}
+        """By key (``tile.m``), in the text's order; empty for a text without sets."""
 
-    def settled(self, settings: Settings) -> Schedule:
+    def fixed(self, settings: Settings) -> Schedule:
         """As ``parse``, with the same ``ScheduleError``."""
-        mistakes = Mistakes(self.source)
-        schedule = self._checker(mistakes).schedule(settings)
-        if mistakes:
-            raise ScheduleError(self.source, tuple(mistakes))
+        mistakes = Mistakes(self._source)
+        schedule = _Checker(self._contents, self._vocabulary, mistakes).schedule(settings)
+        mistakes.check()
         return schedule
-
-    def _checker(self, mistakes: Mistakes) -> _Checker:
-        return _Checker(self.source, self._contents, self._vocabulary, mistakes)
 
 
 class _Checker:
     """Checks a file's statements form by form; mistakes are recorded and do not end the check."""
 
-    def __init__(
-        self, source: Source, contents: Contents, vocabulary: Vocabulary, mistakes: Mistakes
-    ):
-        self.source, self.contents, self.mistakes = source, contents, mistakes
+    def __init__(self, contents: Contents, vocabulary: Vocabulary, mistakes: Mistakes):
+        self.contents, self.mistakes = contents, mistakes
         self.specs = vocabulary.specs
         self.scope = self._scope()
 
-    def schedule(self, settings: Settings, settled: bool = True) -> Schedule:
+    def schedule(self, settings: Settings, fixed: bool = True) -> Schedule:
         """The canonical value; valid only if no mistake was recorded."""
         kernel = self._kernel()
-        directives = self._directives(settings, settled)
+        directives = self._directives(settings, fixed)
         dtypes = self._dtypes()
         return Schedule(
             self.scope.gemm,
@@ -117,17 +97,15 @@ class _Checker:
             directives,
             self._epilogue(kernel, dict(dtypes)["acc"]),
             next((raw.span for raw in self.contents.dtypes), NOWHERE),
-            self.source,
+            self.mistakes.source,
         )
 
     def _once(self, name: str, found: list[tuple[T, Span]]) -> tuple[T, Span] | None:
         """The first of statements that may be given once."""
         for _, span in found[1:]:
-            self._twice(f"{name} is given twice", span, found[0][1], f"keep one {name} line")
+            message, hint = f"{name} is given twice", f"keep one {name} line"
+            self.mistakes.repeated(message, span, hint, found[0][1])
         return found[0] if found else None
-
-    def _twice(self, message: str, span: Span, first: Span, hint: str) -> None:
-        self.mistakes.append(Mistake(message, span, hint, first_given(self.source, first)))
 
     def _scope(self) -> GemmScope:
         gemm = self._once("gemm", self.contents.gemms)
@@ -159,7 +137,8 @@ class _Checker:
                 if key in found:
                     what = f"divides {key[0]}" if assume.divisor else f"{key[0]} equals"
                     message = f"assume says twice what {what}"
-                    self._twice(message, raw.span, found[key].span, "keep the stronger of them")
+                    hint = "keep the stronger of them"
+                    self.mistakes.repeated(message, raw.span, hint, found[key].span)
                 found.setdefault(key, assume)
         stated = [assume for assume in found.values() if assume.divisor != 1]
         if not self.scope.sure:
@@ -174,25 +153,25 @@ class _Checker:
                 if require.quantity in found:
                     first = found[require.quantity].span
                     message = f"require limits {require.quantity} twice"
-                    self._twice(message, raw.span, first, "keep the stricter of them")
+                    self.mistakes.repeated(message, raw.span, "keep the stricter of them", first)
                 found.setdefault(require.quantity, require)
         return tuple(sorted(found.values(), key=lambda r: QUANTITIES.index(r.quantity)))
 
-    def _directives(self, settings: Settings, settled: bool) -> tuple[Directive, ...]:
+    def _directives(self, settings: Settings, fixed: bool) -> tuple[Directive, ...]:
         lets, raws = self.contents.lets, self.contents.directives
-        chosen = choose(find_knobs(lets, raws), settings, self.mistakes, settled)
-        values = Values(self.source, lets, chosen)
+        chosen = choose(find_knobs(lets, raws), settings, self.mistakes, fixed)
+        values = Values(self.mistakes.source, lets, chosen)
         specs = {spec.name: spec for spec in self.specs}
         checked: dict[str, list[Checked]] = {name: [] for name in specs}
         for raw in raws:
             spec = specs[raw.word.text]
             statement = check_directive(raw, spec, self.scope, values, self.mistakes)
             checked[spec.name].append(statement)
-        check_lets(lets, values.used, self._kept(), self.source, self.mistakes)
+        check_lets(lets, values.used, self._kept(), self.mistakes)
         return tuple(
             directive
             for spec in self.specs
-            for directive in canonical(checked[spec.name], spec, self.source, self.mistakes)
+            for directive in canonical(checked[spec.name], spec, self.mistakes)
         )
 
     def _kept(self) -> dict[str, str]:
@@ -208,10 +187,10 @@ class _Checker:
         epilogues = self.contents.epilogues
         uses = tuple(use for parsed, _ in epilogues[:1] for use in parsed.uses)
         known = None if "fuse_epilogue" in self.contents.broken else uses
-        return check_dtypes(self.contents.dtypes, self.scope, known, self.source, self.mistakes)
+        return check_dtypes(self.contents.dtypes, self.scope, known, self.mistakes)
 
     def _epilogue(self, kernel: str, acc: DType) -> Epilogue | None:
         epilogue = self._once("fuse_epilogue", self.contents.epilogues)
         if epilogue is None:
             return None
-        return check_epilogue(*epilogue, self.scope, kernel, acc, self.source, self.mistakes)
+        return check_epilogue(*epilogue, self.scope, kernel, acc, self.mistakes)

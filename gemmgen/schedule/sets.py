@@ -109,7 +109,7 @@ class Values:
 
 
 def choose(
-    knobs: tuple[Knob, ...], settings: Settings, mistakes: Mistakes, settled: bool = True
+    knobs: tuple[Knob, ...], settings: Settings, mistakes: Mistakes, fixed: bool = True
 ) -> dict[Span, Word]:
     """The chosen item of each set, by the set's span; records the sets that ``settings`` leave
     open."""
@@ -122,8 +122,8 @@ def choose(
             _check_items(knob)
             if knob.key in wanted:
                 chosen[knob.span] = _item(knob, wanted[knob.key])
-            elif settled:
-                raise _unsettled(knob)
+            elif fixed:
+                raise _open(knob)
     return chosen
 
 
@@ -152,7 +152,7 @@ def _item(knob: Knob, wanted: str) -> Word:
     )
 
 
-def _unsettled(knob: Knob) -> Refusal:
+def _open(knob: Knob) -> Refusal:
     first = shown(knob.items[0].text)
     return Refusal(
         f"{knob.label} is a set {knob.text}: choose one with --set {knob.key}={first}",
@@ -170,9 +170,7 @@ def _unknown_key(key: str, value: str, knobs: tuple[Knob, ...]) -> Mistake:
     return Mistake(message, None, hint + known)
 
 
-def check_lets(
-    lets: list[Let], used: set[str], kept: dict[str, str], source: Source, mistakes: Mistakes
-) -> None:
+def check_lets(lets: list[Let], used: set[str], kept: dict[str, str], mistakes: Mistakes) -> None:
     """Checks that each ``let`` has a distinct name and is used; ``kept`` are names with another
     meaning."""
     seen: dict[str, Let] = {}
@@ -180,7 +178,7 @@ def check_lets(
         name = shown(let.name.text)
         first = seen.setdefault(let.name.text, let)
         if first is not let:
-            line, _ = source.position(first.span.start)
+            line, _ = mistakes.source.position(first.span.start)
             message, hint = f"let {name} is given twice", "two things need two names"
             notes = (f"first given on line {line}",)
         elif let.name.text in kept:

@@ -61,21 +61,18 @@ class Statements:
     below: tuple[str, ...]
 
 
-def split(source: Source, mistakes: Mistakes) -> Statements:
-    """Splits a cleaned source into statements; an open bracket continues a line."""
+def split(mistakes: Mistakes) -> Statements:
+    """The statements of the cleaned source of ``mistakes``; an open bracket continues a line."""
     with mistakes.caught():
-        _check_text(source)
-        return _Splitter(source, mistakes).run()
+        _check_text(mistakes.source)
+        return _Splitter(mistakes).run()
     return Statements((), ())
 
 
 def _check_text(source: Source) -> None:
     if len(source.text) > MOST_BYTES:
-        raise Refusal(
-            f"the file has {len(source.text)} characters, at most {MOST_BYTES} are read",
-            at=None,
-            hint="a schedule is some ten lines; is this the right file?",
-        )
+        message = f"the file has {len(source.text)} characters, at most {MOST_BYTES} are read"
+        raise _too_long(message, None)
     control = _CONTROL.search(source.text)
     if control:
         name = "NUL" if control.group() == NUL else f"U+{ord(control.group()):04X}"
@@ -93,8 +90,8 @@ def _check_text(source: Source) -> None:
 class _Splitter:
     """Reads line by line; its state is the statement that has begun and the comments before it."""
 
-    def __init__(self, source: Source, mistakes: Mistakes):
-        self.source, self.mistakes = source, mistakes
+    def __init__(self, mistakes: Mistakes):
+        self.source, self.mistakes = mistakes.source, mistakes
         self.found: list[Statement] = []
         self.above: list[str] = []
         self.open: list[tuple[str, int]] = []
@@ -168,18 +165,18 @@ class _Splitter:
         above, trailing = tuple(self.above), tuple(self.trailing)
         self.found.append(Statement(word, text, self.start, above, trailing))
         if len(text) > MOST_CHARACTERS:
-            raise Refusal(
+            raise _too_long(
                 f"the statement has {len(text):,} characters, at most {MOST_CHARACTERS:,} are read",
-                at=self.found[-1].word_span,
-                hint="a schedule is some ten lines; is this the right file?",
+                self.found[-1].word_span,
             )
         if len(self.found) > MOST_STATEMENTS:
-            raise Refusal(
-                f"the file has more than {MOST_STATEMENTS} statements",
-                at=self.found[-1].word_span,
-                hint="a schedule is some ten lines; is this the right file?",
-            )
+            message = f"the file has more than {MOST_STATEMENTS} statements"
+            raise _too_long(message, self.found[-1].word_span)
         self.start, self.above, self.trailing = -1, [], []
+
+
+def _too_long(message: str, at: Span | None) -> Refusal:
+    return Refusal(message, at=at, hint="a schedule is some ten lines; is this the right file?")
 
 
 def no_word(statement: Statement) -> Refusal:

@@ -54,7 +54,7 @@ def test_arch_and_set_settle_a_schedule():
         (lambda: gemmgen.emit_cuda(pathlib.Path("missing")), "no such file"),
         (lambda: gemmgen.emit_cuda(3), "not a int"),
         (lambda: gemmgen.emit_cuda(TILED, arch="sm_1"), "there are sm_75"),
-        (lambda: gemmgen.emit_cuda(TILED.build(), set={"tile.m": 1}), "settled already"),
+        (lambda: gemmgen.emit_cuda(TILED.build(), set={"tile.m": 1}), "a Schedule has none"),
         (lambda: gemmgen.emit_cuda(TILED, set={5: 16}), r"set=\{5: 16\} fixes nothing"),
         (lambda: gemmgen.emit_cuda(TILED, set={"tile.m": [16]}), "fixes nothing"),
         (lambda: gemmgen.emit_cuda(TILED, set=5), "set= is a int; it maps"),

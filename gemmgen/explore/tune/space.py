@@ -9,9 +9,9 @@ from functools import cached_property
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.language import unsettled
+from gemmgen.language import open_schedule
 from gemmgen.schedule.model import Gemm, Schedule
-from gemmgen.schedule.parse import Unsettled
+from gemmgen.schedule.parse import OpenSchedule
 
 Value = int | str
 Settings = tuple[tuple[str, Value], ...]
@@ -35,7 +35,7 @@ class SearchSpace:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        if not self._unsettled.sets:
+        if not self._open.sets:
             hint = "tile m={64, 128} k={8, 16} would be a space of four points"
             raise UsageError(f"{self.source.name} has no set, so there is nothing to tune: {hint}")
         for key, value in self.given:
@@ -44,23 +44,23 @@ class SearchSpace:
             widest = max(self.sets, key=lambda key: len(self.sets[key]))
             raise UsageError(
                 f"a space of {self.size:,} points is more than the {MOST:,} that are looked at: "
-                f"take values out, or settle a set, as in --set {widest}={self.sets[widest][0]}"
+                f"take values out, or fix a set, as in --set {widest}={self.sets[widest][0]}"
             )
 
     @cached_property
-    def _unsettled(self) -> Unsettled:
-        return unsettled(self.source)
+    def _open(self) -> OpenSchedule:
+        return open_schedule(self.source)
 
     @property
     def gemm(self) -> Gemm:
         """The ``gemm`` line, which no set changes."""
-        return self._unsettled.gemm
+        return self._open.gemm
 
     @cached_property
     def sets(self) -> dict[str, tuple[Value, ...]]:
         """The sets that are not fixed, by key."""
         given = dict(self.given)
-        found = {key: choice.values for key, choice in self._unsettled.sets.items()}
+        found = {key: choice.values for key, choice in self._open.sets.items()}
         return {
             key: tuple(v for v in values if key not in given or str(v) == given[key])
             for key, values in found.items()
@@ -92,13 +92,13 @@ class SearchSpace:
 
     def schedule(self, number: int) -> Schedule:
         """The point's schedule; raises ``ScheduleError`` if its text is illegal."""
-        found = self._unsettled.settled(self.settings(number))
+        found = self._open.fixed(self.settings(number))
         return replace(found, target=self.target) if self.target else found
 
     def _check(self, key: str, value: str) -> None:
-        values = self._unsettled.sets.get(key)
+        values = self._open.sets.get(key)
         if values is None:
-            keys = ", ".join(self._unsettled.sets)
+            keys = ", ".join(self._open.sets)
             raise UsageError(f"--set {key}={value}: the sets of this file are {keys}")
         if value not in map(str, values.values):
             listed = ", ".join(map(str, values.values))

@@ -1,10 +1,14 @@
-"""Checks ``kernel``: a name that nothing else in the emitted text has."""
+"""Checks ``kernel``, a name that nothing else in the emitted text has, and ``target``, a known
+architecture."""
 
 from __future__ import annotations
+
+import re
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import shown
 from gemmgen.ir.identifiers import global_word
+from gemmgen.ir.target import TARGETS
 from gemmgen.schedule.gemm_line import GemmScope, check_name
 from gemmgen.schedule.raw import Word
 from gemmgen.schedule.reserved import kernel_names, taken
@@ -35,3 +39,15 @@ def check_default_kernel(name: str, scope: GemmScope) -> None:
                 at=access.span,
                 hint="rename the tensor, or name the kernel: `kernel my_gemm`",
             )
+
+
+def check_target(word: Word) -> str:
+    """The architecture."""
+    if word.text in TARGETS:
+        return word.text
+    known = ", ".join(TARGETS)
+    near = "sm_" + re.sub(r"^(sm|compute|cc)?_?", "", word.text.lower())
+    hint = f"did you mean {near}? " if near in TARGETS else ""
+    raise Refusal(
+        f"unknown target `{shown(word.text)}`", at=word.span, hint=f"{hint}the targets are {known}"
+    )
