@@ -112,8 +112,7 @@ class CupyArrays:
         is allocated as its bits, in uint16."""
         *outer, columns = shape
         row = strides[-2] if outer else columns
-        new = cast(Callable[..., DeviceArray], cupy().ndarray)
-        make = partial(new, (*outer, row), STORAGE[dtype])
+        make = partial(cupy().ndarray, (*outer, row), STORAGE[dtype])
 
         def dense() -> tuple[object, int]:
             array = make()

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
-from typing import cast
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
@@ -162,11 +161,6 @@ def gemm(
     return run
 
 
-sgemm = gemm
-
-Call = Callable[..., int]
-
-
 class _Handle:
     """A cuBLAS context of one device, in one math mode, with a workspace."""
 
@@ -175,10 +169,10 @@ class _Handle:
         handle = ctypes.c_void_p()
         _check(library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
         self.value = handle
-        self.gemm = cast(Call, library.cublasGemmEx)
-        self.gemm_batched = cast(Call, library.cublasGemmStridedBatchedEx)
-        self._set_stream = cast(Call, library.cublasSetStream_v2)
-        self._set_workspace = cast(Call, library.cublasSetWorkspace_v2)
+        self.gemm = library.cublasGemmEx
+        self.gemm_batched = library.cublasGemmStridedBatchedEx
+        self._set_stream = library.cublasSetStream_v2
+        self._set_workspace = library.cublasSetWorkspace_v2
         self._memory = cupy().empty((_WORKSPACE,), "uint8")
         self._stream = -1
         _check(library.cublasSetMathMode(handle, ctypes.c_int(mode)), "cublasSetMathMode")

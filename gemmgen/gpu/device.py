@@ -1,13 +1,10 @@
-"""CuPy, typed: the part of it that gemmgen uses, and one plain sentence if it is missing."""
+"""CuPy, and one plain sentence if it is missing; what a GPU and its driver say of themselves."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import cache
-from types import TracebackType
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +15,9 @@ _SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH = 16, 13, 36, 37  # cudaDeviceAttr
 _THREADS, _SHARED, _BLOCKS, _RESERVED = 39, 81, 106, 111
 _LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on all later ones
 INSTALL = "pip install 'gemmgen[cuda13]' (or 'gemmgen[cuda12]')"
+
+Cupy = Any
+"""The module ``cupy``, which lint runs without; of its values only arrays are typed."""
 
 
 class DeviceMemory(Protocol):
@@ -64,127 +64,11 @@ class DeviceArray(Protocol):
     def __float__(self) -> float: ...
 
 
-class Stream(AbstractContextManager["Stream"], Protocol):
-    ptr: int
-
-    def synchronize(self) -> None: ...
-    def begin_capture(self) -> None: ...
-    def end_capture(self) -> Graph: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> bool | None: ...
-
-
-class Graph(Protocol):
-    def launch(self, stream: Stream | None = None) -> None: ...
-
-
-class Event(Protocol):
-    def record(self, stream: Stream | None = None) -> None: ...
-    def synchronize(self) -> None: ...
-
-
-class LoadedFunction(Protocol):
-    """A function of a loaded module; ``ptr`` is the driver's handle."""
-
-    @property
-    def ptr(self) -> int: ...
-
-
-class Function(Protocol):
-    """A ``RawKernel``."""
-
-    max_dynamic_shared_size_bytes: int
-
-    @property
-    def kernel(self) -> LoadedFunction: ...
-
-
-class Module(Protocol):
-    def get_function(self, name: str) -> Function: ...
-
-
-class Runtime(Protocol):
-    def getDevice(self) -> int: ...
-    def getDeviceCount(self) -> int: ...
-    def deviceGetAttribute(self, attribute: int, device: int) -> int: ...
-    def getDeviceProperties(self, device: int) -> dict[str, object]: ...
-    def deviceSynchronize(self) -> None: ...
-    def setDevice(self, device: int) -> None: ...
-    def streamIsCapturing(self, stream: int) -> bool: ...
-    def mallocAsync(self, size: int, stream: int) -> int: ...
-    def memsetAsync(self, address: int, value: int, size: int, stream: int) -> None: ...
-    def freeAsync(self, address: int, stream: int) -> None: ...
-
-
-class Driver(Protocol):
-    launchKernel: Callable[..., None]
-
-
-class DeviceModule(Protocol):
-    def get_cublas_handle(self) -> int: ...
-
-
-class Cuda(Protocol):
-    runtime: Runtime
-    driver: Driver
-    device: DeviceModule
-    Event: Callable[[], Event]
-    Memory: Callable[[int], object]
-    MemoryPointer: Callable[[object, int], object]
-
-    def Stream(self, *, non_blocking: bool = False) -> Stream: ...
-    def get_current_stream(self) -> Stream: ...
-    def get_elapsed_time(self, start: Event, end: Event) -> float: ...
-
-
-class Random(Protocol):
-    def default_rng(self, seed: int) -> object: ...
-
-
-class StrideTricks(Protocol):
-    def as_strided(
-        self, array: DeviceArray, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> DeviceArray: ...
-
-
-class Lib(Protocol):
-    stride_tricks: StrideTricks
-
-
-class Cupy(Protocol):
-    cuda: Cuda
-    lib: Lib
-    random: Random
-    ndarray: type
-
-    def RawModule(self, *, path: str) -> Module: ...
-    def empty(self, shape: tuple[int, ...], dtype: str) -> DeviceArray: ...
-    def full(self, shape: tuple[int, ...], value: float, dtype: str) -> DeviceArray: ...
-    def asarray(self, value: object) -> DeviceArray: ...
-    def ascontiguousarray(self, value: DeviceArray) -> DeviceArray: ...
-    def from_dlpack(self, value: object) -> DeviceArray: ...
-    def isnan(self, value: DeviceArray) -> DeviceArray: ...
-    def equal(self, one: DeviceArray, other: DeviceArray | float) -> DeviceArray: ...
-    def where(
-        self, condition: DeviceArray, one: DeviceArray | float, other: DeviceArray | float
-    ) -> DeviceArray: ...
-    def zeros(self, shape: tuple[int, ...], dtype: str) -> DeviceArray: ...
-    def broadcast_to(self, array: DeviceArray, shape: tuple[int, ...]) -> DeviceArray: ...
-    def arange(self, stop: int) -> DeviceArray: ...
-    def argmax(self, value: DeviceArray) -> DeviceArray: ...
-    def count_nonzero(self, value: DeviceArray) -> DeviceArray: ...
-    def max(self, value: DeviceArray) -> DeviceArray: ...
-
-
 @cache
 def cupy() -> Cupy:
     """CuPy with a GPU; ``CannotCheck`` says in one sentence what is missing."""
     try:
-        found = cast(Cupy, importlib.import_module("cupy"))
+        found: Cupy = importlib.import_module("cupy")
     except ImportError:
         raise CannotCheck(
             f"CuPy is not installed, so no kernel can be launched: {INSTALL}"
@@ -211,7 +95,7 @@ def missing() -> str | None:
 def capability(device: int) -> tuple[int, int]:
     """The compute capability of ``device``, (9, 0) say."""
     found = cupy().cuda.runtime.getDeviceProperties(device)
-    return cast(int, found["major"]), cast(int, found["minor"])
+    return found["major"], found["minor"]
 
 
 @cache
@@ -247,8 +131,7 @@ def figures(device: int) -> Gpu:
 @cache
 def shared_limit(device: int) -> int:
     """The most bytes of shared memory that a block may have."""
-    found = cupy().cuda.runtime.getDeviceProperties(device)
-    return cast(int, found["sharedMemPerBlockOptin"])
+    return cupy().cuda.runtime.getDeviceProperties(device)["sharedMemPerBlockOptin"]
 
 
 def arch_for(target: str, major: int, minor: int) -> str:

@@ -10,18 +10,19 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from functools import partial
 from struct import Struct, calcsize
+from typing import Any
 
 from gemmgen.calling.binding import Binding
-from gemmgen.gpu.device import LoadedFunction, cupy
+from gemmgen.gpu.device import cupy
 from gemmgen.ir.interface import Interface, Param
 
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
 class Loaded:
-    """A kernel on a GPU, and the layout of its arguments."""
+    """A kernel on a GPU, CuPy's ``function`` of a module, and the layout of its arguments."""
 
-    def __init__(self, function: LoadedFunction, interface: Interface, binding: Binding, gpu: int):
+    def __init__(self, function: Any, interface: Interface, binding: Binding, gpu: int):
         self.function, self.gpu = function, gpu
         self.shape = (1, 1, *interface.block, 1, interface.dynamic_shared)
         self.integers = tuple(p for p in interface.params if p.kind in ("extent", "ld", "stride"))

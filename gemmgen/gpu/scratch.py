@@ -9,9 +9,9 @@ not known.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from math import prod
 
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View
@@ -123,9 +123,8 @@ def _alone(size: int, zeroed: bool) -> DeviceArray:
     still runs."""
     cp = cupy()
     memory = cp.cuda.Memory(size)
-    view = cast(Callable[[tuple[int, ...], str, object], DeviceArray], cp.ndarray)
     with cp.cuda.Stream(non_blocking=True) as stream:
-        found = view((size,), "uint8", cp.cuda.MemoryPointer(memory, 0))
+        found = cp.ndarray((size,), "uint8", cp.cuda.MemoryPointer(memory, 0))
         if zeroed:
             found.fill(0)
         stream.synchronize()
@@ -136,14 +135,12 @@ def _check(param: Param, size: int, view: View) -> None:
     known = ("uint32", "int32") if param.kind == "counter" else (NAMES[param.dtype],)
     if view.dtype not in known:
         raise CallError(f"{param.name} is {view.dtype}; the kernel takes {known[0]}")
-    count = 1
-    for extent in view.shape:
-        count *= extent
     expected = 1
     for extent, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if extent > 1 and stride != expected:
             raise CallError(f"{param.name} is not contiguous")
         expected *= extent
+    count = prod(view.shape)
     if count < size:
         raise CallError(f"{param.name} has {count} elements; this call needs {size}")
     if view.pointer % param.align:

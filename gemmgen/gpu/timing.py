@@ -11,10 +11,10 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from gemmgen.base.record import record
-from gemmgen.gpu.device import Cupy, Stream, cupy
+from gemmgen.gpu.device import Cupy, cupy
 
 NOISE = 0.01  # differences under 1% are ties
 _SPAN = 5.0  # milliseconds between two events, at least: their resolution is 0.5 us
@@ -102,7 +102,7 @@ def rough_time(launch: Callable[[], None]) -> float:
 def _batches(
     cp: Cupy,
     candidates: Mapping[str, Callable[[], None]],
-    stream: Stream,
+    stream: Any,
     warmup: float,
     graph: bool,
     span: float,
@@ -127,7 +127,7 @@ def _batches(
             return batches
 
 
-def _captured(candidate: Callable[[], None], launches: int, stream: Stream) -> Callable[[], None]:
+def _captured(candidate: Callable[[], None], launches: int, stream: Any) -> Callable[[], None]:
     stream.begin_capture()
     try:
         for _ in range(launches):

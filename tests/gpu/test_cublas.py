@@ -28,7 +28,7 @@ def test_every_storage_order_equals_numpy(flags: tuple[bool, bool, bool], pad: i
     want = 2 * a @ b - 3 * c
     arrays = [stored(one, flag, pad) for one, flag in zip((a, b, c), flags, strict=True)]
     matrices = [cublas.matrix(x, transposed=f) for x, f in zip(arrays, flags, strict=True)]
-    cublas.sgemm(*matrices, alpha=2, beta=-3)()
+    cublas.gemm(*matrices, alpha=2, beta=-3)()
     found = arrays[2].get()
     np.testing.assert_array_equal(found.T if flags[2] else found, want)
 
@@ -37,7 +37,7 @@ def test_no_tf32_is_used() -> None:
     """TF32 keeps 10 bits of a mantissa; 1 + 2^-20 must come through."""
     a = cp.full((256, 256), 1 + 2.0**-20, "float32")
     b, c = cp.eye(256, dtype="float32"), cp.empty((256, 256), "float32")
-    cublas.sgemm(*(cublas.matrix(x) for x in (a, b, c)))()
+    cublas.gemm(*(cublas.matrix(x) for x in (a, b, c)))()
     assert (c == a).all()
 
 
@@ -45,14 +45,14 @@ def test_batches() -> None:
     draw = np.random.default_rng(2)
     a, b = (cp.asarray(draw.integers(-4, 5, (3, 8, 8)).astype("float32")) for _ in range(2))
     c = cp.empty((3, 8, 8), "float32")
-    cublas.sgemm(*(cublas.matrix(x) for x in (a, b, c)), batch=3)()
+    cublas.gemm(*(cublas.matrix(x) for x in (a, b, c)), batch=3)()
     np.testing.assert_array_equal(c.get(), a.get() @ b.get())
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(5, 7, 0), (0, 7, 3), (1, 1, 1)])
 def test_empty_and_tiny_products(m: int, n: int, k: int) -> None:
     a, b, c = (cp.ones(shape, "float32") for shape in ((m, k), (k, n), (m, n)))
-    cublas.sgemm(*(cublas.matrix(x) for x in (a, b, c)), beta=2)()
+    cublas.gemm(*(cublas.matrix(x) for x in (a, b, c)), beta=2)()
     assert (c == k + 2).all()
 
 
