@@ -21,7 +21,7 @@ from gemmgen.interpreter.fragments import CheckedWarps
 from gemmgen.interpreter.machine import Step, Trip, Trips
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import Closure, Scope, known
-from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
+from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
@@ -75,14 +75,9 @@ class CheckedMachine:
         return memory, memory.declare
 
     def barrier(self, mask: Mask) -> None:
-        if mask is None:
-            return
-        arrived = mask.reshape(self.lanes.blocks, self.lanes.threads)
-        apart = arrived.any(axis=1) & ~arrived.all(axis=1)
-        if apart.any():
-            block = int(np.argmax(apart))
-            missing = int(np.argmin(arrived[block])) + block * self.lanes.threads
-            name = self.lanes.name(missing)
+        lane = left_out(mask, self.lanes.threads)
+        if lane is not None:
+            name = self.lanes.name(lane)
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
 
     def trips(self, loop: For[Node], scope: Scope) -> Trips:

@@ -12,7 +12,7 @@ from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, where
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.numerics.formats import STORAGE
-from gemmgen.numerics.operators import COMPARE, Ints, Value
+from gemmgen.numerics.operators import COMPARE, Bools, Ints, Value
 
 F32 = npt.NDArray[np.float32]
 Elements = npt.NDArray[np.float32 | np.float64 | np.uint16]
@@ -44,6 +44,7 @@ class CheckedMemory(Memory):
     def __init__(self, name: str, dtype: DType, size: int, lanes: Lanes):
         super().__init__(name, dtype)
         self.size, self.lanes = size, lanes
+        self._outside = f"out of bounds of {size} elements"
 
     def read(
         self, index: Index, width: int, mask: Mask, valid: Value | None = None
@@ -68,27 +69,29 @@ class CheckedMemory(Memory):
 
     def check_aligned(self, index: Index, width: int, mask: Mask) -> None:
         """A wide access starts at a multiple of its width."""
-        wrong = np.asarray(index) % width != 0
-        if mask is not None:
-            wrong = wrong & mask
-        if wrong.any():
-            lane = int(np.argmax(wrong))
-            at = index if isinstance(index, int) else int(index[lane])
-            raise self.trap(lane, at, f"misaligned access of width {width}")
+        if not isinstance(index, int) or index % width:
+            at = self.active(index, mask)
+            self.refuse(at % width != 0, at, mask, f"misaligned access of width {width}")
 
     def check(self, index: Index, mask: Mask) -> None:
         """``index`` (of the lanes in ``mask`` alone) lies inside."""
-        if isinstance(index, int):
-            if not 0 <= index < self.size:
-                raise self.trap(_lane(0, mask), index, f"out of bounds of {self.size} elements")
-            return
-        # Negative numbers are large ones when read as unsigned.
-        wrong = index.view(np.uint64) >= self.size
+        if not isinstance(index, int):
+            # Negative numbers are large ones when read as unsigned.
+            self.refuse(index.view(np.uint64) >= self.size, index, mask, self._outside)
+        elif not 0 <= index < self.size:
+            raise self.trap(_lane(0, mask), index, self._outside)
+
+    def active(self, index: Index, mask: Mask) -> Ints:
+        """``index`` of the lanes in ``mask`` alone."""
+        every = self.lanes.every(index)
+        return every if mask is None else every[mask]
+
+    def refuse(self, wrong: Bools, index: Ints, mask: Mask, description: str) -> None:
+        """Raises ``Trap`` for the first that is ``wrong``, if any; as ``index``, it has the lanes
+        in ``mask`` alone."""
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise self.trap(
-                _lane(at, mask), int(index[at]), f"out of bounds of {self.size} elements"
-            )
+            raise self.trap(_lane(at, mask), int(index[at]), description)
 
     def trap(self, lane: int, index: int, description: str) -> Trap:
         return Trap(self.name, self.lanes.name(lane), index, description)
@@ -164,22 +167,14 @@ class OutputMemory(FlatMemory):
     def store(self, index: Index, value: Value, mask: Mask) -> None:
         super().store(index, value, mask)
         self._check_writers(index, mask, "written by two threads")
-        offsets, numbers = self._active(index, mask)
-        self.writers[offsets] = numbers
+        self.writers[self.active(index, mask)] = self.active(self.numbers, mask)
         self._check_writers(index, mask, "written by two threads")
 
-    def _active(self, index: Index, mask: Mask) -> tuple[Ints, Ints]:
-        offsets = np.full(self.lanes.count, index) if isinstance(index, int) else index
-        return (offsets, self.numbers) if mask is None else (offsets[mask], self.numbers[mask])
-
     def _check_writers(self, index: Index, mask: Mask, description: str) -> None:
-        offsets, numbers = self._active(index, mask)
+        offsets = self.active(index, mask)
         writers = self.writers[offsets]
-        wrong = (writers != 0) & (writers != numbers)
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            lane = int(numbers[at]) - 1 - self.lanes.first * self.lanes.threads
-            raise self.trap(lane, int(offsets[at]), description)
+        wrong = (writers != 0) & (writers != self.active(self.numbers, mask))
+        self.refuse(wrong, offsets, mask, description)
 
 
 class Registers(CheckedMemory):

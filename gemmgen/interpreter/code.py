@@ -1,7 +1,7 @@
 """The statements of a kernel compiled to closures, for one machine.
 
 Each statement is done by all threads before the next one begins.  What a kind of node does is one
-function of a table (``mechanisms.NODES``).
+function of a table (``node_table.NODES``).
 """
 
 from __future__ import annotations

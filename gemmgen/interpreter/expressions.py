@@ -13,22 +13,11 @@ import numpy as np
 
 from gemmgen.interpreter.memory import Kind, Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Run, Scope, known, unknown
-from gemmgen.interpreter.simt import Index, Mask, where
+from gemmgen.interpreter.simt import Index, Mask, left_out, where
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.target import WARP
-from gemmgen.numerics.operators import (
-    ARITHMETIC,
-    COMPARE,
-    DOUBLE,
-    FROM_BITS,
-    FUNCTIONS,
-    INTEGER,
-    TO_BITS,
-    Value,
-    divide,
-    invert,
-    negate,
-)
+from gemmgen.numerics import operators
+from gemmgen.numerics.operators import ARITHMETIC, COMPARE, Value, invert
 
 
 def compile_expression(expr: Expr, scope: Scope) -> Closure:
@@ -59,7 +48,7 @@ def compile_expression(expr: Expr, scope: Scope) -> Closure:
             return apply(invert, "bool", of(operand))
         case Unary(_, operand):
             part = of(operand)
-            return apply(negate, part.kind, part)
+            return apply(operators.negate, part.kind, part)
         case Call(function, arguments):
             return _call(function, tuple(of(argument) for argument in arguments))
 
@@ -153,20 +142,20 @@ def _binary(op: str, left: Closure, right: Closure) -> Closure:
         return apply(COMPARE[op], "bool", first, second)
     if op in ARITHMETIC:
         return apply(ARITHMETIC[op], kind, first, second)
-    return apply(INTEGER[op] if kind == "int" else divide, kind, first, second)
+    return apply(operators.INTEGER[op] if kind == "int" else operators.divide, kind, first, second)
 
 
 def _call(function: str, parts: tuple[Closure, ...]) -> Closure:
     if function in ("float", "double"):
         return converted(parts[0], function)
-    if function in FROM_BITS:
-        return apply(FROM_BITS[function], "float", parts[0])
-    if function in TO_BITS:
-        return apply(TO_BITS[function], "int", converted(parts[0], "float"))
+    if function in operators.FROM_BITS:
+        return apply(operators.FROM_BITS[function], "float", parts[0])
+    if function in operators.TO_BITS:
+        return apply(operators.TO_BITS[function], "int", converted(parts[0], "float"))
     if function in SHUFFLES:
         return _shuffle(parts, SHUFFLES[function])
-    kind: Kind = "double" if function in DOUBLE else "float"
-    compute = DOUBLE[function] if kind == "double" else FUNCTIONS[function]
+    kind: Kind = "double" if function in operators.DOUBLE else "float"
+    compute = operators.DOUBLE[function] if kind == "double" else operators.FUNCTIONS[function]
     return apply(cast(Callable[..., Value], compute), kind, *(converted(p, kind) for p in parts))
 
 
@@ -185,9 +174,7 @@ def _shuffle(parts: tuple[Closure, ...], kind: Kind) -> Closure:
     def shuffled(mask: Mask) -> Value:
         found = run(mask)
         assert isinstance(found, np.ndarray), "lanes have values of their own"
-        if mask is not None:
-            warps = mask.reshape(-1, WARP)
-            assert (warps.any(axis=1) == warps.all(axis=1)).all(), "a part of a warp shuffles"
+        assert left_out(mask, WARP) is None, "a part of a warp shuffles"
         return cast(Value, found.reshape(-1, WARP)[:, lanes].reshape(-1))
 
     return Closure(shuffled, kind)

@@ -19,7 +19,7 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Lines, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array
-from gemmgen.interpreter.simt import Lanes, Mask, Trap
+from gemmgen.interpreter.simt import Lanes, Mask, Trap, left_out
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
@@ -153,13 +153,8 @@ class CheckedWarps:
 
     def meet(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""
-        if mask is None:
-            return
-        arrived = mask.reshape(-1, WARP)
-        apart = arrived.any(axis=1) & ~arrived.all(axis=1)
-        if apart.any():
-            warp = int(np.argmax(apart))
-            lane = int(np.argmin(arrived[warp])) + warp * WARP
+        lane = left_out(mask, WARP)
+        if lane is not None:
             raise Trap("warp", self.lanes.name(lane), 0, "not all of its lanes come to it")
 
     def _first(self, lines: Lines, dtype: DType, mask: Mask) -> Ints:
@@ -168,25 +163,16 @@ class CheckedWarps:
         memory, pitch, size = lines.memory, lines.apart, BYTES[dtype]
         assert isinstance(memory, FlatMemory)
         first = self.lanes.every(lines.first)
-        self._check(memory, first, first * size % ALIGNED != 0, mask, "no fragment begins there")
         same = first.reshape(-1, WARP)[:, :1] == first.reshape(-1, WARP)
-        self._check(memory, first, ~same.reshape(-1), mask, "another address than its warp's")
-        wrong = np.full(self.lanes.count, pitch * size % WMMA.line != 0)
-        self._check(memory, first, wrong, mask, f"lines {pitch} elements apart")
+        wrong = {
+            "no fragment begins there": first * size % ALIGNED != 0,
+            "another address than its warp's": ~same.reshape(-1),
+            f"lines {pitch} elements apart": np.full(first.shape, pitch * size % WMMA.line != 0),
+        }
+        some = slice(None) if mask is None else mask
+        for what, lanes in wrong.items():
+            memory.refuse(lanes[some], first[some], mask, what)
         return first
-
-    def _check(
-        self,
-        memory: FlatMemory,
-        first: Ints,
-        wrong: npt.NDArray[np.bool_],
-        mask: Mask,
-        what: str,
-    ) -> None:
-        wrong = wrong if mask is None else wrong & mask
-        if wrong.any():
-            lane = int(np.argmax(wrong))
-            raise memory.trap(lane, int(first[lane]), what)
 
 
 def _as_numbers(found: Value, dtype: DType) -> F32:

@@ -83,3 +83,16 @@ def where(condition: Value, mask: Mask) -> tuple[bool, Mask]:
         return bool(condition), mask
     both = narrowed(mask, cast(Bools, condition))
     return not is_empty(both), both
+
+
+def left_out(mask: Mask, together: int) -> int | None:
+    """The first lane that does not take part though one of its group does, of ``together``
+    neighbours; None if there is none."""
+    if mask is None:
+        return None
+    arrived = mask.reshape(-1, together)
+    apart = arrived.any(axis=1) & ~arrived.all(axis=1)
+    if not apart.any():
+        return None
+    group = int(np.argmax(apart))
+    return int(np.argmin(arrived[group])) + group * together

@@ -155,12 +155,12 @@ class Workspace(FlatMemory):
 
     def load(self, index: Index, mask: Mask) -> Value:
         found = super().load(index, mask)
-        offsets, blocks = self._active(index, mask)
+        offsets, blocks = self.active(index, mask), self.active(self.blocks, mask)
         self._check_order(offsets, blocks, mask, "read")
         return found
 
     def store(self, index: Index, value: Value, mask: Mask) -> None:
-        offsets, blocks = self._active(index, mask)
+        offsets, blocks = self.active(index, mask), self.active(self.blocks, mask)
         self.check(offsets, mask)
         self._check_order(offsets, blocks, mask, "written")
         super().store(index, value, mask)
@@ -168,7 +168,7 @@ class Workspace(FlatMemory):
 
     def add(self, index: Index, value: Value, mask: Mask) -> None:
         """An atomic addition: blocks may come in any order."""
-        offsets, blocks = self._active(index, mask)
+        offsets, blocks = self.active(index, mask), self.active(self.blocks, mask)
         self.check(offsets, mask)
         if not self.zeroed:
             self._check_order(offsets, blocks, mask, "added to")
@@ -189,15 +189,11 @@ class Workspace(FlatMemory):
         numbers = in_order((int(b) for b in np.unique(blocks)), self.state.order)
         return [cast(Ints, np.flatnonzero(blocks == number)) for number in numbers]
 
-    def _active(self, index: Index, mask: Mask) -> tuple[Ints, Ints]:
-        offsets = np.full(self.lanes.count, index) if isinstance(index, int) else index
-        return (offsets, self.blocks) if mask is None else (offsets[mask], self.blocks[mask])
-
     def _check_order(self, offsets: Ints, blocks: Ints, mask: Mask, done: str) -> None:
         writers = self.writers[offsets]
         nothing = writers == 0
-        if done == "read" and not self.zeroed and nothing.any():
-            self._refuse(nothing, offsets, mask, "read before any block writes it")
+        if done == "read" and not self.zeroed:
+            self.refuse(nothing, offsets, mask, "read before any block writes it")
         other = np.flatnonzero(~nothing & (writers != blocks + 1))
         if not other.size:
             return
@@ -206,14 +202,9 @@ class Workspace(FlatMemory):
         is_hidden = [not self._happens_before(*kind) for kind in kinds.T.tolist()]
         hidden = np.zeros(len(offsets), np.bool_)
         hidden[other] = np.array(is_hidden)[which.reshape(-1)]
-        if hidden.any():
-            self._refuse(hidden, offsets, mask, f"{done} with no order after another block's write")
+        description = f"{done} with no order after another block's write"
+        self.refuse(hidden, offsets, mask, description)
 
     def _happens_before(self, writer: int, epoch: int, block: int) -> bool:
         """Whether ``writer`` has counted since, and ``block`` after that."""
         return self.state.clocks.get(block, {}).get(writer, 0) > epoch
-
-    def _refuse(self, wrong: Bools, offsets: Ints, mask: Mask, description: str) -> None:
-        at = int(np.argmax(wrong))
-        lane = at if mask is None else int(np.flatnonzero(mask)[at])
-        raise self.trap(lane, int(offsets[at]), description)
