@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,15 +12,13 @@ from gemmgen.calling.launches import LANDINGS, Case, Landing
 from gemmgen.calling.strides import bounds
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies
-from gemmgen.ir.problem import Problem
 from gemmgen.numerics import reference
 from gemmgen.numerics.axes import axes_of, in_roles
-from gemmgen.numerics.formats import Real, Stored, computing
+from gemmgen.numerics.formats import Real, computing
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.rounded_epilogue import Wanted, hides_c, wanted
 from gemmgen.proof.sums import Summation
-from gemmgen.sim.allocation import allocated, arguments_of
-from gemmgen.sim.poisoned_memory import EmbeddedView
+from gemmgen.sim.allocation import allocated, arguments_of, overwritten
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 
 
@@ -71,7 +68,11 @@ class Caller:
         result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))
         empty = np.zeros(result.shape, computing(problem.accumulate))
         want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(empty, None)
-        return _difference(problem, placed, before, result, want)
+        harm = overwritten(placed, before, c.name)
+        if harm is not None:
+            return harm
+        compared = reference.compare(result, want.value, want.bound, c.dtype)
+        return None if compared.equal else f"{c.name}: {compared.text()}"
 
     def span(self, case: Case) -> int:
         """Bytes from the first element to the last of all tensors, gaps included."""
@@ -97,21 +98,3 @@ class Caller:
             acc = self._summation.sums(a, b, backwards=order == "descending")
             self._sums[key] = tensors, np.broadcast_to(acc, c.shape)
         return self._sums[key]
-
-
-def _difference(
-    problem: Problem,
-    placed: Mapping[str, EmbeddedView],
-    before: Mapping[str, Stored],
-    result: Stored,
-    want: Wanted,
-) -> str | None:
-    for name, matrix in placed.items():
-        touched = matrix.touched()
-        if touched is not None:
-            return f"{name}: {touched}"
-        changed = matrix.changed(before[name]) if name != problem.c.name else None
-        if changed is not None:
-            return f"the input {name} was written to: {changed}"
-    compared = reference.compare(result, want.value, want.bound, problem.c.dtype)
-    return None if compared.equal else f"{problem.c.name}: {compared.text()}"

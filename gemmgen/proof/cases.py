@@ -14,16 +14,8 @@ from math import ceil, prod
 
 from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Shape
 from gemmgen.pipeline import Emitted
+from gemmgen.proof import default_shapes
 from gemmgen.proof.calls import landings_of
-from gemmgen.proof.default_shapes import (
-    c2_shapes,
-    far_shapes,
-    few_terms,
-    long_sums,
-    many_blocks,
-    stale_tiles,
-    whole_tiles,
-)
 from gemmgen.proof.shapes import tile_of
 
 FACTORS = (0.0, 1.0, -1.0, 0.7)
@@ -51,7 +43,7 @@ def cases_of(emitted: Emitted, landings: tuple[Landing, ...] = ()) -> tuple[Case
     ``landings`` are by default the kernel's own.
     """
     landings = landings or landings_of(emitted)
-    found = (*cases(c2_shapes(emitted), landings), *reaching(emitted, landings))
+    found = (*cases(default_shapes.c2_shapes(emitted), landings), *reaching(emitted, landings))
     unwatched = sum(work(emitted, case.shape) for case in found if not case.watched)
     return found if unwatched > _WORTH else tuple(replace(case, watched=True) for case in found)
 
@@ -103,26 +95,30 @@ def reaching(emitted: Emitted, landings: tuple[Landing, ...] = ("late",)) -> Ite
 
 
 def _whole_tiles(emitted: Emitted) -> Iterator[Case]:
-    yield Case(whole_tiles(emitted), "normal", 0.7, -1.0, 1, "descending", watched=False)
+    yield Case(
+        default_shapes.whole_tiles(emitted), "normal", 0.7, -1.0, 1, "descending", watched=False
+    )
 
 
 def _many_blocks(emitted: Emitted) -> Iterator[Case]:
-    yield Case(many_blocks(emitted), "normal", -1.0, 0.7, 5, "ascending", watched=False)
+    yield Case(
+        default_shapes.many_blocks(emitted), "normal", -1.0, 0.7, 5, "ascending", watched=False
+    )
 
 
 def _long_sums(emitted: Emitted) -> Iterator[Case]:
-    yield Case(long_sums(emitted), "normal", 0.7, 0.7, 1, "shuffled", watched=False)
+    yield Case(default_shapes.long_sums(emitted), "normal", 0.7, 0.7, 1, "shuffled", watched=False)
 
 
 def _few_terms(emitted: Emitted) -> Iterator[Case]:
-    for shape in few_terms(emitted):
+    for shape in default_shapes.few_terms(emitted):
         yield Case(shape, "normal", 1.0, 0.7, 1, "descending", watched=False)
 
 
 def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
     """Detects a stale element of an earlier tile where a 0 belongs: it is multiplied by a zero of
     the other operand, so that only an infinity exposes it."""
-    shape = stale_tiles(emitted)
+    shape = default_shapes.stale_tiles(emitted)
     watched = work(emitted, shape) <= _LIGHT
     yield Case(shape, "infinities in A", 1.0, 0.0, 1, "ascending", watched=watched)
     yield Case(shape, "infinities in B", 1.0, 0.0, 0, "descending", watched=watched)
@@ -130,7 +126,7 @@ def _stale_tiles(emitted: Emitted) -> Iterator[Case]:
 
 def _far_addresses(emitted: Emitted) -> Iterator[Case]:
     """Offsets that don't fit an int."""
-    for shape in far_shapes(emitted):
+    for shape in default_shapes.far_shapes(emitted):
         yield Case(shape, "normal", 0.7, -1.0, far=True)
 
 

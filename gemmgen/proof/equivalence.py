@@ -9,47 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from gemmgen.base.record import record
-from gemmgen.calling.arguments import tensors
-from gemmgen.calling.dimensions import laid_out, solve, values_of
-from gemmgen.calling.inputs import as_stored, drawn
+from gemmgen.calling.dimensions import solve, values_of
+from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import Case, Order, Shape
-from gemmgen.calling.strides import bounds
 from gemmgen.interpreter.async_copies import landings_of
 from gemmgen.interpreter.checked_memory import Elements, elements
 from gemmgen.interpreter.interpret import Argument, interpret
 from gemmgen.interpreter.simt import Trap
-from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.problem import Problem
 from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.epilogue_values import evaluate, in_numpy
-from gemmgen.numerics.formats import (
-    F64,
-    STORAGE,
-    UNIT,
-    Precision,
-    Real,
-    Stored,
-    bits,
-    computing,
-    held,
-    poison,
-    stored,
-)
+from gemmgen.numerics.formats import F64, UNIT, Precision, Real, Stored, computing, held
 from gemmgen.numerics.operators import Floats, Value
 from gemmgen.numerics.reference import compare
 from gemmgen.proof.rounded_epilogue import hides_c, rounds, variables
-
-Kind = TypeVar("Kind", bound=np.generic)
+from gemmgen.sim.allocation import allocated, overwritten
 
 RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
 """The error bound of a result that its type can't represent, in units of roundoff: of itself, and
@@ -131,36 +114,29 @@ def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result |
     if broken:
         required = (r.text() for r in interface.requirements if r.name in broken)
         raise ValueError(f"{sizes} does not satisfy {', '.join(required)}")
-    given, memories = drawn(interface, case), dict[str, Elements]()
+    given = drawn(interface, case)
     unread = {name} if hides_c(problem) and case.beta == 0.0 else set[str]()
-    for param in tensors(interface):
-        shape, strides = laid_out(interface, param, values)
-        memory = memories[param.name] = _flat(shape, strides, param.dtype)
-        if param.name not in unread:
-            numbers = np.broadcast_to(as_stored(interface, param, given[param.name]), shape)
-            _view(memory, shape, strides)[...] = _raw(stored(numbers, param.dtype), param.dtype)
-    before = {each: memory.copy() for each, memory in memories.items()}
-    arguments: dict[str, Argument] = {**memories, **values, **scalars}
+    placed = allocated(interface, replace(case, tight=True), given, unread)
+    c, before = placed[name], {each: matrix.view.copy() for each, matrix in placed.items()}
+    memories: dict[str, Argument] = {
+        each: cast(Elements, matrix.memory[matrix.start :].view(elements(matrix.dtype)))
+        for each, matrix in placed.items()
+    }
     try:
-        written = interpret(lowered, arguments, case.landing, case.order)[name] != 0
+        found = interpret(lowered, {**memories, **values, **scalars}, case.landing, case.order)
     except Trap as trap:
         return Difference(str(trap))
-    (c,) = (param for param in tensors(interface) if param.name == name)
-    lies, axes = laid_out(interface, c, values), axes_of(problem, name)
-    for each, memory in memories.items():
-        changed = bits(memory) != bits(before[each])
-        if each == name:
-            _view(changed, *lies)[...] = False
-        if changed.any():
-            what = "the padding of C" if each == name else f"the input {each}"
-            return Difference(f"{what} is changed, at element {int(np.argmax(changed))}")
-    reached = in_roles(_view(written, *lies), c.indices, axes)
+    harm = overwritten(placed, before, name)
+    if harm is not None:
+        return Difference(harm)
+    letters, axes, written = problem.c.letters, axes_of(problem, name), found[name] != 0
+    steps = tuple(step * written.itemsize for step in c.strides)
+    reached = in_roles(as_strided(written, c.view.shape, steps), letters, axes)
     if not reached.all():
         index = tuple(int(i) for i in np.argwhere(~reached)[0])
         return Difference("is never written", index)
-    found = _view(memories[name], *lies).view(STORAGE[c.dtype])
     given |= {each: np.zeros_like(given[each]) for each in unread}
-    return Result(in_roles(cast(Stored, found), c.indices, axes), given, scalars)
+    return Result(in_roles(c.view, letters, axes), given, scalars)
 
 
 def _interface(lowered: LoweredProgram) -> Interface:
@@ -183,30 +159,6 @@ def _named(problem: Problem) -> set[str]:
     scalars = {e.name for e in parts if isinstance(e, Var)} - {"acc", *problem.c.letters}
     others = {e.buffer for e in parts if isinstance(e, Element)}
     return scalars | others | {problem.a.name, problem.b.name, problem.c.name}
-
-
-# Memory, flat as the interpreter's is.
-
-
-def _flat(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Elements:
-    """A memory of poison that ends with the last element of a tensor."""
-    _, end = bounds(shape, strides)
-    return _raw(poison(end, dtype), dtype)
-
-
-def _raw(values: Stored, dtype: DType) -> Elements:
-    """Stored elements as an interpreted memory holds them."""
-    return cast(Elements, values.view(elements(dtype)))
-
-
-def _view(
-    memory: npt.NDArray[Kind], shape: tuple[int, ...], strides: tuple[int, ...]
-) -> npt.NDArray[Kind]:
-    """A tensor's elements in its memory, which begins with them."""
-    return as_strided(memory, shape, tuple(step * memory.itemsize for step in strides))
-
-
-# What the problem gives.
 
 
 def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:

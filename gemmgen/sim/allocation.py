@@ -11,7 +11,7 @@ from gemmgen.calling.dimensions import alignment, laid_out, values_of
 from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.numerics.formats import Real, stored
+from gemmgen.numerics.formats import Real, Stored, stored
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.poisoned_memory import EmbeddedView, Sparse
 
@@ -41,6 +41,21 @@ def arguments_of(
     found: dict[str, Argument] = {**values_of(interface, case), **case.scalars(interface)}
     found |= {name: matrix.view for name, matrix in memory.items()}
     return {p.name: found[p.name] for p in interface.params if not p.is_scratch}
+
+
+def overwritten(
+    memory: Mapping[str, EmbeddedView], before: Mapping[str, Stored], output: str
+) -> str | None:
+    """A sentence about what a call changed that is no element of its output, or None; ``before``
+    has copies of the tensors' elements."""
+    for name, matrix in memory.items():
+        touched = matrix.touched()
+        if touched is not None:
+            return f"{name}: {touched}"
+        changed = matrix.changed(before[name]) if name != output else None
+        if changed is not None:
+            return f"the input {name} was written to: {changed}"
+    return None
 
 
 def _empty(
