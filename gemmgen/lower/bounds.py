@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import divides, equal_to
+from gemmgen.ir.control import If
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import CopyTileAsync, Load, Transfer
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.simplify import add, all_of, less
+from gemmgen.ir.thread_code import Node
 from gemmgen.lower.context import Context
 
 TileCopy = Load | Transfer | CopyTileAsync
@@ -87,3 +89,8 @@ def whole_tile(
             end = add(first, names.block(letter))
             conditions.append(Binary("<=", end, stop(context, letter)))
     return all_of(*conditions)
+
+
+def guarded(condition: Expr | None, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` under a condition, if there is one."""
+    return body if condition is None else (If(condition, body),)

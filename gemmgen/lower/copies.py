@@ -99,10 +99,7 @@ def _staged(thread_map: ThreadMap, copy: Copy) -> Target:
 
 
 def over_pieces(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    inside = thread_map.inside()
-    if inside is not None:
-        body = (If(inside, body),)
-    body = (*thread_map.locals(), *body)
+    body = (*thread_map.locals(), *bounds.guarded(thread_map.inside(), body))
     if thread_map.count > 1:
         return (For(PIECE.name, Int(0), thread_map.pieces, Int(1), body, unroll=True),)
     return scoped(body)

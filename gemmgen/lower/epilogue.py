@@ -41,7 +41,7 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
             return _one(context, node, ALONE, at)
         inside = all_of(*(bounds.inside(context, x, Var(x)) for x in context.letters))
         body = _one(context, node, ALONE, at)
-        return (*_indices(context, {}, context.letters), *_if(inside, body))
+        return (*_indices(context, {}, context.letters), *bounds.guarded(inside, body))
     return _micro_tile(context, node)
 
 
@@ -64,7 +64,7 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     along = _indices(context, registers, (inner,), width)
     by = context.width(node.dst)
     columns = _loop(registers[inner], inner, by, (*along, *neighbours(context, node, own)))
-    rows = _if(bounds.inside(context, outer, Var(outer)), (columns,))
+    rows = bounds.guarded(bounds.inside(context, outer, Var(outer)), (columns,))
     body = (*_indices(context, registers, (outer,)), *rows)
     return (*along_inner, _loop(registers[outer], outer, Int(1), body))
 
@@ -118,14 +118,11 @@ def neighbours(
     width = store_width(context.kernel, node)
     if width == 1:
         guard = bounds.inside(context, inner, Var(inner))
-        return _if(guard, (*first, *_one(context, node, own, at)))
+        return bounds.guarded(guard, (*first, *_one(context, node, own, at)))
     # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
-    guard = (
-        bounds.inside(context, inner, Var(inner))
-        if bounds.multiple(context, inner, width)
-        else None
-    )
-    return _if(guard, (*first, *_run(context, node, own, at, inner)))
+    whole = bounds.multiple(context, inner, width)
+    guard = bounds.inside(context, inner, Var(inner)) if whole else None
+    return bounds.guarded(guard, (*first, *_run(context, node, own, at, inner)))
 
 
 def _loop(register: Expr, letter: str, by: Expr, body: tuple[Node, ...]) -> For[Node]:
@@ -148,10 +145,6 @@ def _indices(
         )
         for letter in letters
     )
-
-
-def _if(condition: Expr | None, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    return body if condition is None else (If(condition, body),)
 
 
 def _one(context: Context, node: Map, own: Own, at: dict[str, Expr]) -> tuple[Node, ...]:
@@ -189,7 +182,7 @@ def _run(
         body.append(RegisterArray(OLD, dtype, (vector,), (width,), zero=True, wide=True))
         load = _guarded_run(context, node, inner, at, OLD, memory, into=True)
         needed = Binary("!=", Var("beta"), Float(0.0))
-        body.extend(_if(needed if _skips_old(context, node) else None, load))
+        body.extend(bounds.guarded(needed if _skips_old(context, node) else None, load))
         value = _with_old(value, node.dst, computable(Element(OLD, (context.element,)), dtype))
     spelling = Spelling()
     here = at | {inner: add(at[inner], context.element)}

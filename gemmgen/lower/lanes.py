@@ -8,6 +8,7 @@ side by side, so that a warp reads whole lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Buffer
@@ -20,7 +21,7 @@ from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.lower import addresses, bounds, epilogue, threads, warps
-from gemmgen.lower.context import LANE, Context, Lowering
+from gemmgen.lower.context import LANE, Context
 from gemmgen.lower.contraction import ORDERS
 from gemmgen.lower.guarded import Run, call, is_function, read
 from gemmgen.lower.types import computable
@@ -122,7 +123,7 @@ def coordinates(context: Context) -> Iterator[Define]:
 def constants(context: Context) -> Iterator[Constant]:
     yield from threads.micro_tile(context, "micro-tile of a warp")
     yield from _along_k(context)
-    yield from threads.pieces(context)
+    yield from threads.pieces(context, *context.letters)
     yield from threads.along_sides(context, "warps along each side of the block")
 
 
@@ -135,9 +136,7 @@ def _along_k(context: Context) -> Iterator[Constant]:
     yield Constant(
         names.registers(k).name, axis.registers, share, "k elements of a lane in each step"
     )
-    if axis.pieces > 1 and axis.width > 1:
-        note = "in pieces of this many adjacent elements"
-        yield Constant(names.piece(k).name, axis.width, None, note)
+    yield from threads.pieces(context, k)
 
 
 def number_of_threads(context: Context) -> Expr:
@@ -147,15 +146,13 @@ def number_of_threads(context: Context) -> Expr:
 
 
 LOWER = {LoadLaneSlice: load_slice, Multiply: multiply, WarpReduce: reduce, Map: store}
-LOWERING = Lowering(
+LOWERING = replace(
+    threads.LOWERING,
     owner="warp",
     nodes=LOWER,
     array=array,
-    row_of_sums=threads.row_of_sums,
-    each_sum=threads.each_sum,
     coordinates=coordinates,
     block=warps.in_one_dimension,
     constants=constants,
     threads=number_of_threads,
-    checks=threads.checks,
 )

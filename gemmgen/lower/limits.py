@@ -108,13 +108,11 @@ def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | No
     words = BYTES[main.buffer("acc").dtype] // REGISTER_BYTES
     ahead = max((b.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
     for sizes in product((8, 4, 16, 2, 1), repeat=2):
-        threads = (
-            prod(n // size for n, size in zip(tile, sizes, strict=True)) * main.spread.lanes_per_sum
-        )
-        divides = not any(n % size for n, size in zip(tile, sizes, strict=True))
+        pairs = tuple(zip(tile, sizes, strict=True))
+        threads = prod(n // size for n, size in pairs) * main.spread.lanes_per_sum
+        divides = not any(n % size for n, size in pairs)
         registers = words * (prod(sizes) + ahead * sum(sizes)) + OVERHEAD
-        fills = divides and 0 < threads <= MAX_THREADS and threads % WARP == 0
-        if fills and registers <= MAX_REGISTERS:
+        if divides and fill_warps(threads) and registers <= MAX_REGISTERS:
             return sizes
     return None
 
@@ -245,18 +243,13 @@ def _smaller_warp(program: Program) -> str:
     """The ``warp_tile`` with the greater side halved until the sums leave room for fragments."""
     axes = {a.letter: a.registers for a in program.main.spread.axes}
     sizes = dict(axes)
-    sides, lanes = _sides(program), program.main.spread.lanes_per_piece
+    atom, problem = ATOMS[program.main.spread.atom], program.problem
+    sides, lanes = {problem.m: atom.m, problem.n: atom.n}, atom.lanes
     while prod(sizes.values()) > MOST_SUMS * lanes:
         letter = max(sizes, key=lambda x: sizes[x])
         side, now = sides[letter], sizes[letter]
         sizes[letter] = max(s for s in range(side, now, side) if axes[letter] % s == 0)
     return f"warp_tile {format_sizes(sizes.items())}"
-
-
-def _sides(program: Program) -> dict[str, int]:
-    """What one instruction multiplies along each letter of C."""
-    atom, problem = ATOMS[program.main.spread.atom], program.problem
-    return {problem.m: atom.m, problem.n: atom.n}
 
 
 def registers_of(tile: Buffer) -> int:

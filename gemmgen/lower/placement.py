@@ -83,9 +83,8 @@ def _number(context: Context) -> Var:
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
     """The row and the column of the block's tile: row by row, or in groups (``_groups``)."""
     if context.kernel.work.raster > 1:
-        return add(Var("group"), mod(Var("tile_in_group"), Var("group_rows"))), div(
-            Var("tile_in_group"), Var("group_rows")
-        )
+        number, rows = Var("tile_in_group"), Var("group_rows")
+        return add(Var("group"), mod(number, rows)), div(number, rows)
     columns, number = Var(f"blocks_{context.letters[1]}"), _number(context)
     return div(number, columns), mod(number, columns)
 

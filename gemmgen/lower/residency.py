@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.base.errors import Mistake
-from gemmgen.base.source import Span
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.target import MAX_REGISTERS, REGISTER_FILE, TARGETS, Target
-from gemmgen.schedule.model import Directive, Schedule
+from gemmgen.schedule.model import Schedule
 
 REGISTER_UNIT = 8
 """Registers are allocated to threads in eights (256 to a warp)."""
@@ -32,14 +31,10 @@ def check_residency(
     most = next((n for n in range(asked, 0, -1) if not _shortage(target, kernel, sums, n)), 0)
     yield Mistake(
         f"launch_bounds blocks={asked}: {message}",
-        _span(directive),
+        next(a.span for a in directive.arguments if a.name == "blocks"),
         f"blocks={most}, the most that fit" if most else "remove the line",
         (note,),
     )
-
-
-def _span(directive: Directive) -> Span:
-    return next(a.span for a in directive.arguments if a.name == "blocks")
 
 
 def _shortage(

@@ -55,15 +55,13 @@ def store_partial(context: Context, node: StorePartial) -> tuple[Node, ...]:
     """Stores the thread's sums to the workspace; a group's replace those of its first part, which
     the same thread has read."""
     if node.atomic:
+        sums = _dtype(context)
         return _over_pieces(
-            context,
-            1,
-            lambda total, at: (AtomicAdd(_at(context, TILE, at), total, _dtype(context)),),
+            context, lambda total, at: (AtomicAdd(_at(context, TILE, at), total, sums),)
         )
     address = GROUP if node.scope == "groups" else BLOCK
-    width = piece_width(context)
     return _over_pieces(
-        context, width, lambda total, at: (_move(context, _at(context, address, at), total),)
+        context, lambda total, at: (_move(context, _at(context, address, at), total),)
     )
 
 
@@ -87,8 +85,8 @@ def arrive(context: Context, node: Arrive) -> tuple[Node, ...]:
 def reduce_partials(context: Context, node: ReducePartials) -> tuple[Node, ...]:
     """The sums of the whole scope, in the thread's registers."""
     if node.atomic:
-        return _over_pieces(context, 1, lambda total, at: _take(context, total, at))
-    work, width, scope = context.kernel.work, piece_width(context), node.scope
+        return _over_pieces(context, lambda total, at: _take(context, total, at))
+    work, scope = context.kernel.work, node.scope
     if scope == "parts" and work.parts == 2:
         return _add_the_other(context)
     number = Var("other_group" if scope == "groups" else "other_part")
@@ -100,14 +98,11 @@ def reduce_partials(context: Context, node: ReducePartials) -> tuple[Node, ...]:
         start, count, others = GROUP, PARTS_OF_GROUP, work.parts // work.groups - 1
         lead = (Define(GROUP.name, add(mul(OWN_GROUP, mul(PARTS_OF_GROUP, TILES)), TILE)),)
     first = _over_pieces(
-        context, width, lambda total, at: (_move(context, total, _at(context, start, at)),)
+        context, lambda total, at: (_move(context, total, _at(context, start, at)),)
     )
-    rest = _over_pieces(
-        context, width, lambda total, at: _add(context, total, _at(context, PLACE, at))
-    )
-    address = Define(PLACE.name, add(start, mul(number, step)))
+    rest = _added(context, add(start, mul(number, step)))
     unroll = _at_once(context, others)
-    return (*lead, *first, For(number.name, Int(1), count, Int(1), (address, *rest), unroll=unroll))
+    return (*lead, *first, For(number.name, Int(1), count, Int(1), rest, unroll=unroll))
 
 
 def _add_the_other(context: Context) -> tuple[Node, ...]:
@@ -115,15 +110,13 @@ def _add_the_other(context: Context) -> tuple[Node, ...]:
 
     A compiler would unroll a loop over one other part, issue both parts' loads at once, and spill.
     """
-    other = Define(PLACE.name, add(TILE, mul(sub(Int(1), PART), TILES)))
-    return (
-        other,
-        *_over_pieces(
-            context,
-            piece_width(context),
-            lambda total, at: _add(context, total, _at(context, PLACE, at)),
-        ),
-    )
+    return _added(context, add(TILE, mul(sub(Int(1), PART), TILES)))
+
+
+def _added(context: Context, tile: Expr) -> tuple[Node, ...]:
+    """Adds the sums of the ``tile``-th tile of the workspace to the thread's."""
+    pieces = _over_pieces(context, lambda total, at: _add(context, total, _at(context, PLACE, at)))
+    return (Define(PLACE.name, tile), *pieces)
 
 
 def piece_width(context: Context) -> int:
@@ -182,10 +175,10 @@ def _at(context: Context, tile: Expr, offset: Expr) -> Element:
     return Element(WORKSPACE.name, (add(wide_product(tile, size), offset),))
 
 
-def _over_pieces(context: Context, width: int, body: SumBody) -> tuple[Node, ...]:
+def _over_pieces(context: Context, body: SumBody) -> tuple[Node, ...]:
     """``body`` for each piece of the thread's sums, at its offset in the block's share of the
     workspace."""
-    vector = context.width(WORKSPACE.name) if width > 1 else Int(1)
+    vector = context.width(WORKSPACE.name)
     mine = mul(TID, vector)
 
     def piece(total: Element | Var, number: Expr) -> tuple[Node, ...]:

@@ -121,7 +121,7 @@ def constants(context: Context) -> Iterator[Constant]:
         yield from warps.sizes(context)
     if not context.scalar_sums:
         yield from micro_tile(context, "micro-tile of a thread")
-        yield from pieces(context)
+        yield from pieces(context, *context.letters)
         whole = "of a warp" if of_warp else "of the block"
         yield from along_sides(context, f"threads along each side {whole}")
 
@@ -131,9 +131,9 @@ def micro_tile(context: Context, note: str) -> Iterator[Constant]:
         yield Constant(names.registers(letter).name, context.axis(letter).registers, None, note)
 
 
-def pieces(context: Context) -> Iterator[Constant]:
+def pieces(context: Context, *letters: str) -> Iterator[Constant]:
     """The neighbours that interleaved micro-tiles are made of."""
-    for letter in context.letters:
+    for letter in letters:
         axis = context.axis(letter)
         if axis.pieces > 1 and axis.width > 1:
             note = "in pieces of this many adjacent elements"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS, AtomTraits
 from gemmgen.ir.buffers import Buffer
-from gemmgen.ir.control import Block, Define, For, If
+from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Element, Expr, Int, Var
@@ -161,7 +161,7 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
         Define(row.name, div(SLOT, across)),
         Define(column.name, mul(mod(SLOT, across), vector)),
         Define(outer, index[outer]),
-        *(columns if inside is None else (If(inside, columns),)),
+        *bounds.guarded(inside, columns),
     )
     return For(PIECE.name, Int(0), pieces, Int(1), body, unroll=True)
 
