@@ -16,8 +16,7 @@ from gemmgen.base.record import record
 from gemmgen.fuzz.blame import blamed
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.draw import schedule_at
-from gemmgen.fuzz.factors import Pair, pairs
-from gemmgen.fuzz.plans import every_pair
+from gemmgen.fuzz.factors import EVERY_PAIR, Pair, pairs
 from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
 
@@ -61,7 +60,7 @@ class Tally:
     runs: int = 0
     seconds: float = 0.0
     refused: Counter[str] = field(default_factory=Counter[str])
-    unseen: set[Pair] = field(default_factory=lambda: set(every_pair()))
+    unseen: set[Pair] = field(default_factory=lambda: set(EVERY_PAIR))
     """Pairs of classes, illegal ones among them."""
     found: list[Found] = field(default_factory=list[Found])
 

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.factors import FACTOR, FACTORS, OF_SLOT, Pair, classes_of_slot, pair_of
-from gemmgen.fuzz.facts import Fact, Slot
+from gemmgen.fuzz.factors import FACTOR, FACTORS, OF_SLOT, Class, classes_of_slot
+from gemmgen.fuzz.facts import Fact, Facts, Slot
 from gemmgen.fuzz.growth import Sketch, drawn, is_planned
-from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan
+from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan, threads_class
 from gemmgen.fuzz.heads import Head
-from gemmgen.fuzz.legal import Crash, Legality, Refused
+from gemmgen.fuzz.legal import Crash, Refused
+from gemmgen.fuzz.unseen import Unseen, bits
 
 _DROPPED = 2
 """Directives that a step may remove."""
-_VALUES, _SIZES = 6, 500
-"""How often values are drawn for a step, and for an example."""
-_VAIN = 10
-"""Failed steps for a pair, after which it is given up."""
+_VALUES, _WANTED_VALUES, _SIZES = 2, 6, 500
+"""How often values are drawn for a step, for one to a wanted class, and for an example."""
 _WANTED = 1000
 """The value of a wanted class, in new pairs."""
-
-
-@dataclass
-class Unseen:
-    """Pairs that no schedule has had, and the number of failed attempts at each."""
-
-    pairs: set[Pair]
-    vain: Counter[Pair] = field(default_factory=Counter[Pair])
-
-    def new(self, plan: Plan, name: str, label: str) -> list[Pair]:
-        """The pairs that a class of a factor would add to a plan."""
-        found = (pair_of(name, label, other, plan[other]) for other in plan if other != name)
-        return [pair for pair in found if pair in self.pairs and self.vain[pair] < _VAIN]
 
 
 class Climb:
@@ -44,43 +29,45 @@ class Climb:
 
     def __init__(self, dice: Dice, sketch: Sketch, unseen: Unseen, wanted: Plan):
         self.dice, self.sketch, self.unseen, self.wanted = dice, sketch, unseen, wanted
-        self.legality = sketch.legality()
-        self.plan = sketch.plan(self.legality.runnable(sketch.facts))
+        self.plan = _plan(sketch)
+        self.bits = bits(self.plan.items())
 
-    def run(self) -> Sketch:
-        names = self.dice.shuffled(name for name in FACTORS if name != "threads")
-        for name in (*(n for n in self.wanted if n in names), *names):
+    def reach(self) -> bool:
+        """Steps to what is wanted; whether the sketch has it."""
+        self._steps(self.wanted)
+        return self.wanted.items() <= self.plan.items()
+
+    def run(self) -> None:
+        """A step of each factor, in a random order."""
+        self._steps(self.dice.shuffled(FACTORS))
+
+    def _steps(self, names: Iterable[str]) -> None:
+        for name in names:
             label = self._best(name)
-            if label != self.plan[name] and not self._step(name, label):
-                self.unseen.vain.update(self.unseen.new(self.plan, name, label))
-        return self.sketch
-
-    @property
-    def reached(self) -> bool:
-        """Whether the sketch has what is wanted."""
-        return all(self.plan[name] == label for name, label in self.wanted.items())
+            if name == "threads" or label == self.plan[name]:
+                continue
+            if not self._step(name, label):
+                self.unseen.fail((name, label), self.plan)
 
     def _best(self, name: str) -> str:
         """The class of a factor with the most new pairs, the rest unchanged."""
         if name in self.wanted:
             return self.wanted[name]
         labels = [self.plan[name], *self.dice.shuffled(FACTORS[name])]
-        return max(labels, key=lambda label: len(self.unseen.new(self.plan, name, label)))
+        return max(labels, key=lambda label: self.unseen.new((name, label), self.bits))
 
     def _step(self, name: str, label: str) -> bool:
         if name in DRAWN:
-            changed = replace(self.sketch, head=Head(self.dice, self.plan | {name: label}))
-            changed.assume(self.legality)
-            return self._kept(changed, changed.legality())
-        sketches = self._changed(FACTOR[name].slot, {name: label})
-        return any(self._kept(changed, self.legality) for changed in sketches)
+            return self._kept(self.sketch.with_head(Head(self.dice, self.plan | {name: label})))
+        return any(map(self._kept, self._changed(FACTOR[name].slot, {name: label})))
 
     def _changed(self, slot: Slot, step: Plan) -> Iterator[Sketch]:
         """The sketch with another class for one of a slot's factors: first with the others as they
         are, then with any, and with other sizes."""
         own = {factor.name for factor in OF_SLOT[slot]}
+        is_wanted = not step.keys().isdisjoint(self.wanted)
         step = {name: label for name, label in self.wanted.items() if name in own} | step
-        for tried in range(_VALUES):
+        for tried in range(_WANTED_VALUES if is_wanted else _VALUES):
             classes = {name: self.plan[name] for name in own} | step
             for f in OF_SLOT[slot]:
                 if f.required and f.name not in step and (tried > 1 or classes[f.name] == NONE):
@@ -89,48 +76,56 @@ class Climb:
             if NONE not in step.values() and is_planned(slot, classes):
                 facts[slot] = drawn(self.dice, slot, classes)
             if tried > 1 and slot.spec.sizes:
-                facts = {s: self._redrawn(s, f) for s, f in facts.items()}
+                facts = _redrawn(self.dice, facts)
             yield replace(self.sketch, facts=facts)
 
-    def _redrawn(self, slot: Slot, fact: Fact) -> Fact:
-        return redrawn(self.dice, slot, fact) if slot.spec.sizes else fact
-
-    def _kept(self, changed: Sketch, legality: Legality) -> bool:
+    def _kept(self, changed: Sketch) -> bool:
         """Takes a step if it is legal and no loss; directives that it makes illegal are removed."""
         for _ in range(_DROPPED + 1):
+            if self._gain(changed.plan(self.plan["threads"])) < 0:  # before the passes are asked
+                return False
             try:
-                program = legality.runnable(changed.facts)
+                plan = _plan(changed)
             except Refused as why:
                 less = {s: f for s, f in changed.facts.items() if s.spec.name != why.directive}
                 if len(less) == len(changed.facts):
                     return False
                 changed = replace(changed, facts=less)
                 continue
-            plan = changed.plan(program)
             if self._gain(plan) < 0:
                 return False
-            self.sketch, self.legality, self.plan = changed, legality, plan
+            self.sketch, self.plan, self.bits = changed, plan, bits(plan.items())
             return True
         return False
 
     def _gain(self, plan: Plan) -> int:
         """The new pairs of the plan, compared with the current one."""
-        changed = [name for name in FACTORS if plan[name] != self.plan[name]]
-        gain = 0
-        for name in changed:
-            gain += len(self.unseen.new(plan, name, plan[name]))
-            gain -= len(self.unseen.new(self.plan, name, self.plan[name]))
-            if name in self.wanted:
-                gain += _WANTED if plan[name] == self.wanted[name] else 0
-                gain -= _WANTED if self.plan[name] == self.wanted[name] else 0
-        return gain
+        new = bits(plan.items())
+        gained = sum(self._worth(one, new) for one in plan.items() - self.plan.items())
+        return gained - sum(self._worth(one, self.bits) for one in self.plan.items() - plan.items())
+
+    def _worth(self, one: Class, plan: int) -> int:
+        return self.unseen.new(one, plan) + (_WANTED if one in self.wanted.items() else 0)
 
 
-def redrawn(dice: Dice, slot: Slot, fact: Fact) -> Fact:
-    """Other values of the same classes."""
+def _plan(sketch: Sketch) -> Plan:
+    """The classes of a sketch; raises ``Refused`` if it is illegal."""
+    return sketch.plan(threads_class(sketch.program.main.spread.threads))
+
+
+def _redrawn(dice: Dice, facts: Facts) -> Facts:
+    """The same classes with other sizes."""
+    return {s: _resized(dice, s, fact) if s.spec.sizes else fact for s, fact in facts.items()}
+
+
+def _resized(dice: Dice, slot: Slot, fact: Fact) -> Fact:
+    """A value that is in no class, as one of a large example, gets any class."""
     classes = classes_of_slot(slot, fact)
+    absent = {
+        a.name for a in slot.spec.arguments if fact.get(a.name) in (None, a.default, a.identity)
+    }
     for factor in OF_SLOT[slot]:
-        if factor.required and classes[factor.name] == NONE:
+        if classes[factor.name] == NONE and (factor.required or factor.argument not in absent):
             classes[factor.name] = dice.pick(factor.classes)[0]
     return drawn(dice, slot, classes)
 
@@ -138,10 +133,9 @@ def redrawn(dice: Dice, slot: Slot, fact: Fact) -> Fact:
 def resized(dice: Dice, sketch: Sketch) -> Iterator[tuple[Sketch, Plan]]:
     """The sketch and its classes with other values that the interpreter can run; none if such
     values are not found."""
-    legality = sketch.legality()
     for _ in range(_SIZES):
-        facts = {slot: redrawn(dice, slot, fact) for slot, fact in sketch.facts.items()}
+        facts = _redrawn(dice, sketch.facts)
         with suppress(Refused, Crash):
-            changed, program = replace(sketch, facts=facts), legality.runnable(facts)
-            yield changed, changed.plan(program)
+            changed = replace(sketch, facts=facts)
+            yield changed, _plan(changed)
             return

@@ -16,8 +16,10 @@ from gemmgen.fuzz.head_classes import NONE, Plan
 from gemmgen.schedule.model import Schedule, Value
 from gemmgen.schedule.spec import ArgumentSpec
 
-Pair = tuple[str, str, str, str]
-"""Two factors, in the order of ``FACTORS``, and their classes."""
+Class = tuple[str, str]
+"""A factor and one of its classes."""
+Pair = tuple[Class, Class]
+"""Classes of two factors, in the order of ``FACTORS``."""
 Values = tuple[Value, ...]
 
 _USUAL = (1, 2, 3, 4, 8)
@@ -38,6 +40,13 @@ class Factor:
     def of(self, label: str) -> Values:
         """The values of a class."""
         return dict(self.classes)[label]
+
+    def label(self, fact: Fact | None) -> str:
+        """The class of a slot's fact."""
+        if fact is None or self.argument is None:
+            return NONE if fact is None else "yes"
+        value = fact.get(self.argument)
+        return next((label for label, group in self.classes if value in group), NONE)
 
 
 def groups(argument: ArgumentSpec) -> tuple[Values, ...]:
@@ -84,20 +93,20 @@ FACTORS: dict[str, tuple[str, ...]] = head_classes.FACTORS | {
 """The classes of each factor; the first is that of a plain schedule."""
 
 
+CLASSES: tuple[Class, ...] = tuple((name, label) for name in FACTORS for label in FACTORS[name])
+
+EVERY_PAIR: tuple[Pair, ...] = tuple(
+    (one, other) for one, other in combinations(CLASSES, 2) if one[0] != other[0]
+)
+"""All pairs of classes, legal or not."""
+
+
 def pairs(plan: Plan) -> Iterator[Pair]:
     """The pairs of classes in a plan."""
-    for first, second in combinations(FACTORS, 2):
-        yield first, second, plan[first], plan[second]
+    return combinations(((name, plan[name]) for name in FACTORS), 2)
 
 
-_ORDER = {name: at for at, name in enumerate(FACTORS)}
-
-
-def pair_of(one: str, chosen: str, other: str, label: str) -> Pair:
-    """The pair of two factors' classes."""
-    if _ORDER[one] < _ORDER[other]:
-        return one, other, chosen, label
-    return other, one, label, chosen
+_ABSENT = dict.fromkeys(FACTOR, NONE)
 
 
 def plan_of(schedule: Schedule, threads: int) -> Plan:
@@ -107,19 +116,12 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
 
 def classes_of(facts: Facts) -> Plan:
     """The classes of all slots."""
-    found: Plan = {}
-    for slot in SLOTS:
-        found |= classes_of_slot(slot, facts.get(slot))
+    found = dict(_ABSENT)
+    for slot, fact in facts.items():
+        found |= classes_of_slot(slot, fact)
     return found
 
 
 def classes_of_slot(slot: Slot, fact: Fact | None) -> Plan:
     """The classes of a slot's factors."""
-    return {factor.name: _class(factor, fact) for factor in OF_SLOT[slot]}
-
-
-def _class(factor: Factor, fact: Fact | None) -> str:
-    if fact is None or factor.argument is None:
-        return NONE if fact is None else "yes"
-    value = fact.get(factor.argument)
-    return next((label for label, group in factor.classes if value in group), NONE)
+    return {factor.name: factor.label(fact) for factor in OF_SLOT[slot]}

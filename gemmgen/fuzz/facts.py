@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from gemmgen.base.record import record
 from gemmgen.language import VOCABULARY
-from gemmgen.schedule.model import Argument, Directive, Gemm, Operand, Schedule, Value
+from gemmgen.schedule.model import Access, Argument, Directive, Gemm, Operand, Schedule, Value
 from gemmgen.schedule.roles import letters, matrix, spelt, tensors
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
 
@@ -19,13 +19,12 @@ class Slot:
     role: Role | None = None
     hop: str | None = None
 
+    __eq__, __hash__ = object.__eq__, object.__hash__  # each is in ``SLOTS`` once
+
     @property
     def name(self) -> str:
         operand = f" {self.role.upper()}" if self.role else ""
         return f"{self.spec.name}{operand}" + (f".{self.hop}" if self.hop else "")
-
-    def __hash__(self) -> int:
-        return hash((self.spec.name, self.role, self.hop))
 
 
 Fact = Mapping[str, Value]
@@ -47,36 +46,52 @@ def _slots() -> Iterator[Slot]:
 
 SLOTS = tuple(_slots())
 """Of all directives but the epilogue, in ladder order."""
+_SLOT = {(slot.spec.name, slot.role, slot.hop): slot for slot in SLOTS}
 
 
-def directives(facts: Facts, gemm: Gemm) -> tuple[Directive, ...]:
-    """The facts as statements of a schedule of ``gemm``, one for each slot, in ladder order."""
-    spelled = letters(gemm)
-    return tuple(_directive(slot, facts, gemm, spelled) for slot in SLOTS if slot in facts)
+class Statements:
+    """Facts as statements of a schedule with one ``gemm`` line."""
+
+    def __init__(self, gemm: Gemm):
+        self.gemm, self._spelled = gemm, letters(gemm)
+        self._known: dict[object, Directive] = {}
+
+    def of(self, facts: Facts) -> tuple[Directive, ...]:
+        """One for each slot, in ladder order."""
+        return tuple(self._directive(slot, facts) for slot in SLOTS if slot in facts)
+
+    def _directive(self, slot: Slot, facts: Facts) -> Directive:
+        fact = facts[slot]
+        layout = fact.get(LAYOUT)
+        values = tuple(
+            (a.name, _written(fact[a.name], a, facts))
+            for a in slot.spec.arguments
+            if a.name in fact
+        )
+        key = slot, layout, values
+        if key not in self._known:
+            spelled = self._spelled
+            arguments = (Argument(spelt(n, spelled), spelled.get(str(v), v)) for n, v in values)
+            operands = (self._operand(slot, layout),) if slot.role else ()
+            self._known[key] = Directive(slot.spec.name, operands, tuple(arguments))
+        return self._known[key]
+
+    def _operand(self, slot: Slot, layout: Value | None) -> Operand:
+        access = _access(self.gemm, slot.role)
+        indices = None
+        if slot.spec.layout:
+            kept = matrix(access, self.gemm)
+            indices = kept if layout == KEPT else kept[::-1]
+        return Operand(access.tensor, None if slot.hop == slot.spec.bare else slot.hop, indices)
 
 
-def _directive(slot: Slot, facts: Facts, gemm: Gemm, spelled: dict[str, str]) -> Directive:
-    fact = facts[slot]
-    arguments = tuple(
-        Argument(spelt(a.name, spelled), _spelled(fact[a.name], a, facts, spelled))
-        for a in slot.spec.arguments
-        if a.name in fact
-    )
-    if slot.role is None:
-        return Directive(slot.spec.name, (), arguments)
-    access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[slot.role]
-    indices = None
-    if slot.spec.layout:
-        kept = matrix(access, gemm)
-        indices = kept if fact[LAYOUT] == KEPT else kept[::-1]
-    hop = None if slot.hop == slot.spec.bare else slot.hop
-    return Directive(slot.spec.name, (Operand(access.tensor, hop, indices),), arguments)
+def _access(gemm: Gemm, role: Role | None) -> Access:
+    return {"a": gemm.a, "b": gemm.b}.get(role or "", gemm.c)
 
 
-def _spelled(value: Value, argument: ArgumentSpec, facts: Facts, spelled: dict[str, str]) -> Value:
-    if isinstance(value, str):
-        return spelled.get(value, value)
-    return value * _unit(argument, facts) if argument.times else value
+def _written(value: Value, argument: ArgumentSpec, facts: Facts) -> Value:
+    """A value as it is written, not in units."""
+    return value * _unit(argument, facts) if isinstance(value, int) and argument.times else value
 
 
 def _unit(argument: ArgumentSpec, facts: Facts) -> int:
@@ -94,7 +109,7 @@ def _unit(argument: ArgumentSpec, facts: Facts) -> int:
 
 def facts_of(schedule: Schedule) -> dict[Slot, Fact]:
     """The facts of a schedule by slot."""
-    found = _written(schedule)
+    found = _stated(schedule)
     return {slot: _in_units(slot, found) for slot in found}
 
 
@@ -117,7 +132,7 @@ def _unit_as_written(argument: ArgumentSpec, facts: Facts) -> int:
     return 1
 
 
-def _written(schedule: Schedule) -> dict[Slot, Fact]:
+def _stated(schedule: Schedule) -> dict[Slot, Fact]:
     gemm, found = schedule.gemm, dict[Slot, Fact]()
     role_of: dict[str, Role] = {tensor: role for role, tensor in tensors(gemm).items()}
     spelled = letters(gemm)
@@ -131,16 +146,15 @@ def _written(schedule: Schedule) -> dict[Slot, Fact]:
             if (value := given.get(spelt(a.name, spelled), a.default)) is not None
         }
         if not spec.operands:
-            found[Slot(spec)] = fact
+            found[_SLOT[spec.name, None, None]] = fact
         for operand in directive.operands:
             role = role_of[operand.tensor]
             own = fact
             if operand.indices is not None:
-                access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
-                kept = operand.indices == matrix(access, gemm)
+                kept = operand.indices == matrix(_access(gemm, role), gemm)
                 own = fact | {LAYOUT: KEPT if kept else TURNED}
             for hop in _hops(spec, role, operand):
-                found[Slot(spec, role, hop)] = own
+                found[_SLOT[spec.name, role, hop]] = own
     return found
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import field, replace
 
+from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import OF_SLOT, Factor, classes_of, groups
-from gemmgen.fuzz.facts import LAYOUT, SLOTS, Fact, Slot
-from gemmgen.fuzz.head_classes import NONE, Plan, threads_class
+from gemmgen.fuzz.facts import LAYOUT, SLOTS, Fact, Facts, Slot
+from gemmgen.fuzz.head_classes import NONE, Plan
 from gemmgen.fuzz.heads import Head
 from gemmgen.fuzz.legal import Legality, Refused
 from gemmgen.ir.edit import pipeline_of
@@ -22,29 +24,41 @@ _SIZES, _SAME, _VALUES = 40, 8, 6
 one directive, before something is changed."""
 
 
-@dataclass
+@record
 class Sketch:
-    """A legal schedule before it is written: its head, its facts, and their plan."""
+    """A legal schedule before it is written: its head and its facts, and what is legal with the
+    head and with what it assumes."""
 
     head: Head
-    facts: dict[Slot, Fact] = field(default_factory=dict[Slot, Fact])
-    assumes: list[str] = field(default_factory=list[str])
+    assumes: tuple[str, ...]
+    legality: Legality
+    facts: Facts = field(default_factory=dict[Slot, Fact])
 
-    def legality(self) -> Legality:
-        lines = [self.head.gemm, *self.head.dtype, *self.assumes]
-        return Legality(parse_schedule(Source("\n".join(lines))))
+    @staticmethod
+    def of(head: Head, assumes: tuple[str, ...] = ()) -> Sketch:
+        """A sketch without facts."""
+        text = "\n".join((*head.problem, *assumes))
+        return Sketch(head, assumes, Legality(parse_schedule(Source(text))))
 
-    def assume(self, legality: Legality) -> None:
-        """States the head's facts about extents, as tile and step are."""
-        main = legality.program(self.facts).main
+    def with_head(self, head: Head) -> Sketch:
+        """The same facts, with what the head assumes about extents: the tile and the step are
+        those of this sketch."""
+        main = self.program.main
         pipeline = pipeline_of(main)
         (_, rows), (_, columns) = main.work.tile
-        self.assumes = self.head.assumes((rows, columns), pipeline.step if pipeline else 0)
+        assumes = head.assumes((rows, columns), pipeline.step if pipeline else 0)
+        if (head.problem, assumes) == (self.head.problem, self.assumes):
+            return replace(self, head=head)
+        return replace(Sketch.of(head, assumes), facts=self.facts)
 
-    def plan(self, program: Program) -> Plan:
-        """Its classes; ``program`` is what its facts make."""
-        own = {"threads": threads_class(program.main.spread.threads)}
-        return {**self.head.plan, **own, **classes_of(self.facts)}
+    @property
+    def program(self) -> Program:
+        """Raises ``Refused``."""
+        return self.legality.program(self.facts)
+
+    def plan(self, threads: str) -> Plan:
+        """Its classes, of which that of the block's threads follows from its program."""
+        return {**self.head.plan, "threads": threads, **classes_of(self.facts)}
 
 
 def is_planned(slot: Slot, plan: Plan) -> bool:
@@ -79,16 +93,13 @@ class _Growth:
     def __init__(self, dice: Dice, plan: Plan, wanted: frozenset[str]):
         self.dice, self.plan, self.kept = dice, plan, wanted
         self.free: set[str] = set()
-        self.sketch = Sketch(Head(dice, plan))
+        self.sketch = Sketch.of(Head(dice, plan))
         self.planned = [slot for slot in SLOTS if is_planned(slot, plan)]
         self.wanted = {s for s in self.planned if any(f.name in wanted for f in OF_SLOT[s])}
-        self.legality = self.sketch.legality()
 
     def grown(self) -> Sketch:
         self._draw_sizes([slot for slot in self.planned if slot.spec.sizes])
-        self.sketch.assume(self.legality)
-        if self.sketch.assumes:
-            self.legality = self.sketch.legality()
+        self.sketch = self.sketch.with_head(self.sketch.head)
         late = [slot for slot in self.planned if not slot.spec.sizes]
         for name in dict.fromkeys(slot.spec.name for slot in late):
             self._add([slot for slot in late if slot.spec.name == name])
@@ -105,13 +116,9 @@ class _Growth:
                 if tried == _SAME and len(refused) == 1 and "" not in refused:
                     break
                 try:
-                    facts = self._drawn(slots)
-                    self.legality.runnable(facts)
+                    return self._take(self._drawn(slots))
                 except Refused as why:
                     refused[why.directive] += 1
-                    continue
-                self.sketch.facts = facts
-                return
             ((name, _),) = refused.most_common(1)
             if name in self.free or not name:
                 slots = self._without_one(slots, [s for s in slots if s.spec.name == name])
@@ -133,14 +140,13 @@ class _Growth:
             for tried in range(_VALUES):
                 if tried == _VALUES // 2:
                     self.free.add(slots[0].spec.name)
-                try:
-                    facts = self.sketch.facts | self._drawn(slots)
-                    self.legality.runnable(facts)
-                except Refused:
-                    continue
-                self.sketch.facts = facts
-                return
+                with suppress(Refused):
+                    return self._take({**self.sketch.facts, **self._drawn(slots)})
             slots = self._without_one(slots, [])
+
+    def _take(self, facts: Facts) -> None:
+        self.sketch.legality.program(facts)
+        self.sketch = replace(self.sketch, facts=facts)
 
     def _drawn(self, slots: list[Slot]) -> dict[Slot, Fact]:
         return {slot: drawn(self.dice, slot, self._classes(slot)) for slot in slots}

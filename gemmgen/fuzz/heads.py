@@ -44,6 +44,7 @@ class Head:
         types = self._types()
         self.gemm = f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
         self.dtype = [f"dtype {types}"] if types else []
+        self.problem = (self.gemm, *self.dtype)
 
     def first(self) -> list[str]:
         """The ``gemm`` line; now and then none, if it is the usual one."""
@@ -61,7 +62,7 @@ class Head:
         name = self.dice.pick(_KERNELS)
         return [f"kernel {name}"] if name != "gemm" else []
 
-    def assumes(self, tile: tuple[int, int], step: int) -> list[str]:
+    def assumes(self, tile: tuple[int, int], step: int) -> tuple[str, ...]:
         """Facts about extents and leading dimensions; ``step`` is 0 if k is not split."""
         letters, (m, n) = self.letters, tile
         whole = [
@@ -85,7 +86,7 @@ class Head:
             "all": [*whole, *lds],
             "equal": [f"assume {pair[0].upper()} == {pair[1].upper()}"],
         }
-        return known.get(self.plan["assume"], [])
+        return tuple(known.get(self.plan["assume"], ()))
 
     def epilogue(self) -> list[str]:
         plan, letters = self.plan, self.letters

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from gemmgen.base.errors import Refusal
-from gemmgen.fuzz.facts import Facts, directives
+from gemmgen.fuzz.facts import Facts, Statements
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.nodes import Program
+from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.lower.limits import fill_warps
 from gemmgen.passes.base import Pass
 from gemmgen.passes.build import build
@@ -19,6 +20,8 @@ from gemmgen.schedule.model import Schedule
 _SIDE, _AREA, _SUMS, _STAGED, _SHARED = 256, 8192, 64, 64, 48 * 1024
 """At most: elements of a tile along a letter and in all, sums of a thread, elements that a thread
 stages, and bytes of shared memory."""
+_BRANCHES = 3
+"""Passes whose results are kept for one program: one that is refused does not displace others."""
 
 
 class Refused(Exception):
@@ -37,65 +40,76 @@ class Crash(Exception):
         self.schedule = schedule
 
 
-class Legality:
-    """Rewrites the program of one problem with many combinations of directives.
+class _Rewritten:
+    """A program, and the results of the last passes that were applied to it."""
 
-    Programs of equal directives up to a pass are cached.
-    """
+    def __init__(self, program: Program):
+        self.program = program
+        self._next: list[tuple[Pass, _Rewritten | None]] = []
 
-    def __init__(self, problem: Schedule):
-        self._problem, self.gemm = problem, problem.gemm
-        self._passes: list[Pass] = []
-        self._programs = [build(problem)]
+    def by(self, rung: Pass) -> _Rewritten:
+        """The result of a pass; raises ``Refused``."""
+        found = next((known for known in self._next if _same(known[0], rung)), None)
+        if found is None:
+            found = rung, self._applied(rung)
+        else:
+            self._next.remove(found)
+        self._next[_BRANCHES - 1 :] = []
+        self._next.insert(0, found)
+        if found[1] is None:
+            raise Refused(rung.SPEC.name)
+        return found[1]
 
-    def program(self, facts: Facts) -> Program:
-        """The program that ``facts`` make; raises ``Refused``."""
-        schedule = replace(self._problem, directives=directives(facts, self.gemm))
-        try:
-            return self._rewritten(passes_of(schedule))
-        except Refused:
-            raise
-        except Exception as bug:
-            raise Crash(schedule) from bug
-
-    def _rewritten(self, passes: tuple[Pass, ...]) -> Program:
-        known = 0
-        while known < min(len(passes), len(self._passes)) and _same(
-            passes[known], self._passes[known]
-        ):
-            known += 1
-        del self._passes[known:], self._programs[known + 1 :]
-        for rung in passes[known:]:
-            try:
-                program = rung.apply(self._programs[-1])
-            except Refusal:
-                raise Refused(rung.SPEC.name) from None
-            self._passes.append(rung)
-            self._programs.append(program)
-        return self._programs[-1]
-
-    def runnable(self, facts: Facts) -> Program:
-        """The program that ``facts`` make, if its threads fill whole warps and it is small enough
-        to be run in an interpreter; else raises ``Refused``."""
-        program = self.program(facts)
-        if not fill_warps(program.main.spread.threads) or not _is_small(program):
-            raise Refused
-        return program
+    def _applied(self, rung: Pass) -> _Rewritten | None:
+        with suppress(Refusal):
+            return _Rewritten(rung.apply(self.program))
+        return None
 
 
 def _same(one: Pass, other: Pass) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _is_small(program: Program) -> bool:
-    main = program.main
+class Legality:
+    """Rewrites the program of one problem with many combinations of directives.
+
+    What is equal up to a pass, in the last combinations, is not rewritten again.
+    """
+
+    def __init__(self, problem: Schedule):
+        self._problem, self.statements = problem, Statements(problem.gemm)
+        self._first = _Rewritten(build(problem))
+
+    def program(self, facts: Facts) -> Program:
+        """The program that ``facts`` make; raises ``Refused`` if it is illegal, if its threads do
+        not fill whole warps, or if it is too large to be run in an interpreter."""
+        schedule = replace(self._problem, directives=self.statements.of(facts))
+        try:
+            rewritten = self._first
+            for rung in passes_of(schedule):
+                rewritten = rewritten.by(rung)
+                if not _is_small(rewritten.program.main):  # no pass makes a tile smaller
+                    raise Refused
+        except Refused:
+            raise
+        except Exception as bug:
+            raise Crash(schedule) from bug
+        if not _has_threads(rewritten.program.main):
+            raise Refused
+        return rewritten.program
+
+
+def _is_small(main: Kernel) -> bool:
     sizes = [size for _, size in main.work.tile]
-    if max(sizes) > _SIDE or sizes[0] * sizes[1] > _AREA or main.spread.registers > _SUMS:
-        return False
-    pipeline = pipeline_of(main)
-    step = pipeline.step if pipeline else 0
     tiles = [b for b in main.buffers if b.space is Space.SHARED]
     shared = sum(
         b.stages * BYTES[b.dtype] * b.extent(x) * b.extent(y) for b in tiles for x, y in [b.letters]
     )
-    return step * sum(sizes) <= _STAGED * main.spread.threads and shared <= _SHARED
+    return max(sizes) <= _SIDE and sizes[0] * sizes[1] <= _AREA and shared <= _SHARED
+
+
+def _has_threads(main: Kernel) -> bool:
+    """Whether there are enough for the tile, and whole warps."""
+    threads, pipeline = main.spread.threads, pipeline_of(main)
+    staged = sum(size for _, size in main.work.tile) * (pipeline.step if pipeline else 0)
+    return fill_warps(threads) and main.spread.registers <= _SUMS and staged <= _STAGED * threads

@@ -6,23 +6,23 @@ begins from one of them.  The examples are the first.  Legality is checked elsew
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
-from itertools import combinations, count
+from itertools import count
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.fuzz import head_classes
-from gemmgen.fuzz.climb import Climb, Unseen, resized
+from gemmgen.fuzz.climb import Climb, resized
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.factors import FACTORS, OF_SLOT, Pair, pairs
+from gemmgen.fuzz.factors import CLASSES, EVERY_PAIR, FACTORS, OF_SLOT, Class, Pair
 from gemmgen.fuzz.facts import SLOTS, facts_of
 from gemmgen.fuzz.growth import Sketch, grow
 from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan
 from gemmgen.fuzz.heads import Head
 from gemmgen.fuzz.legal import Crash
+from gemmgen.fuzz.unseen import Unseen
 from gemmgen.fuzz.writing import Written, crashed, wild, written
 from gemmgen.ir.target import WARP
 from gemmgen.language import parse_schedule
@@ -45,28 +45,18 @@ _LOST = 6
 """How often a class that no schedule had yet is wanted, until it is given up."""
 
 
-@cache
-def every_pair() -> tuple[Pair, ...]:
-    """All pairs of classes, legal or not."""
-    return tuple(
-        (one, other, a, b)
-        for one, other in combinations(FACTORS, 2)
-        for a in FACTORS[one]
-        for b in FACTORS[other]
-    )
-
-
 class Epoch:
     """An endless sequence of schedules that share their coverage of pairs."""
 
     def __init__(self, seed: int, number: int):
         self.dice = Dice(seed, number, "plans")
-        self.unseen = Unseen(set(every_pair()))
-        self._seen: set[tuple[str, str]] = set()
-        self._vain: Counter[tuple[str, str]] = Counter()
+        self.unseen = Unseen()
+        self._seen: set[Class] = set()
+        self._vain: Counter[Class] = Counter()
         self._tried: Counter[Pair] = Counter()
-        self._waiting = self.dice.shuffled(sorted(self.unseen.pairs))
-        self._known: dict[tuple[str, str], list[Sketch]] = {}
+        each = self.dice.shuffled((one, one) for one in CLASSES)
+        self._waiting = deque((*each, *each, *self.dice.shuffled(EVERY_PAIR)))
+        self._known: dict[Class, list[Sketch]] = {}
         for sketch, plan in _seeds(self.dice):
             self._keep(sketch, plan)
 
@@ -74,52 +64,48 @@ class Epoch:
         for number in count(1):
             found = self._next(number)
             if found.plan:
-                self.unseen.pairs.difference_update(pairs(found.plan))
+                self.unseen.see(found.plan)
                 self._seen.update(found.plan.items())
             yield found
 
     def _next(self, number: int) -> Written:
         try:
-            sketch = replace(self._sketched())
+            sketch = self._sketched()
             return wild(self.dice, sketch) if number % _WILD == 0 else written(self.dice, sketch)
         except Crash as crash:
             return crashed(crash)
 
     def _sketched(self) -> Sketch:
-        climb = self._climbed()
+        climb = self._begun()
         for _ in range(_PAIRS - 1):
-            if climb.reached:
+            if climb.reach():
                 break
-            climb = self._climbed()
-        return climb.sketch
-
-    def _climbed(self) -> Climb:
-        wanted = self._wanted()
-        climb = Climb(self.dice, self._base(wanted), self.unseen, wanted)
+            self._vain.update(climb.wanted.items())
+            climb = self._begun()
         climb.run()
         self._keep(climb.sketch, climb.plan)
-        if not climb.reached:
-            self._vain.update(wanted.items())
-        return climb
+        return climb.sketch
+
+    def _begun(self) -> Climb:
+        wanted = self._wanted()
+        return Climb(self.dice, self._base(wanted), self.unseen, wanted)
 
     def _wanted(self) -> Plan:
-        """A pair that was not seen, of classes that have been seen."""
+        """A class that was not seen, later a pair of them."""
         while self._waiting:
-            pair = self._waiting.pop()
-            first, second, one, other = pair
-            classes = {first: one, second: other}
-            lost = any(c not in self._seen and self._vain[c] > _LOST for c in classes.items())
-            if pair in self.unseen.pairs and self._tried[pair] < _TRIES and not lost:
+            pair = self._waiting.popleft()
+            lost = any(one not in self._seen and self._vain[one] > _LOST for one in pair)
+            if pair in self.unseen and self._tried[pair] < _TRIES and not lost:
                 self._tried[pair] += 1
-                self._waiting.insert(0, pair)
-                return classes
+                self._waiting.append(pair)
+                return dict(pair)
         return {}
 
     def _base(self, wanted: Plan) -> Sketch:
         """The sketch from which a schedule with ``wanted`` begins: one with the rarer of its
         classes."""
         known = [found for c in wanted.items() if (found := self._known.get(c))]
-        if known and not self.dice.chance(_FRESH):
+        if known and (len(wanted) == 1 or not self.dice.chance(_FRESH)):
             return self.dice.pick(min(known, key=len))
         return grow(self.dice, self._plan(wanted), frozenset(wanted))
 
@@ -153,8 +139,8 @@ def _seeds(dice: Dice) -> Iterator[tuple[Sketch, Plan]]:
     for name in examples.names():
         schedule = _example(name)
         if schedule is not None:
-            sketch = Sketch(Head(dice, head_classes.plan_of(schedule, WARP)), facts_of(schedule))
-            yield from resized(dice, sketch)
+            empty = Sketch.of(Head(dice, head_classes.plan_of(schedule, WARP)))
+            yield from resized(dice, replace(empty, facts=facts_of(schedule)))
 
 
 def _example(name: str) -> Schedule | None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from gemmgen.base.source import counted
 from gemmgen.fuzz.campaign import Found, Tally
-from gemmgen.fuzz.factors import FACTORS
-from gemmgen.fuzz.plans import every_pair
+from gemmgen.fuzz.factors import EVERY_PAIR, FACTORS
 from gemmgen.fuzz.trial import Failure
 
 _WIDTH = 96
@@ -17,11 +16,11 @@ _WIDTH = 96
 
 def summary(tally: Tally, seed: int) -> str:
     """A few lines: the count, what was covered, and each failure with its replay."""
-    seen = len(every_pair()) - len(tally.unseen)
+    seen = len(EVERY_PAIR) - len(tally.unseen)
     lines = [
         f"seed {seed}: {tally.schedules} schedules, {tally.runs} runs of their texts, "
         f"{tally.seconds:.0f} s: {counted(len(tally.found), 'failure')}",
-        f"pairs of {len(FACTORS)} factors: {seen:,} of {len(every_pair()):,} seen, legal or not",
+        f"pairs of {len(FACTORS)} factors: {seen:,} of {len(EVERY_PAIR):,} seen, legal or not",
         f"refused: {tally.refused.total()} ({tally.share_refused:.1%})",
     ]
     for found in tally.found:
@@ -31,7 +30,7 @@ def summary(tally: Tally, seed: int) -> str:
 
 def coverage(tally: Tally) -> str:
     """The pairs that were not seen, a line each; some of them are illegal."""
-    lines = [f"{a}={x} with {b}={y}" for a, b, x, y in sorted(tally.unseen)]
+    lines = [f"{a}={x} with {b}={y}" for (a, x), (b, y) in sorted(tally.unseen)]
     return "not seen: " + "\nnot seen: ".join(lines) + "\n"
 
 
@@ -43,8 +42,8 @@ def as_json(tally: Tally, seed: int) -> str:
         "runs": tally.runs,
         "seconds": round(tally.seconds, 3),
         "pairs": {
-            "all": len(every_pair()),
-            "unseen": [list(p) for p in sorted(tally.unseen)],
+            "all": len(EVERY_PAIR),
+            "unseen": [[a, b, x, y] for (a, x), (b, y) in sorted(tally.unseen)],
         },
         "refused": dict(tally.refused.most_common()),
         "failures": [

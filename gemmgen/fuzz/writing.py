@@ -9,7 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import FACTOR, OF_SLOT, Factor, classes_of_slot, plan_of
-from gemmgen.fuzz.facts import Slot
+from gemmgen.fuzz.facts import Facts, Slot
 from gemmgen.fuzz.growth import Sketch, drawn
 from gemmgen.fuzz.head_classes import Plan
 from gemmgen.fuzz.legal import Crash, Refused
@@ -37,15 +37,13 @@ def written(dice: Dice, sketch: Sketch) -> Written:
 
 def wild(dice: Dice, sketch: Sketch) -> Written:
     """The text of a sketch with one fact changed, without a check of legality."""
-    writing = _Writing(dice, sketch)
     factor = dice.pick(tuple(FACTOR.values()))
     facts = {slot: fact for slot, fact in sketch.facts.items() if slot is not factor.slot}
     if factor.slot not in sketch.facts or dice.chance(0.5):
         classes = classes_of_slot(factor.slot, sketch.facts.get(factor.slot))
         classes |= {f.name: dice.pick(f.classes)[0] for f in (factor, *_required(factor.slot))}
         facts[factor.slot] = drawn(dice, factor.slot, classes)
-    sketch.facts = facts
-    return writing.unchecked()
+    return _Writing(dice, sketch, facts).unchecked()
 
 
 def _required(slot: Slot) -> Iterator[Factor]:
@@ -58,10 +56,9 @@ def crashed(crash: Crash) -> Written:
 
 
 class _Writing:
-    def __init__(self, dice: Dice, sketch: Sketch):
-        self.dice, self.sketch = dice, sketch
-        self.legality = sketch.legality()
-        sketch.assume(self.legality)
+    def __init__(self, dice: Dice, sketch: Sketch, facts: Facts | None = None):
+        self.dice, self.sketch = dice, sketch.with_head(sketch.head)
+        self.facts = sketch.facts if facts is None else facts
 
     def written(self) -> Written:
         head = self.sketch.head
@@ -86,7 +83,7 @@ class _Writing:
         return Written(self._text([*head.kernel(), *head.optional(), *head.epilogue()]), {})
 
     def _text(self, others: list[str]) -> str:
-        stated = lines_of(self.dice, self.sketch.facts, self.legality.gemm)
+        stated = lines_of(self.dice, self.facts, self.sketch.legality.statements)
         lines = [*self.sketch.head.dtype, *self.sketch.assumes, *stated, *others]
         if self.dice.chance(_SHUFFLED):
             lines = self.dice.shuffled(lines)
@@ -94,17 +91,17 @@ class _Writing:
 
     def _drop(self, name: str) -> None:
         """Leaves out the facts of the directive ``name``, and those that depend on them."""
-        facts = dict(self.sketch.facts)
+        facts = dict(self.facts)
         while facts:
             blamed = [slot for slot in facts if slot.spec.name == name] or list(facts)
             dropped = self.dice.pick(blamed)
             facts = {slot: fact for slot, fact in facts.items() if slot is not dropped}
             try:
-                self.legality.runnable(facts)
+                self.sketch.legality.program(facts)
                 break
             except Refused as why:
                 name = why.directive
-        self.sketch.facts = facts
+        self.facts = facts
 
 
 def _blamed(text: str, error: ScheduleError) -> str:

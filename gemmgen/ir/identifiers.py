@@ -7,6 +7,7 @@ text uses in every kernel.  Names that follow from a schedule's own are in ``res
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from gemmgen.ir.cnames import MACROS, TYPES, is_global
 from gemmgen.ir.expr import FUNCTIONS
@@ -75,6 +76,7 @@ EMITTED = _words("""
 """Names that the emitted text uses whatever the schedule; a test reads them off emitted texts."""
 
 
+@lru_cache(4096)
 def language_word(name: str) -> str | None:
     """Why no name may be ``name``, whatever the schedule; None if it may."""
     if name in _CPP:

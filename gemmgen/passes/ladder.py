@@ -6,6 +6,8 @@ rung, write the file and put its class in this list.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.passes.base import Pass, Stated
 from gemmgen.passes.bind import Bind
@@ -47,12 +49,13 @@ LADDER = (
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 
 
-def passes_of(schedule: Schedule) -> tuple[Pass, ...]:
-    """The passes that a schedule asks for, in ladder order."""
-    found: list[Pass] = []
+def passes_of(schedule: Schedule) -> Iterator[Pass]:
+    """The passes that a schedule asks for, in ladder order, each read when it is needed."""
+    names = {directive.name for directive in schedule.directives}
     for rung in LADDER:
-        stated = Stated.of(schedule, rung.SPEC.name)
+        stated = Stated.of(schedule, rung.SPEC.name) if rung.SPEC.name in names else None
         if stated is not None:
-            found.append(rung.read(stated, schedule))
+            yield rung.read(stated, schedule)
     fused = FuseEpilogue.of(schedule)
-    return (*found, fused) if fused else tuple(found)
+    if fused:
+        yield fused
