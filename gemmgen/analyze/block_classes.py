@@ -54,7 +54,7 @@ def tiles_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> int:
 
 def period_of(kernel: LoweredKernel) -> int:
     """Elements after which addresses of every matrix begin a line again, at least 32."""
-    sizes = (BYTES[p.dtype] for p in kernel.interface.params if p.kind == "tensor")
+    sizes = (BYTES[p.dtype] for p in kernel.interface.tensors)
     return transactions.LINE // min(transactions.WORD, *sizes)
 
 

@@ -35,11 +35,11 @@ def arguments_of(
     for param in interface.params:
         if param.kind == "tensor":
             values |= _steps(interface, param, values, dense)
-    addresses = {p.name: 0 for p in interface.params if p.kind == "tensor"}
+    addresses = {p.name: 0 for p in interface.tensors}
     broken = interface.violated({n: int(v) for n, v in values.items()} | addresses)
     if broken:
         raise _unfit(shape, ", ".join(requirement.text() for requirement in broken))
-    scalars = (p.name for p in interface.params if p.kind == "scalar")
+    scalars = (p.name for p in interface.scalars)
     return values | {name: beta if name == "beta" else 1.0 for name in scalars}
 
 

@@ -67,7 +67,7 @@ def pictures(kernel: AnalyzedKernel, shape: Shape, what: str) -> tuple[Picture, 
 
 
 def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, str]:
-    tensors = {p.name for p in kernel.lowered.interface.params if p.kind == "tensor"}
+    tensors = {p.name for p in kernel.lowered.interface.tensors}
     tiles = {array.name for array in kernel.lowered.shared}
     known = [f"{name}.global" for name in sorted(tensors)]
     known += [f"{name}.shared" for name in sorted(tensors) if f"{name}_shared" in tiles]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gemmgen.base.record import record
 
 _WIDEST = 120
@@ -63,6 +65,11 @@ def shown(text: str) -> str:
 def counted(number: int, what: str) -> str:
     """``1 shape``, ``3 shapes``."""
     return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def indexed(name: str, letters: Iterable[str]) -> str:
+    """``A[m, k]``."""
+    return f"{name}[{', '.join(letters)}]"
 
 
 def remainder(number: int, divisor: int) -> str:

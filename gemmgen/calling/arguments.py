@@ -61,14 +61,6 @@ class Geometry:
     outputs: tuple[Footprint, ...]
 
 
-def tensors(interface: Interface) -> tuple[Param, ...]:
-    return tuple(param for param in interface.params if param.kind == "tensor")
-
-
-def scalars(interface: Interface) -> tuple[Param, ...]:
-    return tuple(param for param in interface.params if param.kind == "scalar")
-
-
 def may_be_absent(param: Param, beta: float | None) -> bool:
     """Whether the launcher may allocate the output: it isn't read, or beta == 0."""
     return param.written and (not param.read or beta == 0.0)
@@ -102,7 +94,7 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     """The geometry of a call with ``views``; raises ``CallError`` for their first mistake."""
     values = _checked_extents(interface, views)
     lies: dict[str, Footprint] = {}
-    for param in tensors(interface):
+    for param in interface.tensors:
         view = views[param.name]
         _check_contiguous(param, view)
         _take_steps(interface, param, view, values)
@@ -118,7 +110,7 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     grid = interface.grid(values)
     if grid > INT_MAX:
         raise CallError(f"C has {grid} tiles; a launch has at most {INT_MAX} blocks")
-    written = {param.name for param in tensors(interface) if param.written}
+    written = {param.name for param in interface.tensors if param.written}
     return Geometry(
         values=values,
         grid=grid,
@@ -133,7 +125,7 @@ def _check_kind(param: Param, view: View) -> None:
         raise CallError(f"{param.name} is {view.dtype}; the kernel takes {NAMES[param.dtype]}")
     if len(view.shape) != len(param.indices):
         raise CallError(
-            f"{param.name} has shape {view.shape}; the kernel takes {_spelled(param)}, "
+            f"{param.name} has shape {view.shape}; the kernel takes {param.text}, "
             f"of {len(param.indices)} dimensions"
         )
 
@@ -141,7 +133,7 @@ def _check_kind(param: Param, view: View) -> None:
 def _checked_extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
     """Every letter's extent; raises ``CallError`` for a tensor of another type or number of
     dimensions, and for an extent that does not fit an int."""
-    for param in tensors(interface):
+    for param in interface.tensors:
         if param.name in views:
             _check_kind(param, views[param.name])
     extents = _extents(interface, views)
@@ -155,7 +147,7 @@ def _extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
     """Every letter's extent; tensors that disagree are refused with both shapes."""
     extents: dict[str, int] = {}
     origin: dict[str, str] = {}
-    for param in tensors(interface):
+    for param in interface.tensors:
         if param.name not in views:
             continue
         for letter, size in zip(param.indices, views[param.name].shape, strict=True):
@@ -174,7 +166,7 @@ def _check_contiguous(param: Param, view: View) -> None:
     if 0 not in view.shape and view.shape[-1] > 1 and view.strides[-1] != 1:
         raise CallError(
             f"{param.name} is not contiguous along {param.indices[-1]}: its stride there is "
-            f"{view.strides[-1]} elements, and the kernel takes {_spelled(param)} with stride 1"
+            f"{view.strides[-1]} elements, and the kernel takes {param.text} with stride 1"
         )
 
 
@@ -215,10 +207,6 @@ def _take_pitch(
             f"{param.name} has a leading dimension of {step}, but the schedule assumes "
             f"{name} = {values[name]}"
         )
-
-
-def _spelled(param: Param) -> str:
-    return f"{param.name}[{', '.join(param.indices)}]"
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

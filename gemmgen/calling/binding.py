@@ -21,11 +21,11 @@ class Binding:
     """
 
     def __init__(self, interface: Interface, *, lend: bool = False) -> None:
-        tensors = [param for param in interface.params if param.kind == "tensor"]
+        tensors = interface.tensors
         inputs = [param for param in tensors if not param.written][:2]
         line = [*inputs, *(param for param in tensors if param.written)]
         self.tensors: tuple[Param, ...] = (*line, *(p for p in tensors if p not in line))
-        self.scalars = tuple(param for param in interface.params if param.kind == "scalar")
+        self.scalars = interface.scalars
         self.scratch = interface.scratch if lend else ()
         self.output = next(at for at, param in enumerate(self.tensors) if param.written)
         self._shown = tuple(param.name for param in (*tensors, *self.scalars))
@@ -63,7 +63,7 @@ class Binding:
 
     def signature(self) -> str:
         """``gemm(A[m, k], B[k, n], C[m, n], bias[n], alpha=1.0)``."""
-        tensors = [f"{p.name}[{', '.join(p.indices)}]" for p in self.tensors]
+        tensors = [param.text for param in self.tensors]
         defaults = [(p.name, DEFAULTS.get(p.name)) for p in self.scalars]
         scalars = [name if value is None else f"{name}={value}" for name, value in defaults]
         return f"{self._kernel}({', '.join((*tensors, *scalars))})"

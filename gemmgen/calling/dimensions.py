@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from math import lcm, prod
 
 from gemmgen.base.errors import UsageError
-from gemmgen.calling.arguments import tensors
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Layout
 from gemmgen.ir.dtypes import BYTES
@@ -88,7 +87,7 @@ def alignment(interface: Interface, tensor: str) -> int:
 def _leading(interface: Interface) -> Iterator[tuple[str, str]]:
     """Each leading dimension that is a parameter, and the extent of its rows."""
     pitch, extents = dict(interface.pitch), interface.extent_names()
-    for param in tensors(interface):
+    for param in interface.tensors:
         name = pitch.get(param.name)
         if name is not None and name not in extents:
             yield name, interface.extent(param.indices[-1])
@@ -127,7 +126,7 @@ def lay_out(
     ``interleaved`` lengthens leading dimensions; if one is assumed, the matrices are consecutive.
     """
     found = dict(values)
-    for number, param in enumerate(tensors(interface)):
+    for number, param in enumerate(interface.tensors):
         _place(interface, param, found, pad + 3 * number if pad else 0, layout)
     return found
 

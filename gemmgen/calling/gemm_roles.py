@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.calling.arguments import tensors
 from gemmgen.ir.dtypes import Types
 from gemmgen.ir.interface import Interface, Param
 
@@ -35,7 +34,7 @@ class Contraction:
 
 def contraction(interface: Interface) -> Contraction:
     """The product of the first two inputs; the interface knows C's batch letters."""
-    found = tensors(interface)
+    found = interface.tensors
     a, b = [param for param in found if not param.written][:2]
     (c,) = [param for param in found if param.written]
     batch = tuple(letter for letter, _ in interface.batches)

@@ -8,7 +8,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.calling.arguments import tensors
 from gemmgen.calling.dimensions import shared_letters
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Data
@@ -43,7 +42,7 @@ def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[st
     kinds = dict(zip(names, of_product, strict=True))
     count = largest_count(sizes[product.k], product.types)
     found: dict[str, Real] = {}
-    for at, param in enumerate(tensors(interface)):
+    for at, param in enumerate(interface.tensors):
         there = sizes | dict.fromkeys(shared_letters(interface, param, case.layout), 1)
         shape = sizes_of(axes_of(product, param.name), param.indices, there)
         kind, seed = kinds.get(param.name, others), 7919 * at + sum(case.shape)

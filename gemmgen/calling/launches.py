@@ -11,7 +11,6 @@ from itertools import cycle
 from typing import Literal
 
 from gemmgen.base.record import record
-from gemmgen.calling.arguments import scalars
 from gemmgen.ir.interface import Interface
 from gemmgen.schedule.extents import Shape
 
@@ -83,7 +82,7 @@ class Case:
         """The values of a kernel's scalars."""
         found = {"alpha": self.alpha, "beta": self.beta}
         others = cycle(OTHER_SCALARS)
-        names = [param.name for param in scalars(interface)]
+        names = [param.name for param in interface.scalars]
         return {name: found[name] if name in found else next(others) for name in names}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.base.errors import CallError
-from gemmgen.calling.arguments import Footprint, Geometry, tensors
+from gemmgen.calling.arguments import Footprint, Geometry
 from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import may_meet
 from gemmgen.ir.dtypes import BYTES
@@ -25,7 +25,7 @@ def check_addresses(found: Geometry, interface: Interface, address: Mapping[str,
     for requirement in interface.requirements:
         if isinstance(requirement, Aligned) and address[requirement.name] % requirement.bytes:
             raise CallError(explain(requirement, interface, address))
-    for param in tensors(interface):
+    for param in interface.tensors:
         size = BYTES[param.dtype]
         if address[param.name] % size:
             raise CallError(

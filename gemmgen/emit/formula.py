@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.ir.problem import Problem
 
 
 def what_it_computes(program: Program) -> str:
@@ -12,9 +12,9 @@ def what_it_computes(program: Program) -> str:
     (f32)``."""
     problem = program.problem
     value = format_expression(problem.epilogue)
-    terms = f"{_access(problem.a)} * {_access(problem.b)}"
+    terms = f"{problem.a.text} * {problem.b.text}"
     return (
-        f"{program.main.name}: {_access(problem.c)} = {value}, "
+        f"{program.main.name}: {problem.c.text} = {value}, "
         f"acc = sum over {problem.k} of {terms} ({_types(problem)})"
     )
 
@@ -26,7 +26,3 @@ def _types(problem: Problem) -> str:
     if len(set(found.values())) == 1:
         return problem.c.dtype
     return ", ".join(f"{name} {dtype}" for name, dtype in found.items())
-
-
-def _access(tensor: Tensor) -> str:
-    return f"{tensor.name}[{', '.join(tensor.letters)}]"

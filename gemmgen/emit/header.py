@@ -10,7 +10,7 @@ from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Equal, Interface, Mul
 
 def types_text(interface: Interface) -> str:
     """What the parameters are, by kind; tensors by their elements."""
-    scalars: list[DType] = [p.dtype for p in interface.params if p.kind == "scalar"] or ["f32"]
+    scalars: list[DType] = [p.dtype for p in interface.scalars] or ["f32"]
     stored: dict[str, list[str]] = {}
     for param in interface.params:
         if param.kind == "tensor":
@@ -103,7 +103,7 @@ def _grouped(interface: Interface) -> list[list[str]]:
     for size, names in aligned.items():
         groups.append([f"{', '.join(names)} aligned to {size} bytes"])
     written = next(p.name for p in interface.params if p.written)
-    others = [p.name for p in interface.params if p.kind == "tensor" and not p.written]
+    others = [p.name for p in interface.tensors if not p.written]
     groups.append([f"{written} overlaps none of {', '.join(others)}"])
     if interface.batches:
         groups.append([f"no two elements of {written} are one"])

@@ -12,7 +12,6 @@ from rich.table import Table
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.calling.arguments import tensors
 from gemmgen.calling.gemm_roles import Contraction, contraction
 from gemmgen.calling.inputs import as_stored, drawn
 from gemmgen.calling.launches import Case, Shape
@@ -175,7 +174,7 @@ def _values(
     interface: Interface, case: Case, shared: dict[tuple[str, ...], DeviceArray]
 ) -> dict[str, DeviceArray]:
     """Random inputs; kernels with the same tensors read the same memory."""
-    keys = {p.name: (p.name, p.dtype, *p.indices) for p in tensors(interface)}
+    keys = {p.name: (p.name, p.dtype, *p.indices) for p in interface.tensors}
     if any(key not in shared for key in keys.values()):
         for name, array in inputs(interface, case).items():
             shared.setdefault(keys[name], array)
@@ -185,7 +184,7 @@ def _values(
 def arrays_of(interface: Interface, values: Mapping[str, DeviceArray]) -> dict[str, DeviceArray]:
     """The tensors as kernels take them."""
     found: dict[str, DeviceArray] = {}
-    for param in tensors(interface):
+    for param in interface.tensors:
         numbers = as_stored(interface, param, cast(Real, values[param.name]))
         stored = elements(cast(DeviceArray, numbers), param.dtype)
         found[param.name] = cupy().ascontiguousarray(stored)

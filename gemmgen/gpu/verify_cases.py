@@ -13,7 +13,6 @@ from typing import Literal, Protocol, cast
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.calling.arguments import tensors
 from gemmgen.calling.dimensions import laid_out, values_of
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.inputs import as_stored, drawn
@@ -94,7 +93,7 @@ def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: boo
     sizes |= {interface.extent(letter): size for letter, size in letters}
     placed = {
         param.name: Placed.of(interface, param, sizes, values[param.name])
-        for param in tensors(interface)
+        for param in interface.tensors
     }
     try:
         complaint = _run(kernel, placed, case, want)

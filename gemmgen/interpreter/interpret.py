@@ -80,8 +80,8 @@ def run_kernel(
     extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
     written = {
         p.name: np.zeros(cast(Elements, arguments[p.name]).size, np.int64)
-        for p in interface.params
-        if p.kind == "tensor" and p.written
+        for p in interface.tensors
+        if p.written
     }
     x, y = interface.block
     state = LaunchState.of(interface, extents, order)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.base.source import indexed
 from gemmgen.ir.dtypes import BYTES, DType
 
 INT_MAX = 2**31 - 1
@@ -39,6 +40,11 @@ class Param:
     per_tile: int = 0
     zeroed: bool = False
     align: int = 4
+
+    @property
+    def text(self) -> str:
+        """``A[m, k]``: a tensor and its letters."""
+        return indexed(self.name, self.indices)
 
     @property
     def is_scratch(self) -> bool:
@@ -205,6 +211,14 @@ class Interface:
     def grid(self, extents: Mapping[str, int]) -> int:
         """Number of blocks for ``extents``; 0 if C is empty."""
         return self.tile_count(extents) * self.parts
+
+    @property
+    def tensors(self) -> tuple[Param, ...]:
+        return tuple(p for p in self.params if p.kind == "tensor")
+
+    @property
+    def scalars(self) -> tuple[Param, ...]:
+        return tuple(p for p in self.params if p.kind == "scalar")
 
     @property
     def scratch(self) -> tuple[Param, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.base.source import indexed
 from gemmgen.ir.dtypes import DType, Types
 from gemmgen.ir.expr import Binary, Element, Expr, Var
 from gemmgen.ir.parameters import extent_of, ld_name, stride_name
@@ -26,8 +27,13 @@ class Tensor:
     dtype: DType = "f32"
 
     @property
+    def text(self) -> str:
+        """``A[m, k]``."""
+        return indexed(self.name, self.letters)
+
+    @property
     def contiguous(self) -> str:
-        """The letter whose neighbours are neighbours in memory."""
+        """The letter whose neighbors are neighbors in memory."""
         return self.letters[-1]
 
 
@@ -75,7 +81,7 @@ class Problem:
 
     def strides(self, tensor: Tensor) -> dict[str, str]:
         """Per batch letter the parameter that parts a tensor's matrices; none for a last letter,
-        whose neighbours are neighbours in memory."""
+        whose neighbors are neighbors in memory."""
         batches = (letter for letter in tensor.letters[:-1] if letter in self.batch)
         return {letter: stride_name(tensor.name, letter) for letter in batches}
 

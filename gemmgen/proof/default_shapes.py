@@ -131,7 +131,7 @@ def far_shapes(emitted: Emitted) -> tuple[Shape, ...]:
 def _rows(emitted: Emitted, shape: Shape) -> int:
     """Rows of all tensors together."""
     sizes = dict(zip(extents(emitted.schedule.gemm), shape, strict=True))
-    tensors = (p for p in emitted.interface.params if p.kind == "tensor")
+    tensors = emitted.interface.tensors
     return sum(prod(sizes[letter] for letter in p.indices[:-1]) for p in tensors)
 
 

@@ -110,7 +110,7 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
 
 def _passed(interface: Interface, values: Mapping[str, int | float]) -> Mapping[str, int | float]:
     """The kernel's arguments: K = 0 if the product is multiplied by 0."""
-    scalars = {p.name: float(values[p.name]) for p in interface.params if p.kind == "scalar"}
+    scalars = {p.name: float(values[p.name]) for p in interface.scalars}
     if interface.product is None or not interface.skips_product(scalars):
         return values
     return {**values, interface.product[1]: 0}

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from gemmgen.calling.arguments import tensors
 from gemmgen.calling.dimensions import alignment, laid_out, values_of
 from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case
@@ -26,7 +25,7 @@ def allocated(
     written."""
     values = values_of(interface, case)
     found: dict[str, EmbeddedView] = {}
-    for param in tensors(interface):
+    for param in interface.tensors:
         matrix = found[param.name] = _empty(interface, param, values, case.tight)
         if param.name not in unread and (param.read or not param.written):
             whole = as_stored(interface, param, numbers[param.name])

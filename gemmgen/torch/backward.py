@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from gemmgen.base.record import record
 from gemmgen.ir.expr import Element, Expr, walk
+from gemmgen.ir.problem import Tensor
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.elementwise import broadcast, evaluate, indices
 from gemmgen.torch.gradient import (
@@ -21,7 +23,7 @@ from gemmgen.torch.gradient import (
     product,
 )
 from gemmgen.torch.pytorch import TorchTensor, torch_dtype
-from gemmgen.torch.schema import Signature, TensorArgument
+from gemmgen.torch.schema import Signature
 
 Operator = Callable[..., TorchTensor]
 Define = Callable[[str, Schedule, bool], tuple[Operator, Signature]]
@@ -132,14 +134,10 @@ class _Call:
 
     def _of_input(self, name: str) -> TorchTensor | None:
         """dA = alpha * D * B, or dB = alpha * A * D."""
-        partial, alpha, d = self.plan.partials["acc"], 1.0, self.grad
-        match partial:
-            case Zero():
-                return None
-            case Scaled(number):
-                alpha = evaluate(number, self.numbers, {})
-            case _:
-                d = self._whole(partial)
+        scaled = self._partial("acc")
+        if scaled is None:
+            return None
+        d, alpha = scaled
         a, b = self.plan.inputs
         left, right = (d, self.tensors[b]) if name == a else (self.tensors[a], d)
         found, multiply = self.plan.products[name]
@@ -148,33 +146,35 @@ class _Call:
     def _of_tensor(self, name: str) -> TorchTensor | None:
         """The gradient of a tensor of the epilogue, or of C."""
         argument = next(x for x in self.plan.signature.all_tensors if x.name == name)
-        partial = self.plan.partials.get(name, Zero())
-        match partial:
+        scaled = self._partial(name)
+        if scaled is None:
+            return None
+        whole, factor = scaled
+        found = self._summed(whole, argument)
+        found = found if factor == 1.0 else found * factor
+        return found.to(torch_dtype(argument.dtype))
+
+    def _partial(self, name: str) -> tuple[TorchTensor, float] | None:
+        """The gradient with all letters of C, and the number it is still to be multiplied by; None
+        if it is 0."""
+        match self.plan.partials.get(name, Zero()):
             case Zero():
                 return None
             case Scaled(number):
-                factor = evaluate(number, self.numbers, {})
-                found = self._summed(self.grad, argument)
-                found = found if factor == 1.0 else found * factor
-            case _:
-                found = self._summed(self._whole(partial), argument)
-        return found.to(torch_dtype(argument.dtype))
-
-    def _whole(self, partial: Pointwise | Recomputed) -> TorchTensor:
-        """The gradient with all letters of C."""
-        key = partial.schedule if isinstance(partial, Recomputed) else partial
-        found = self._done.get(key)
-        if found is None:
-            is_pointwise = isinstance(partial, Pointwise)
-            found = self._pointwise(partial) if is_pointwise else self._recomputed(partial)
-            self._done[key] = found
-        return found
+                return self.grad, evaluate(number, self.numbers, {})
+            case Pointwise() as partial:
+                if partial not in self._done:
+                    self._done[partial] = self._pointwise(partial)
+                return self._done[partial], 1.0
+            case Recomputed(schedule) as partial:
+                if schedule not in self._done:
+                    self._done[schedule] = self._recomputed(partial)
+                return self._done[schedule], 1.0
 
     def _recomputed(self, partial: Recomputed) -> TorchTensor:
         operator, signature = self.plan.recompute[partial.schedule]
         given: dict[str, object] = {**self.tensors, **self.numbers, partial.gradient: self.grad}
-        old = self.tensors.get(self.plan.signature.output.name)
-        given |= {partial.old: old}
+        given[partial.old] = self.tensors.get(self.plan.signature.output.name)
         return operator(*(given[name] for name in signature.names))
 
     def _pointwise(self, partial: Pointwise) -> TorchTensor:
@@ -190,7 +190,7 @@ class _Call:
         found = evaluate(partial.expression, {**self.numbers, **letters}, elements)
         return found.to(torch_dtype(output.dtype))
 
-    def _summed(self, whole: TorchTensor, argument: TensorArgument) -> TorchTensor:
+    def _summed(self, whole: TorchTensor, argument: Tensor) -> TorchTensor:
         """The sum over the letters that the tensor lacks, in the order of its own."""
         letters = self.plan.signature.output.letters
         missing = tuple(i for i, letter in enumerate(letters) if letter not in argument.letters)
@@ -208,11 +208,5 @@ def _arranged(tensor: TorchTensor, operand: ProductOperand) -> TorchTensor:
     """The tensor with its dimensions permuted, and those of the contraction merged."""
     if operand.as_it_is:
         return tensor
-    shape = [tensor.shape[i] for i in operand.order]
-    sizes: list[int] = []
-    for start, end in operand.groups:
-        size = shape[start]
-        for extent in shape[start + 1 : end]:
-            size = size * extent
-        sizes.append(size)
-    return tensor.permute(operand.order).reshape(tuple(sizes))
+    permuted = tensor.permute(operand.order)
+    return permuted.reshape(tuple(prod(permuted.shape[i:j]) for i, j in operand.groups))

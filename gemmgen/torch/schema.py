@@ -6,27 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Var, walk
-from gemmgen.ir.problem import Problem
+from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.lower.epilogue_arithmetic import reads_unscaled
 from gemmgen.passes.build import build
 from gemmgen.schedule.model import Schedule
 
 DEFAULTS = {"alpha": 1.0, "beta": 0.0}
-
-
-@record
-class TensorArgument:
-    """A tensor; ``letters`` name its dimensions, in the order of storage."""
-
-    name: str
-    letters: tuple[str, ...]
-    dtype: DType
-
-    @property
-    def text(self) -> str:
-        return f"{self.name}[{', '.join(self.letters)}]"
 
 
 @record
@@ -40,21 +26,19 @@ class Signature:
     """
 
     problem: Problem
-    tensors: tuple[TensorArgument, ...]
+    tensors: tuple[Tensor, ...]
     numbers: tuple[str, ...]
-    old: TensorArgument | None
+    old: Tensor | None
     defaulted: tuple[str, ...]
-    output: TensorArgument
+    output: Tensor
 
     @staticmethod
     def of(schedule: Schedule) -> Signature:
         problem = build(schedule).problem
-        c = problem.c
-        given = [TensorArgument(x.name, x.letters, x.dtype) for x in (problem.a, problem.b)]
-        output = TensorArgument(c.name, c.letters, c.dtype)
+        output = problem.c
         read, names = _reads(problem)
-        given += [x for x in read if x.name != c.name]
-        optional = output in read and not reads_unscaled(problem.epilogue, c.name)
+        given = [problem.a, problem.b, *(x for x in read if x.name != output.name)]
+        optional = output in read and not reads_unscaled(problem.epilogue, output.name)
         if output in read and not optional:
             given.append(output)
         return Signature(
@@ -73,7 +57,7 @@ class Signature:
         return (*(p.name for p in self.tensors), *self.numbers, *old, *self.defaulted)
 
     @property
-    def all_tensors(self) -> tuple[TensorArgument, ...]:
+    def all_tensors(self) -> tuple[Tensor, ...]:
         return (*self.tensors, self.old) if self.old else self.tensors
 
     @property
@@ -119,16 +103,16 @@ class Signature:
         return found
 
 
-def _reads(problem: Problem) -> tuple[list[TensorArgument], list[str]]:
+def _reads(problem: Problem) -> tuple[list[Tensor], list[str]]:
     """The tensors and the scalars of the epilogue, each once, in the order of the expression."""
-    tensors: dict[str, TensorArgument] = {}
+    tensors: dict[str, Tensor] = {}
     scalars: dict[str, None] = {}
     letters = {*problem.letters, "acc"}
     for part in walk(problem.epilogue):
         match part:
             case Element(name, indices):
                 found = tuple(index.name for index in indices if isinstance(index, Var))
-                tensors.setdefault(name, TensorArgument(name, found, problem.dtype(name)))
+                tensors.setdefault(name, Tensor(name, found, problem.dtype(name)))
             case Var(name) if name not in letters:
                 scalars.setdefault(name)
             case _:

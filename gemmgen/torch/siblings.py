@@ -71,7 +71,7 @@ def owners(requirement: Requirement, interface: Interface) -> frozenset[str]:
         return frozenset({requirement.name})
     pitched = {tensor for tensor, ld in interface.pitch if ld == requirement.name}
     stepped = {tensor for tensor, _, name in interface.strides if name == requirement.name}
-    every = frozenset(p.name for p in interface.params if p.kind == "tensor")
+    every = frozenset(p.name for p in interface.tensors)
     return frozenset(pitched | stepped) or every
 
 

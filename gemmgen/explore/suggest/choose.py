@@ -107,7 +107,7 @@ def takes(emitted: Emitted, request: Request) -> bool:
     """Whether the kernel takes the request's tensors, at aligned addresses."""
     interface = emitted.interface
     values = dict(zip(extents(request.problem.gemm).values(), request.shape, strict=True))
-    values |= {param.name: 0 for param in interface.params if param.kind == "tensor"}
+    values |= {param.name: 0 for param in interface.tensors}
     for role in "abc":
         name = request.access(role).tensor
         param = next(p for p in interface.params if p.name == name)
