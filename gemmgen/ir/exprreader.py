@@ -5,19 +5,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from gemmgen.ir.expr import (
-    Binary,
-    BinaryOp,
-    Call,
-    Element,
-    Expr,
-    Float,
-    Int,
-    Select,
-    Unary,
-    Var,
-    Wide,
-)
+from gemmgen.ir import expr
 from gemmgen.ir.exprtext import LEVEL
 from gemmgen.ir.textcursor import NAME, Cursor
 
@@ -25,23 +13,23 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:f64)?(?![A-Za-z0-9_.])")
 _OPERATOR = re.compile(r"\|\||&&|[<>=!]=|[<>]|[-+*/%^](?!=)")
 
 
-def read_expression(cursor: Cursor, least: int = 0) -> Expr:
+def read_expression(cursor: Cursor, least: int = 0) -> expr.Expr:
     """The expression at ``cursor``, up to an operator that binds less than ``least``."""
     left = read_operand(cursor)
     while (found := _OPERATOR.match(cursor.text, cursor.at)) and LEVEL[found[0]] >= least:
-        op = cast(BinaryOp, cursor.match(_OPERATOR))
-        left = Binary(op, left, read_expression(cursor, LEVEL[op] + 1))
+        op = cast(expr.BinaryOp, cursor.match(_OPERATOR))
+        left = expr.Binary(op, left, read_expression(cursor, LEVEL[op] + 1))
     return left
 
 
-def read_operand(cursor: Cursor) -> Expr:
+def read_operand(cursor: Cursor) -> expr.Expr:
     """A number, a name, a call, an element, a bracket, or one of these after ``-`` or ``!``."""
     if (number := cursor.match(_NUMBER)) is not None:
         return _literal(number)
     if cursor.has("-"):
-        return Unary("-", read_operand(cursor))
+        return expr.Unary("-", read_operand(cursor))
     if cursor.has("!"):
-        return Unary("!", read_operand(cursor))
+        return expr.Unary("!", read_operand(cursor))
     if cursor.has("("):
         inner = read_expression(cursor)
         cursor.expect(")")
@@ -50,32 +38,32 @@ def read_operand(cursor: Cursor) -> Expr:
     if name is None:
         cursor.fail("expected an expression")
     if cursor.has("["):
-        return Element(name, _list(cursor, "]"))
-    return _called(cursor, name, at) if cursor.has("(") else Var(name)
+        return expr.Element(name, _list(cursor, "]"))
+    return _called(cursor, name, at) if cursor.has("(") else expr.Var(name)
 
 
-def _literal(number: str) -> Expr:
+def _literal(number: str) -> expr.Expr:
     if number.endswith("f64"):
-        return Float(float(number.removesuffix("f64")), "f64")
-    return Float(float(number)) if re.search(r"[.e]", number) else Int(int(number))
+        return expr.Float(float(number.removesuffix("f64")), "f64")
+    return expr.Float(float(number)) if re.search(r"[.e]", number) else expr.Int(int(number))
 
 
-def _called(cursor: Cursor, function: str, at: int) -> Expr:
+def _called(cursor: Cursor, function: str, at: int) -> expr.Expr:
     arguments = _list(cursor, ")")
     match function, arguments:
         case "where", (condition, yes, no):
-            return Select(condition, yes, no)
+            return expr.Select(condition, yes, no)
         case "wide", (operand,):
-            return Wide(operand)
+            return expr.Wide(operand)
         case ("where" | "wide"), _:
             cursor.fail(f"{function} takes another number of arguments", at)
         case _:
-            return Call(function, arguments)
+            return expr.Call(function, arguments)
 
 
-def _list(cursor: Cursor, end: str) -> tuple[Expr, ...]:
+def _list(cursor: Cursor, end: str) -> tuple[expr.Expr, ...]:
     """Expressions up to the closing bracket ``end``."""
-    found: list[Expr] = []
+    found: list[expr.Expr] = []
     while not cursor.has(end):
         if found:
             cursor.expect(",")

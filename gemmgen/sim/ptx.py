@@ -20,14 +20,8 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.sim.asm_parser import (
-    AsmOperand,
-    AsmStatement,
-    PtxInstruction,
-    PtxProgram,
-    parse_statement,
-    parse_template,
-)
+from gemmgen.sim import asm_parser
+from gemmgen.sim.asm_parser import AsmOperand, AsmStatement, PtxInstruction
 from gemmgen.sim.failures import CompileFailure
 
 _ASM = re.compile(r"\basm\b")
@@ -49,7 +43,7 @@ def translated(text: str, line: int) -> str:
             continue
         at = line + text.count("\n", 0, found.start())
         try:
-            statement, stop = parse_statement(code, found.end())
+            statement, stop = asm_parser.parse_statement(code, found.end())
             model = model_of(statement)
         except ValueError as wrong:
             raise CompileFailure(f"line {at}: {wrong}") from None
@@ -61,7 +55,7 @@ def translated(text: str, line: int) -> str:
 
 def model_of(statement: AsmStatement) -> str:
     """C++ that does what ``statement`` does.  Raises ValueError."""
-    program = parse_template(statement.template)
+    program = asm_parser.parse_template(statement.template)
     _check(statement, program)
     lines = [_bound(i, operand) for i, operand in enumerate(statement.operands)]
     lines += [f"gg_ptx::{kind[1:]} gg_{name};" for kind, name in program.registers]
@@ -85,7 +79,7 @@ def _without_comments(text: str) -> str:
 # What a run cannot detect.
 
 
-def _check(statement: AsmStatement, program: PtxProgram) -> None:
+def _check(statement: AsmStatement, program: asm_parser.PtxProgram) -> None:
     mnemonics = [instruction.mnemonic for instruction in program.instructions]
     for instruction in program.instructions:
         name = instruction.mnemonic

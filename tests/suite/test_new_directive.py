@@ -96,7 +96,6 @@ EDITS = (
     Edit("gemmgen/ir/nodes.py", "    groups: int = 1", "    carveout: int = 0"),
     Edit("gemmgen/ir/lowered.py", "    launch: Launch = Launch()", "    carveout: int = 0"),
     Edit("gemmgen/lower/kernel.py", "        launch,", "        context.kernel.work.carveout,"),
-    Edit("gemmgen/emit/kernel_view.py", "    comment: list[str]", "    carveout: int"),
     Edit(
         "gemmgen/emit/kernel_view.py",
         '        "comment": _bounds_comment(kernel),',
