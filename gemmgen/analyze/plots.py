@@ -1,4 +1,4 @@
-"""Pictures as PNG files, by matplotlib, if it is installed."""
+"""Pictures as the bytes of PNG files, by matplotlib, if it is installed."""
 
 # matplotlib's annotations leave further keywords of its functions open.
 # pyright: reportUnknownMemberType=false
@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from io import BytesIO
+from typing import TYPE_CHECKING
 
 from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.maps import NOBODY, Picture
@@ -27,7 +28,13 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def plot_pictures(pictures: Sequence[Picture], file: BinaryIO) -> None:
+def _png(figure: Figure) -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=120)
+    return file.getvalue()
+
+
+def plot_pictures(pictures: Sequence[Picture]) -> bytes:
     """Each picture as a grid of cells, coloured by thread."""
     heights = [1 + 0.3 * len(p.rows) for p in pictures]
     width = max(3 + 0.35 * len(p.columns) for p in pictures)
@@ -43,10 +50,10 @@ def plot_pictures(pictures: Sequence[Picture], file: BinaryIO) -> None:
         axes.set_xticks(range(len(picture.columns)), picture.columns, fontsize=7)
         axes.set_yticks(range(len(picture.rows)), [r.label for r in picture.rows], fontsize=7)
         axes.set_title("\n".join((picture.title, *picture.notes)), fontsize=9)
-    figure.savefig(file, format="png", dpi=120)
+    return _png(figure)
 
 
-def plot_roofline(explanation: Explanation, file: BinaryIO) -> None:
+def plot_roofline(explanation: Explanation) -> bytes:
     """Memory's slope, the peak, every other bound as a line, and what this kernel can reach."""
     roofline = explanation.roofline
     figure = _figure(8, 5.5)
@@ -69,4 +76,4 @@ def plot_roofline(explanation: Explanation, file: BinaryIO) -> None:
     axes.set_ylabel("TFLOP/s")
     axes.grid(True, which="both", alpha=0.3)
     axes.legend(fontsize=8)
-    figure.savefig(file, format="png", dpi=120)
+    return _png(figure)

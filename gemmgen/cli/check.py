@@ -9,7 +9,7 @@ import click
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.base.source import Source
-from gemmgen.cli import options, require
+from gemmgen.cli import options
 from gemmgen.cli.files import complain, name_of, put, read_schedule
 from gemmgen.language import choices
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -48,7 +48,7 @@ def _about(
         count = math.prod(len(choice.values) for choice in sets.values())
         return f"a search space of {count:,} schedules: {', '.join(sets)}", ""
     emitted = compile_schedule(options.parse(source, settings, arch))
-    return _launch(emitted), require.unchecked(emitted)
+    return _launch(emitted), options.unchecked(emitted)
 
 
 def _launch(emitted: Emitted) -> str:

@@ -1,15 +1,15 @@
-"""``gemmgen diff``: the differences of two schedules."""
+"""``gemmgen diff``: what changes from one schedule to another: statements, text, figures."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import click
 
-from gemmgen.analyze.comparison import Change, figures_changed, statements_changed
 from gemmgen.analyze.explain import explain
+from gemmgen.analyze.figures import as_figures
 from gemmgen.analyze.figures import as_json as values
 from gemmgen.analyze.tables import Section
 from gemmgen.cli import explain as explaining
@@ -18,6 +18,18 @@ from gemmgen.cli.files import name_of, put
 from gemmgen.cli.sections import show
 from gemmgen.cli.unified_diff import unified
 from gemmgen.gpu.gpus import GPUS
+from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.model import Schedule
+
+ABSENT = "-"
+
+
+class Change(NamedTuple):
+    """Something called ``name``: as it was and as it is; ``ABSENT`` if it is not."""
+
+    name: str
+    before: str
+    after: str
 
 
 @click.command("diff")
@@ -48,25 +60,27 @@ def command(
         explain(schedule, own, GPUS[gpu], beta=beta)
         for schedule, own in zip(schedules, sizes, strict=True)
     )
-    statements = statements_changed(*schedules)
-    figures = figures_changed(old, new)
+    changes = _changes(*map(_statements, schedules))
+    statements = tuple(change for change in changes if change.before != change.after)
     texts = old.kernel.emitted.text, new.kernel.emitted.text
-    difference = unified(texts[0], texts[1], name_of(before), name_of(after))
+    difference = unified(*texts, name_of(before), name_of(after))
     if as_json:
         compared = {
-            "statements": [asdict(change) for change in statements],
+            "statements": [change._asdict() for change in statements],
             "text": click.unstyle(difference),
             "before": values(old),
             "after": values(new),
         }
         put(json.dumps(compared, indent=2) + "\n")
         return
-    header = ("", name_of(before), name_of(after))
-    show((_statements(statements, header),))
+    header = ("", name_of(before), name_of(after)) if statements else ()
+    show((Section("statements", header, statements or (("the same",),)),))
     if difference and not no_text:
         put("\n" + difference)
     put("\n")
-    show((_figures(figures, header, f"figures at {_shape_text(sizes[0])} on {gpu}"),))
+    figures = _changes(as_figures(old), as_figures(new))
+    title = f"figures at {_shape_text(sizes[0])} on {gpu}"
+    show((_figures(figures, ("", name_of(before), name_of(after)), title),))
 
 
 def _shape_text(shape: shape_option.Shape) -> str:
@@ -74,13 +88,22 @@ def _shape_text(shape: shape_option.Shape) -> str:
     return f"{matrix} in {batches} batches" if batches else matrix
 
 
-def _statements(changes: Sequence[Change], header: tuple[str, ...]) -> Section:
-    if not changes:
-        return Section("statements", (), (("the same",),))
-    return Section("statements", header, tuple((c.name, c.before, c.after) for c in changes))
+def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+    """All names, those too whose values stay the same."""
+    names = {**old, **new}
+    return tuple(Change(name, old.get(name, ABSENT), new.get(name, ABSENT)) for name in names)
+
+
+def _statements(schedule: Schedule) -> dict[str, str]:
+    """Each statement by its first word; of the same word all together, in ladder order."""
+    found: dict[str, str] = {}
+    for line in format_schedule(schedule).splitlines():
+        word, entry = line.split()[0], " ".join(line.split())
+        found[word] = f"{found[word]}; {entry}" if word in found else entry
+    return found
 
 
 def _figures(changes: Sequence[Change], header: tuple[str, ...], title: str) -> Section:
-    rows = tuple((c.name, c.before, c.after) for c in changes if c.before != c.after)
-    same = ", ".join(c.name for c in changes if c.before == c.after)
+    rows = tuple(change for change in changes if change.before != change.after)
+    same = ", ".join(change.name for change in changes if change.before == change.after)
     return Section(title, header, rows, (f"the same: {same}",) if same else ())

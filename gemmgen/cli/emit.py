@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source
-from gemmgen.cli import options, require, shape_option
-from gemmgen.cli.files import name_of, put, put_in, shown_path, writable
+from gemmgen.cli import options, shape_option
+from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writable
 from gemmgen.cli.unified_diff import unified
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -59,7 +58,11 @@ def command(
     `require registers` and `require spills` are checked by compiling it.  Without NVRTC and nvcc
     the kernel is printed nevertheless, and the exit code is 3.
     """
-    path = _only(file, named)
+    path = named if file is None else file
+    if path is None:
+        raise UsageError("emit needs a schedule: gemmgen emit FILE, or - for standard input")
+    if file is not None and named is not None:
+        raise UsageError("FILE and --schedule name the same thing: give one of them")
     if golden is not None and (output is not None or form == "cubin"):
         raise UsageError("--check compares text and writes nothing: leave -o and cubin out")
     if output not in (None, "-"):
@@ -72,7 +75,7 @@ def command(
 
         schedule = assume_shape(schedule, shape_option.resolve(shape, schedule.gemm))
     emitted = compile_schedule(schedule)
-    unchecked = require.unchecked(emitted)
+    unchecked = options.unchecked(emitted)
     data = emitted.text if form == "cu" else _compiled(emitted, form, output)
     if golden is not None:
         assert isinstance(data, str)
@@ -82,19 +85,6 @@ def command(
     if unchecked:
         click.echo(f"{name_of(path)}: {unchecked}", err=True)
         click.get_current_context().exit(CannotCheck.exit_code)
-
-
-def _only(file: str | None, named: str | None) -> str:
-    """The path of the schedule, which must be given once."""
-    if (file is None) == (named is None):
-        raise UsageError(
-            "emit needs a schedule: gemmgen emit FILE, or - for standard input"
-            if file is None
-            else "FILE and --schedule name the same thing: give one of them"
-        )
-    path = named if file is None else file
-    assert path is not None
-    return path
 
 
 def _renamed(schedule: Schedule, kernel: str) -> Schedule:
@@ -116,13 +106,7 @@ def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:
 def _compare(text: str, golden: str, name: str) -> None:
     """Prints the differences from ``golden`` and exits with code 1 if there are any."""
     shown = shown_path(golden)
-    try:
-        known = Path(golden).read_bytes().decode("utf-8", "replace")
-    except FileNotFoundError:
-        raise UsageError(f"{shown}: no such file; write it with -o {shown}") from None
-    except (OSError, ValueError) as wrong:
-        why = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
-        raise UsageError(f"{shown} can't be read: {why}") from None
+    known = read_bytes(golden, hint=f"; write it with -o {shown}").decode("utf-8", "replace")
     difference = unified(known, text, shown, f"{name} as emitted")
     if difference:
         put(difference)

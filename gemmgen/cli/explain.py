@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from io import BytesIO
 
 import click
 
@@ -70,9 +69,7 @@ def command(
         else:
             from gemmgen.analyze.plots import plot_pictures
 
-            image = BytesIO()
-            plot_pictures(found, image)
-            write_file(plot, image.getvalue(), file)
+            write_file(plot, plot_pictures(found), file)
         return
     from gemmgen.analyze.explain import explain
     from gemmgen.analyze.figures import as_json as values
@@ -83,9 +80,7 @@ def command(
     if plot is not None:
         from gemmgen.analyze.plots import plot_roofline
 
-        image = BytesIO()
-        plot_roofline(explanation, image)
-        write_file(plot, image.getvalue(), file)
+        write_file(plot, plot_roofline(explanation), file)
     if as_json:
         put(json.dumps(values(explanation), indent=2) + "\n")
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,7 @@ import click
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.cli import options, timed
 from gemmgen.cli.explain import gpu as model
-from gemmgen.cli.files import put, shown_path, writable, write_file
+from gemmgen.cli.files import put, read_bytes, shown_path, writable, write_file
 from gemmgen.cli.shape_option import cube
 
 if TYPE_CHECKING:
@@ -157,13 +156,10 @@ def _document(path: str) -> str:
     """The text of the file for the table; it must have the marks."""
     from gemmgen.cli.table import check_marks
 
-    target, name = writable(path), shown_path(path)
+    writable(path)
     try:
-        text = Path(target).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{name}: no such file") from None
-    except (OSError, ValueError) as wrong:
-        why = wrong.strerror if isinstance(wrong, OSError) else "it is no UTF-8 text"
-        raise UsageError(f"{name} can't be read: {why}") from None
-    check_marks(text, name)
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{shown_path(path)} can't be read: it is no UTF-8 text") from None
+    check_marks(text, shown_path(path))
     return text

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.cli.ladder_rungs import Rung
-from gemmgen.cli.progress import progress
 
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
@@ -32,17 +31,18 @@ class Counted:
 def count(rungs: Sequence[Rung], size: int, gpu: str) -> tuple[Counted, ...]:
     """Every rung at ``size`` cubed on ``gpu``."""
     from gemmgen.analyze.explain import explain
+    from gemmgen.cli.progress import Bar
     from gemmgen.gpu.gpus import GPUS
 
     found: list[Counted] = []
-    with progress("counting") as tick:
+    with Bar("counting") as bar:
         for rung in rungs:
             try:
                 explained = explain(rung.kernel.schedule, (size, size, size), GPUS[gpu])
                 found.append(Counted(rung, explained))
             except UsageError as refused:
                 found.append(Counted(rung, None, str(refused)))
-            tick(len(found), len(rungs))
+            bar(len(found), len(rungs))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen.base.errors import UsageError
+from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source
 from gemmgen.cli.files import read_schedule
 from gemmgen.cli.shape_option import HELP, METAVAR, shape
@@ -16,6 +16,7 @@ from gemmgen.ir.target import TARGETS
 from gemmgen.language import parse_schedule
 
 if TYPE_CHECKING:
+    from gemmgen.pipeline import Emitted
     from gemmgen.schedule.model import Schedule
 
 Setting = tuple[str, str]
@@ -63,3 +64,17 @@ def parse(source: Source, settings: Sequence[Setting], arch: str | None) -> Sche
 def load(path: str, settings: Sequence[Setting] = (), arch: str | None = None) -> Schedule:
     """The schedule at ``path``."""
     return parse(read_schedule(path), settings, arch)
+
+
+def unchecked(emitted: Emitted) -> str:
+    """Why the ``require`` lines were not checked; empty if they were, or if there are none.
+
+    Raises ``ScheduleError`` for lines that do not hold.
+    """
+    from gemmgen.api.kernels import check_requirements
+
+    try:
+        check_requirements(emitted)
+    except CannotCheck as missing:
+        return str(missing)
+    return ""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.cli.progress import progress
 from gemmgen.cli.shape_option import WrittenShape, resolve_all
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
@@ -35,6 +34,7 @@ def measure(kernels: Kernels, shapes: Sequence[WrittenShape]) -> tuple[BenchRow,
     missing = device.missing()
     if missing is not None:
         raise CannotCheck(missing)
+    from gemmgen.cli.progress import Bar
     from gemmgen.gpu.bench import Entry, bench
     from gemmgen.gpu.launch import Kernel
     from gemmgen.proof.gpu import reference_of
@@ -49,8 +49,8 @@ def measure(kernels: Kernels, shapes: Sequence[WrittenShape]) -> tuple[BenchRow,
     }
     for letters, group in groups.items():
         entries = [Entry(n, Kernel.of(k), reference_of(k)) for n, k in group.items()]
-        with progress("timing") as tick:
-            rows += bench(entries, sizes_of[letters], progress=tick)
+        with Bar("timing") as bar:
+            rows += bench(entries, sizes_of[letters], progress=bar)
     return tuple(rows)
 
 

@@ -20,6 +20,7 @@ from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 if TYPE_CHECKING:
     from gemmgen.explore.tune.legal_points import Census
+    from gemmgen.explore.tune.search import SearchProgress
     from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.trials import Trial
     from gemmgen.explore.tune.tuner import Task, Tuned
@@ -124,18 +125,14 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
 
 def _census(space: SearchSpace, shapes: Sequence[Shape], workers: Workers) -> Census:
     """The legal points, with their count on standard error."""
-    from gemmgen.cli.progress import progress
+    from gemmgen.cli.progress import Bar
     from gemmgen.explore.tune.session import count
 
-    with progress("counting the legal points") as tick:
-        found = count(space, shapes, workers, tick)
-    click.echo(_counted(found), err=True)
+    with Bar("counting the legal points") as bar:
+        found = count(space, shapes, workers, bar)
+    counts = f"{len(found.legal):,} legal schedules, {found.refused.total():,} refused"
+    click.echo(f"{found.points:,} points: {counts}", err=True)
     return found
-
-
-def _counted(found: Census) -> str:
-    refused = sum(found.refused.values())
-    return f"{found.points:,} points: {len(found.legal):,} legal schedules, {refused:,} refused"
 
 
 def _show(
@@ -152,16 +149,22 @@ def _show(
 
 
 def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:
-    from gemmgen.cli.tune_progress import Watching
+    from gemmgen.cli.progress import Bar
     from gemmgen.explore.tune.session import search
 
     path = None if trials is None else Path(trials)
-    watching = Watching()
+    best: Trial | None = None
+
+    def watch(progress: SearchProgress) -> None:
+        nonlocal best
+        best = progress.best or best
+        bar(progress.done, progress.total, progress.stage, _speed(best) if best else "")
+
     try:
-        with watching as watch, terminated.as_exception():
+        with Bar("starting", lines=True) as bar, terminated.as_exception():
             return search(task, workers, path, resume=resume, watch=watch)
     except KeyboardInterrupt as ended:
-        click.echo(_interrupted(watching.best, trials), err=True)
+        click.echo(_interrupted(best, trials), err=True)
         code = TERMINATED if isinstance(ended, terminated.Terminated) else INTERRUPTED
         click.get_current_context().exit(code)
 
@@ -172,9 +175,19 @@ def _interrupted(best: Trial | None, trials: str | None) -> str:
     kept = f"; {shown_path(trials)} has the trials, --resume continues" if trials else ""
     if best is None:
         return f"\ninterrupted{kept}"
-    settings = " ".join(f"--set {key}={value}" for key, value in best.settings)
     times = " ".join(f"{ms:.4f}" for ms in best.ms)
-    return f"\ninterrupted{kept}\nthe best so far, not yet proved: {settings}: {times} ms"
+    return f"\ninterrupted{kept}\nthe best so far, not yet proved: {_options(best)}: {times} ms"
+
+
+def _speed(trial: Trial) -> str:
+    ms = " ".join(f"{ms:.4f}" for ms in trial.ms)
+    share = " ".join(f"{share:.1%}" for share in trial.share or ())
+    return f"{ms} ms = {share} of cuBLAS" if share else f"{ms} ms"
+
+
+def _options(trial: Trial) -> str:
+    """A point as ``--set`` options."""
+    return " ".join(f"--set {key}={value}" for key, value in trial.settings)
 
 
 def _report(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
@@ -183,8 +196,7 @@ def _report(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
     from gemmgen.explore.tune import winner
 
     for trial in tuned.wrong:
-        settings = " ".join(f"--set {key}={value}" for key, value in trial.settings)
-        click.echo(f"an error of gemmgen, please report it: {settings}", err=True)
+        click.echo(f"an error of gemmgen, please report it: {_options(trial)}", err=True)
         click.echo(f"  {trial.status}: {trial.reason}", err=True)
     table = plain(winner.section(tuned))
     if tuned.finals.winner is None:
