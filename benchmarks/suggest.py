@@ -116,8 +116,9 @@ def measure(
     arrays = arrays_of(plain, values)
     cublas = run_cublas(plain, {**arrays, "C": arrays["C"].copy()})
     (built,) = jobs[text]()
-    assert built.files is not None and built.interface is not None, built.reason
-    kernel = Kernel("", built.interface, built.target, files=built.files)
+    candidate = built.candidate
+    assert candidate is not None, built.reason
+    kernel = Kernel("", candidate.interface, candidate.target, files=candidate.files)
     arrays["C"].fill(float("nan"))
     launch = kernel.prepare(**arrays, alpha=1.0, beta=0.0)
     runs: dict[str, tuple[Callable[[], None], int]] = {
@@ -129,7 +130,7 @@ def measure(
         for name in rng.sample(sorted(runs), len(runs)):
             samples[name].append(timer.sample(*runs[name], WARM, TIMED))
     ours, rival = (statistics.median(samples[name]) for name in ("ours", "cublas"))
-    complaint = expected(built.interface, values, timed).difference(arrays["C"], "f32")
+    complaint = expected(candidate.interface, values, timed).difference(arrays["C"], "f32")
     return {
         "gemm": case[0],
         "shape": list(case[1]),

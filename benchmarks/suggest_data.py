@@ -223,11 +223,12 @@ def measure(
         except GemmgenError as error:
             row["error"] = str(error)[:200]
             continue
-        if built.files is None:
+        candidate = built.candidate
+        if candidate is None:
             row["error"] = built.reason[:100]
             continue
         row["regs"], row["spills"] = built.registers, built.spills
-        kernel = Kernel("", built.interface, built.target, files=built.files)
+        kernel = Kernel("", candidate.interface, candidate.target, files=candidate.files)
         arrays["C"].fill(float("nan"))
         launch = kernel.prepare(**arrays, alpha=1.0, beta=0.0)
         launch()

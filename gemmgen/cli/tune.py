@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +14,11 @@ from gemmgen.base import terminated
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
-from gemmgen.cli.shape_option import HELP, METAVAR, Shape, WrittenShape, resolve_all, shape
+from gemmgen.cli.shape_option import HELP, METAVAR, WrittenShape, resolve_all, shape
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 if TYPE_CHECKING:
-    from gemmgen.explore.tune.legal_points import Census
     from gemmgen.explore.tune.search import SearchProgress
-    from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.trials import Trial
     from gemmgen.explore.tune.tuner import Task, Tuned
     from gemmgen.explore.tune.workers import Workers
@@ -93,23 +90,25 @@ def command(
     with cuBLAS.  The winner is printed as an ordinary schedule with its measurements.  Exit code 0
     with a winner, 1 if no point was right, 3 without a GPU.
     """
-    begin = time.monotonic()
-    from gemmgen.explore.tune import remote
-    from gemmgen.explore.tune.session import LARGE, task_of
+    from gemmgen.cli.progress import Bar
+    from gemmgen.explore.tune.session import require_gpu, task_of
     from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.workers import Workers
 
     _check_files(file, output, trials, resume)
     space = SearchSpace(read_schedule(file), tuple(settings), arch)
     wanted = tuple(dict.fromkeys(resolve_all(shapes, space.gemm)))
-    if not listed and space.size > LARGE:
-        remote.require_gpu()
+    if not listed:
+        require_gpu(space)
     with Workers(jobs or os.cpu_count() or 1) as workers:
-        census = _census(space, wanted, workers)
+        with Bar("counting the legal points") as bar:
+            task = task_of(space, wanted, workers, seconds=seconds, seed=seed, tick=bar)
+        legal, refused = len(task.census.legal), task.census.refused.total()
+        counts = f"{legal:,} legal schedules, {refused:,} refused"
+        click.echo(f"{task.census.points:,} points: {counts}", err=True)
         if listed:
-            _show(space, census, wanted, gpu, as_json)
+            _show(task, gpu, as_json)
             return
-        task = task_of(space, census, wanted, seed, begin, seconds, workers)
         tuned = _tuned(task, workers, trials, resume)
     _report(tuned, file, output, as_json)
 
@@ -123,29 +122,14 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
         raise UsageError("--resume continues from a file of trials: name it with --trials")
 
 
-def _census(space: SearchSpace, shapes: Sequence[Shape], workers: Workers) -> Census:
-    """The legal points, with their count on standard error."""
-    from gemmgen.cli.progress import Bar
-    from gemmgen.explore.tune.session import count
-
-    with Bar("counting the legal points") as bar:
-        found = count(space, shapes, workers, bar)
-    counts = f"{len(found.legal):,} legal schedules, {found.refused.total():,} refused"
-    click.echo(f"{found.points:,} points: {counts}", err=True)
-    return found
-
-
-def _show(
-    space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: str, as_json: bool
-) -> None:
+def _show(task: Task, gpu: str, as_json: bool) -> None:
     from gemmgen.analyze.plain_text import plain
     from gemmgen.explore.tune import listing
 
     if as_json:
-        put(json.dumps(listing.as_json(space, census, shapes, GPUS[gpu]), indent=2) + "\n")
+        put(json.dumps(listing.as_json(task, GPUS[gpu]), indent=2) + "\n")
     else:
-        sections = listing.sections(space, census, shapes, GPUS[gpu])
-        put("\n".join(plain(section) for section in sections))
+        put("\n".join(map(plain, listing.sections(task, GPUS[gpu]))))
 
 
 def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:

@@ -99,9 +99,8 @@ class FakeBuilder:
         code, reason = self.code(point), self.broken(point)
         if reason:
             return Built(point.number, code, reason=reason)
-        return Built(
-            point.number, code, interface(), "sm_80", self.registers(point), 0, files=FILES
-        )
+        candidate = Candidate(point.number, interface(), "sm_80", FILES)
+        return Built(point.number, code, candidate, self.registers(point), 0)
 
 
 @dataclass

@@ -45,7 +45,6 @@ class OnFakes:
         clock = fakes.Clock()
         self.runner = fakes.FakeRunner(clock, by_number, **measuring)
         self.runner.end = lambda: None  # type: ignore[attr-defined]
-        monkeypatch.setattr(remote, "require_gpu", lambda: None)
         monkeypatch.setattr(remote, "RemoteRunner", lambda make: self.runner)
         builder = fakes.FakeBuilder(clock)
         monkeypatch.setattr(build, "CompilingBuilder", lambda *_: builder)

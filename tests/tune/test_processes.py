@@ -68,9 +68,10 @@ def test_points_are_compiled_to_files(tmp_path: Path) -> None:
         found = CompilingBuilder(workers, "sm_90", tmp_path).submit(points)()
     assert [one.number for one in found] == [point.number for point in points]
     for one in found:
-        assert one.files is not None and one.files.cubin.read_bytes()[:4] == b"\x7fELF"
-        assert one.registers and one.spills == 0 and one.interface is not None
-        assert code_of(one.files.source.read_text()) == one.code
+        assert one.candidate is not None and one.candidate.number == one.number
+        assert one.candidate.files.cubin.read_bytes()[:4] == b"\x7fELF"
+        assert one.registers and one.spills == 0
+        assert code_of(one.candidate.files.source.read_text()) == one.code
     assert len({one.code for one in found}) == 3
     assert len(list(tmp_path.iterdir())) == 6
 

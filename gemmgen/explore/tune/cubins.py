@@ -15,10 +15,10 @@ from gemmgen.base.errors import GemmgenError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.tune.legal_points import Legal
+from gemmgen.explore.tune.measuring import Candidate
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
 from gemmgen.gpu.store import Stored
-from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import compile_source
 
 
@@ -26,16 +26,14 @@ from gemmgen.pipeline import compile_source
 class Built:
     """A compiled point: ``code`` is equal for texts that differ in nothing but comments.
 
-    ``files`` is None if it did not compile, and ``reason`` says why.
+    ``candidate`` is None if it did not compile, and ``reason`` says why.
     """
 
     number: int
     code: str = ""
-    interface: Interface | None = None
-    target: str = ""
+    candidate: Candidate | None = None
     registers: int | None = None
     spills: int | None = None
-    files: Stored | None = None
     reason: str = ""
 
 
@@ -92,5 +90,5 @@ def _build(number: int, text: str, arch: str, folder: Path) -> Built:
         draft = path.with_name(f"{path.name}.{os.getpid()}")
         draft.write_bytes(data)
         draft.replace(path)
-    interface, target = emitted.interface, emitted.target
-    return Built(number, code, interface, target, compiled.registers, compiled.spills, files)
+    candidate = Candidate(number, emitted.interface, emitted.target, files)
+    return Built(number, code, candidate, compiled.registers, compiled.spills)

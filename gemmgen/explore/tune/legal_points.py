@@ -6,9 +6,10 @@ Each point is compiled up to the lowered kernel and the target's limits; only em
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.base.errors import ScheduleError, UsageError
@@ -62,7 +63,8 @@ def census(
 ) -> Census:
     """Judges every point of ``space``; with a ``pool``, in its processes."""
     found = Census()
-    for chunk in _chunks(space, tuple(shapes), pool):
+    chunk_at = partial(_judge_chunk, space, tuple(shapes))
+    for chunk in (pool.map if pool else map)(chunk_at, range(0, space.size, CHUNK)):
         for one in chunk:
             found.add(one)
         progress(found.points, space.size)
@@ -84,22 +86,7 @@ def judge(space: SearchSpace, number: int, shapes: Sequence[Shape]) -> Found:
     return Legal(number, space.settings(number), text, block_sizes(program, kernel.interface))
 
 
-def judge_all(space: SearchSpace, first: int, last: int, shapes: tuple[Shape, ...]) -> list[Found]:
-    """One job of a process: the points from ``first`` up to ``last``."""
+def _judge_chunk(space: SearchSpace, shapes: tuple[Shape, ...], first: int) -> list[Found]:
+    """One job of a process: at most ``CHUNK`` points from ``first`` on."""
+    last = min(first + CHUNK, space.size)
     return [judge(space, number, shapes) for number in range(first, last)]
-
-
-def _chunks(
-    space: SearchSpace, shapes: tuple[Shape, ...], pool: Executor | None
-) -> Iterator[list[Found]]:
-    starts = range(0, space.size, CHUNK)
-    ends = [(first, min(first + CHUNK, space.size)) for first in starts]
-    if pool is None:
-        for first, last in ends:
-            yield judge_all(space, first, last, shapes)
-        return
-    running: list[Future[list[Found]]] = [
-        pool.submit(judge_all, space, first, last, shapes) for first, last in ends
-    ]
-    for future in running:
-        yield future.result()

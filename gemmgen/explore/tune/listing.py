@@ -8,20 +8,17 @@ from math import prod
 from gemmgen.analyze.tables import Section
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, issue_slots, launched
-from gemmgen.explore.tune.legal_points import Census, Legal, Shape
-from gemmgen.explore.tune.space import SearchSpace
-from gemmgen.explore.tune.tuner import rank
+from gemmgen.explore.tune.legal_points import Legal, Shape
+from gemmgen.explore.tune.tuner import Task, rank
 from gemmgen.gpu.gpus import Gpu
 
 REASONS = 20
 """Reasons for refusals that are listed, the commonest first."""
 
 
-def sections(
-    space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: Gpu
-) -> tuple[Section, ...]:
+def sections(task: Task, gpu: Gpu) -> tuple[Section, ...]:
     """Every legal point by its estimate, fastest first, and the reasons against the others."""
-    keys = [key for key, values in space.sets.items() if len(values) > 1]
+    census, shapes, keys = task.census, task.shapes, task.space.open_keys
     figures = ("threads", "shared", "registers", "blocks/SM", "FFMA", "intensity")
     waved = tuple(f"waves, {_spelled(shape)}" for shape in shapes)
     speed = tuple(f"TFLOP/s, {_spelled(shape)}" for shape in shapes)
@@ -30,7 +27,7 @@ def sections(
         (
             str(position),
             *_figures(point, shapes, gpu),
-            *(str(dict(point.settings)[key]) for key in keys),
+            *map(str, map(dict(point.settings).get, keys)),
         )
         for position, point in enumerate(ranked, 1)
     )
@@ -46,10 +43,9 @@ def sections(
     return tuple(found)
 
 
-def as_json(
-    space: SearchSpace, census: Census, shapes: Sequence[Shape], gpu: Gpu
-) -> dict[str, object]:
+def as_json(task: Task, gpu: Gpu) -> dict[str, object]:
     """The same for scripts."""
+    census, shapes = task.census, task.shapes
     ranked = rank(census.legal, shapes, gpu)
     return {
         "points": census.points,
@@ -57,7 +53,7 @@ def as_json(
         "refused": dict(census.refused.most_common()),
         "gpu": gpu.name,
         "shapes": [list(shape) for shape in shapes],
-        "sets": {key: list(values) for key, values in space.sets.items()},
+        "sets": {key: list(values) for key, values in task.space.sets.items()},
         "ranked": [
             {
                 "point": point.number,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from itertools import chain
 from typing import TypeVar, cast
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
 from gemmgen.base.processes import serve_quietly
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Runner, Screen
 from gemmgen.explore.tune.workers import kill
-from gemmgen.gpu import device
 
 T = TypeVar("T")
 PATIENCE, BEGINNING = 120.0, 120.0
@@ -25,11 +25,6 @@ PATIENCE, BEGINNING = 120.0, 120.0
 class Lost(Exception):
     """The runner's process ended, can't use the GPU any more, or does not answer; the message says
     which."""
-
-
-def require_gpu() -> None:
-    """Raises ``CannotCheck`` if this machine cannot launch kernels."""
-    device.cupy()
 
 
 class RemoteRunner:
@@ -51,18 +46,15 @@ class RemoteRunner:
         return self._device_info
 
     def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
-        def ask(some: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
-            return cast(tuple[Rejection | None, ...], self._ask("check", tuple(some)))
-
-        return self._one_by_one(candidates, ask, lambda candidate, finding: finding)
+        return self._one_by_one(candidates, lambda _, finding: finding, "check")
 
     def time(
         self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
     ) -> tuple[Reading, ...]:
-        def ask(some: Sequence[Candidate]) -> tuple[Reading, ...]:
-            return cast(tuple[Reading, ...], self._ask("time", tuple(some), rounds, screen))
+        def crashed(candidate: Candidate, finding: Rejection) -> Reading:
+            return Reading(candidate.number, finding=finding)
 
-        return self._one_by_one(candidates, ask, lambda c, f: Reading(c.number, finding=f))
+        return self._one_by_one(candidates, crashed, "time", rounds, screen)
 
     def prove(self, candidate: Candidate, text: str) -> Rejection | None:
         try:
@@ -77,16 +69,18 @@ class RemoteRunner:
     def _one_by_one(
         self,
         candidates: Sequence[Candidate],
-        ask: Callable[[Sequence[Candidate]], tuple[T, ...]],
         crashed: Callable[[Candidate, Rejection], T],
+        question: str,
+        *more: object,
     ) -> tuple[T, ...]:
         """All in one request; if that crashes, each alone, to find the culprit."""
         try:
-            return ask(candidates)
+            return cast(tuple[T, ...], self._ask(question, tuple(candidates), *more))
         except Lost as lost:
             if len(candidates) == 1:
                 return (crashed(candidates[0], Rejection("crashed", str(lost))),)
-        return tuple(one for c in candidates for one in self._one_by_one((c,), ask, crashed))
+        alone = (self._one_by_one((c,), crashed, question, *more) for c in candidates)
+        return tuple(chain.from_iterable(alone))
 
     def _ask(self, question: str, *arguments: object) -> object:
         assert self.device_info
@@ -126,11 +120,7 @@ _runners: list[Runner] = []
 
 
 def _begin(make: Callable[[], Runner]) -> DeviceInfo:
-    return cast(DeviceInfo, _sendable(lambda: _made(make)))
-
-
-def _made(make: Callable[[], Runner]) -> DeviceInfo:
-    _runners.append(make())
+    _runners.append(_sendable(make))
     return _runners[0].device_info
 
 
@@ -138,7 +128,7 @@ def _answered(question: str, arguments: tuple[object, ...]) -> object:
     return _sendable(lambda: getattr(_runners[0], question)(*arguments))
 
 
-def _sendable(do: Callable[[], object]) -> object:
+def _sendable(do: Callable[[], T]) -> T:
     """What ``do`` returns; its errors as ones that another process can read."""
     try:
         return do()

@@ -34,15 +34,14 @@ class Explorer:
 
     def __init__(self, space: SearchSpace, ranked: Sequence[Legal], seed: int):
         self._ranked = ranked
-        self._axes = [_Axis(key, values) for key, values in space.sets.items() if len(values) > 1]
+        axes = {key: _ordered(space.sets[key]) for key in space.open_keys}
+        # Each point as positions in its sets.
         self._positions = np.array(
-            [
-                [axis.position(dict(point.settings)[axis.key]) for axis in self._axes]
-                for point in ranked
-            ],
-            dtype=np.float64,
-        ).reshape(len(ranked), len(self._axes))
-        self._scale = np.array([axis.scale for axis in self._axes])
+            [[a.index(dict(point.settings)[k]) for k, a in axes.items()] for point in ranked],
+            dtype=np.int64,
+        ).reshape(len(ranked), len(axes))
+        # What one position's difference costs, relative to that of any difference.
+        self._scale = np.array([1 / len(a) if _are_numbers(a) else 0.0 for a in axes.values()])
         self._free = np.ones(len(ranked), dtype=bool)
         self._next = 0
         self._rank = {point.number: at for at, point in enumerate(ranked)}
@@ -51,7 +50,7 @@ class Explorer:
         require_optuna()
         import optuna
 
-        self._space = {axis.key: axis.distribution() for axis in self._axes}
+        self._space = {key: _distribution(values) for key, values in axes.items()}
         self._study = optuna.create_study(
             sampler=optuna.samplers.TPESampler(
                 seed=seed, multivariate=True, constant_liar=True, n_startup_trials=OPENING // 2
@@ -88,7 +87,7 @@ class Explorer:
         from optuna.trial import TrialState
 
         self._count += 1
-        if self._count <= OPENING or self._count % EVERY == 0 or not self._axes:
+        if self._count <= OPENING or self._count % EVERY == 0 or not self._space:
             return self._take(self._by_rank())
         trial = self._study.ask(self._space)
         at = self._nearest(trial.params)
@@ -112,47 +111,33 @@ class Explorer:
         self._asked[point.number] = trial
         return point
 
-    def _params(self, at: int) -> dict[str, Value]:
-        pairs = zip(self._axes, self._positions[at], strict=True)
-        return {axis.key: axis.param(int(at)) for axis, at in pairs}
+    def _params(self, at: int) -> dict[str, int]:
+        return dict(zip(self._space, self._positions[at].tolist(), strict=True))
 
-    def _nearest(self, params: Mapping[str, Value]) -> int:
+    def _nearest(self, params: Mapping[str, int]) -> int:
         """The untried point that agrees with ``params`` in most sets; of equals the first."""
-        wanted = np.array([axis.position_of_param(params[axis.key]) for axis in self._axes])
+        wanted = np.array([params[key] for key in self._space])
         off = np.abs(self._positions - wanted) * self._scale
-        far = np.where(off > 0, 1.0 + off, 0.0).sum(axis=1)
+        far = np.where(self._positions != wanted, 1.0 + off, 0.0).sum(axis=1)
         return int(np.argmin(np.where(self._free, far, np.inf)))
 
 
-class _Axis:
-    """A set with more than one value: numbers are ordered, words are categories."""
+def _are_numbers(values: Sequence[Value]) -> bool:
+    return all(isinstance(value, int) for value in values)
 
-    def __init__(self, key: str, values: Sequence[Value]):
-        self.key = key
-        numbers = [value for value in values if isinstance(value, int)]
-        self._ordered = len(numbers) == len(values)
-        self._values: list[Value] = [*sorted(numbers)] if self._ordered else list(values)
 
-    @property
-    def scale(self) -> float:
-        """The cost of one position's difference, relative to that of any difference."""
-        return 1 / len(self._values) if self._ordered else 0.0
+def _ordered(values: Sequence[Value]) -> list[Value]:
+    """Numbers are ordered, words are categories in the text's order."""
+    return sorted(values, key=int) if _are_numbers(values) else list(values)
 
-    def distribution(self) -> BaseDistribution:
-        from optuna.distributions import CategoricalDistribution, IntDistribution
 
-        if self._ordered:
-            return IntDistribution(0, len(self._values) - 1)
-        return CategoricalDistribution(tuple(map(str, self._values)))
+def _distribution(values: Sequence[Value]) -> BaseDistribution:
+    """Of positions in ``values``."""
+    from optuna.distributions import CategoricalDistribution, IntDistribution
 
-    def position(self, value: Value) -> int:
-        return self._values.index(value)
-
-    def position_of_param(self, param: Value) -> int:
-        return int(param) if self._ordered else list(map(str, self._values)).index(str(param))
-
-    def param(self, position: int) -> Value:
-        return position if self._ordered else str(self._values[position])
+    if _are_numbers(values):
+        return IntDistribution(0, len(values) - 1)
+    return CategoricalDistribution(range(len(values)))
 
 
 def require_optuna() -> None:

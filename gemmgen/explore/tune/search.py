@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from gemmgen.base.record import record
 from gemmgen.explore.tune.cubins import Builder, Built
 from gemmgen.explore.tune.legal_points import Legal
-from gemmgen.explore.tune.measuring import Candidate, Reading, Runner, Screen
+from gemmgen.explore.tune.measuring import Candidate, Reading, Rejection, Runner, Screen
 from gemmgen.explore.tune.sampler import Explorer
 from gemmgen.explore.tune.trials import Log, Status, Trial
 from gemmgen.lower.limits import meets
@@ -119,48 +119,53 @@ class Search:
     def _measure(self, points: Sequence[Legal], built: Sequence[Built]) -> list[Trial]:
         """One batch: its ``require`` lines, checks and times."""
         trials: dict[int, Trial] = {}
-        again: list[tuple[Legal, Built]] = []
+        again: list[Trial] = []
         ready: list[Candidate] = []
-        codes = {b.code for b in built}
+        fresh = {one.code for one in built} - self._codes.keys()
         for point, one in zip(points, built, strict=True):
-            reason = gate(one, self._requires)
-            if one.files is None or one.interface is None:
-                trials[point.number] = _trial(point, one, "failed", one.reason)
-            elif reason:
-                trials[point.number] = _trial(point, one, "gated", reason)
-            elif one.code in self._codes or one.code not in codes:
-                again.append((point, one))
+            known = one.code, one.registers, one.spills
+            trial = Trial(point.number, point.settings, "timed", *known)
+            if one.candidate is None:
+                trial = replace(trial, status="failed", reason=one.reason)
+            elif reason := gate(one, self._requires):
+                trial = replace(trial, status="gated", reason=reason)
+            elif one.code in fresh:
+                fresh.discard(one.code)
+                ready.append(one.candidate)
             else:
-                codes.discard(one.code)
-                ready.append(Candidate(point.number, one.interface, one.target, one.files))
-        by_number = {p.number: (p, b) for p, b in zip(points, built, strict=True)}
-        trials |= self._tried(ready, by_number)
-        known = self._codes | {trial.code: trial for trial in trials.values()}
-        for point, one in again:
-            first = known[one.code]
+                again.append(trial)
+                continue
+            trials[trial.number] = trial
+        self._try(ready, trials)
+        first_of = {trial.code: trial for trial in trials.values()} | self._codes
+        for trial in again:
+            first = first_of[trial.code]
             reason = f"the same code as point {first.number}"
-            number, settings = point.number, point.settings
+            number, settings = trial.number, trial.settings
             trials[number] = replace(first, number=number, settings=settings, reason=reason)
         return list(trials.values())
 
-    def _tried(
-        self, ready: Sequence[Candidate], by_number: Mapping[int, tuple[Legal, Built]]
-    ) -> dict[int, Trial]:
-        """Checks all of ``ready``, and times those that are right."""
-        found: dict[int, Trial] = {}
-        findings = self._runner.check(ready) if ready else ()
+    def _try(self, ready: Sequence[Candidate], trials: dict[int, Trial]) -> None:
+        """Checks all of ``ready``, times those that are right, and completes their ``trials``."""
+        if not ready:
+            return
+
+        def reject(number: int, finding: Rejection) -> None:
+            trials[number] = replace(trials[number], status=finding.status, reason=finding.reason)
+
         right: list[Candidate] = []
-        for candidate, finding in zip(ready, findings, strict=True):
+        for candidate, finding in zip(ready, self._runner.check(ready), strict=True):
             if finding is None:
                 right.append(candidate)
-                continue
-            point, one = by_number[candidate.number]
-            found[point.number] = _trial(point, one, finding.status, finding.reason)
+            else:
+                reject(candidate.number, finding)
         for reading in self._runner.time(right, SCREEN, Screen(self._slowest())) if right else ():
-            point, one = by_number[reading.number]
-            found[point.number] = _timed(point, one, reading)
+            if reading.finding is None:
+                trial = trials[reading.number]
+                trials[reading.number] = replace(trial, ms=reading.ms, share=reading.share)
+            else:
+                reject(reading.number, reading.finding)
         self.state.candidates |= {c.number: c for c in right}
-        return found
 
     def _slowest(self) -> float:
         best = self.state.best
@@ -201,14 +206,3 @@ def gate(built: Built, requires: Sequence[Require]) -> str:
 
 def _objective(trial: Trial) -> float | None:
     return value_of(trial) if trial.status == "timed" else None
-
-
-def _trial(point: Legal, built: Built, status: Status, reason: str = "") -> Trial:
-    known = built.code, built.registers, built.spills
-    return Trial(point.number, point.settings, status, *known, reason=reason)
-
-
-def _timed(point: Legal, built: Built, reading: Reading) -> Trial:
-    if reading.finding is not None:
-        return _trial(point, built, reading.finding.status, reading.finding.reason)
-    return replace(_trial(point, built, "timed"), ms=reading.ms, share=reading.share)

@@ -10,34 +10,45 @@ from pathlib import Path
 
 from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
-from gemmgen.explore.tune import remote
-from gemmgen.explore.tune.legal_points import CHUNK, Census, Shape, census
+from gemmgen.explore.tune.legal_points import CHUNK, Shape, census
 from gemmgen.explore.tune.search import SearchProgress
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.trials import Log
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.explore.tune.workers import Workers
+from gemmgen.gpu import device
 
 LARGE = 4096
 """Points from which on the census may take a minute: the GPU is required before it."""
 
 
-def count(
+def require_gpu(space: SearchSpace) -> None:
+    """Raises ``CannotCheck`` if counting the points would take long, and no GPU is here."""
+    if space.size > LARGE:
+        device.cupy()
+
+
+def task_of(
     space: SearchSpace,
     shapes: Sequence[Shape],
     workers: Workers,
-    tick: Callable[[int, int], None] | None = None,
-) -> Census:
-    """The legal points; ``UsageError`` if there is none."""
-    found = census(space, shapes, workers.pool if space.size > CHUNK else None, tick or _silent)
+    *,
+    seconds: float,
+    seed: int,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> Task:
+    """Counts the legal points, for a search that ends ``seconds`` after this call began.
+
+    Its batches are large enough to keep every process busy.  Raises ``UsageError`` if no point is
+    legal.
+    """
+    begin = time.monotonic()
+    found = census(space, shapes, workers.pool if space.size > CHUNK else None, tick)
     if not found.legal:
         reason, times = found.refused.most_common(1)[0]
         raise UsageError(f"no point of {space.source.name} is legal; of {times:,}: {reason}")
-    return found
-
-
-def _silent(done: int, total: int) -> None:
-    pass
+    batch = max(16, 2 * workers.jobs)
+    return Task(space, found, tuple(shapes), seed, begin, begin + seconds, batch)
 
 
 def search(
@@ -85,24 +96,7 @@ def run(
     resume: bool = False,
 ) -> Tuned:
     """Finds the legal points of ``space`` and searches them, for ``seconds`` in all."""
-    begin = time.monotonic()
-    if space.size > LARGE:
-        remote.require_gpu()
+    require_gpu(space)
     with Workers(jobs or os.cpu_count() or 1) as workers:
-        found = count(space, shapes, workers)
-        task = task_of(space, found, shapes, seed, begin, seconds, workers)
+        task = task_of(space, shapes, workers, seconds=seconds, seed=seed)
         return search(task, workers, trials, resume=resume)
-
-
-def task_of(
-    space: SearchSpace,
-    found: Census,
-    shapes: Sequence[Shape],
-    seed: int,
-    begin: float,
-    seconds: float,
-    workers: Workers,
-) -> Task:
-    """A task whose batches are large enough to keep every process busy."""
-    batch = max(16, 2 * workers.jobs)
-    return Task(space, found, tuple(shapes), seed, begin, begin + seconds, batch)

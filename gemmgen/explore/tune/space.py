@@ -66,6 +66,11 @@ class SearchSpace:
             for key, values in found.items()
         }
 
+    @property
+    def open_keys(self) -> list[str]:
+        """The keys of the sets that leave a choice."""
+        return [key for key, values in self.sets.items() if len(values) > 1]
+
     @cached_property
     def size(self) -> int:
         return math.prod(len(values) for values in self.sets.values())

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import IO, Literal, cast, get_args
+from typing import IO, Any, Literal, cast, get_args
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
@@ -89,7 +89,7 @@ class Log:
     def add(self, trial: Trial) -> None:
         """Writes the trial at once, so that it survives a crash of this process."""
         if self._file is not None:
-            self._file.write(_line(_as_json(trial)))
+            self._file.write(_line(trial))
             self._file.flush()
 
     def close(self) -> None:
@@ -102,44 +102,35 @@ def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
     trials file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        head = cast(dict[str, object], json.loads(lines[0]))
-        about = About(
-            gemmgen=str(head["gemmgen"]),
-            code=str(head["code"]),
-            schedule=str(head["schedule"]),
-            sets=tuple((key, tuple(values)) for key, values in _pairs(head["sets"])),
-            shapes=tuple(tuple(shape) for shape in cast(list[list[int]], head["shapes"])),
-            gpu=str(head["gpu"]),
-            arch=str(head["arch"]),
-        )
+        head: dict[str, Any] = json.loads(lines[0])
+        head["sets"] = tuple((key, tuple(values)) for key, values in head["sets"].items())
+        head["shapes"] = tuple(tuple(shape) for shape in head["shapes"])
+        about = About(*(head[field.name] for field in fields(About)))
     except (OSError, *_DAMAGED) as wrong:
         raise UsageError(f"{path} is no file of trials, so nothing can be resumed") from wrong
-    found: dict[int, Trial] = {}
-    for line in lines[1:]:
-        trial = _trial(line, len(about.shapes))
-        if trial is not None:
-            found[trial.number] = trial
-    return about, tuple(found.values())
+    found = (_trial(line, len(about.shapes)) for line in lines[1:])
+    return about, tuple({trial.number: trial for trial in found if trial is not None}.values())
 
 
 def _trial(line: str, shapes: int) -> Trial | None:
     """A line's trial of ``shapes`` shapes; None for a truncated or damaged line."""
     try:
-        found = cast(dict[str, object], json.loads(line))
-        status, share = found["status"], found["share"]
-        if status not in get_args(Status):
-            return None
-        return Trial(
-            number=_whole(found["number"]),
-            settings=tuple(_settings(found["settings"])),
-            status=cast(Status, status),
-            code=_text(found["code"]),
-            registers=_count(found["registers"]),
-            spills=_count(found["spills"]),
-            ms=_times(found["ms"], (0, shapes)),
-            share=None if share is None else _times(share, (shapes,)),
-            reason=_text(found["reason"]),
+        found: dict[str, Any] = json.loads(line)
+        settings, ms, share = tuple(found["settings"].items()), found["ms"], found["share"]
+        counts = [
+            found["number"],
+            *(found[x] for x in ("registers", "spills") if found[x] is not None),
+        ]
+        right = (
+            all(type(count) is int and count >= 0 for count in counts)
+            and all(isinstance(value, int | str) for _, value in settings)
+            and all(isinstance(found[x], str) for x in ("code", "reason"))
+            and found["status"] in get_args(Status)
+            and _are_times(ms, (0, shapes))
+            and (share is None or _are_times(share, (shapes,)))
         )
+        found |= {"settings": settings, "ms": tuple(ms), "share": share and tuple(share)}
+        return Trial(*(found[field.name] for field in fields(Trial))) if right else None
     except _DAMAGED:
         return None
 
@@ -148,60 +139,27 @@ _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What reading a malformed line raises."""
 
 
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} counts nothing")
-    return value
+def _are_times(values: object, counts: tuple[int, ...]) -> bool:
+    """Whether ``values`` is a list of so many positive numbers."""
+    if not isinstance(values, list):
+        return False
+    found = cast(list[object], values)
+    right = (isinstance(x, int | float) and 0 < x < math.inf for x in found)
+    return len(found) in counts and all(right)
 
 
-def _count(value: object) -> int | None:
-    return None if value is None else _whole(value)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
-    return value
-
-
-def _times(value: object, counts: tuple[int, ...]) -> tuple[float, ...]:
-    """Positive numbers; their count must be one of ``counts``."""
-    found = tuple(cast(list[object], value)) if isinstance(value, list) else ()
-    if not isinstance(value, list) or len(found) not in counts:
-        raise ValueError(f"{value!r} is no list of so many times")
-    if not all(isinstance(x, int | float) and 0 < x < math.inf for x in found):
-        raise ValueError(f"{value!r} holds what is no time")
-    return cast(tuple[float, ...], found)
-
-
-def _settings(values: object) -> list[tuple[str, Value]]:
-    found = list(cast(Mapping[str, object], values).items())
-    if not all(isinstance(value, int | str) for _, value in found):
-        raise ValueError(f"{values!r} fixes nothing")
-    return cast(list[tuple[str, Value]], found)
-
-
-def _pairs(values: object) -> list[tuple[str, list[Value]]]:
-    return list(cast(Mapping[str, list[Value]], values).items())
-
-
-def _as_json(value: About | Trial) -> dict[str, object]:
-    found: dict[str, object] = asdict(value)
-    for key in ("sets", "settings"):
-        if key in found:
-            found[key] = dict(cast(Sequence[tuple[str, object]], found[key]))
-    return found
-
-
-def _line(values: Mapping[str, object]) -> str:
-    return json.dumps(values) + "\n"
+def _line(value: About | Trial) -> str:
+    found = asdict(value)
+    for key in found.keys() & {"sets", "settings"}:
+        found[key] = dict(found[key])
+    return json.dumps(found) + "\n"
 
 
 def _opened(path: Path, begin: Sequence[About | Trial]) -> IO[str]:
     """The file with these lines, open for appending; an earlier file is replaced atomically."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text("".join(_line(_as_json(one)) for one in begin), "utf-8", newline="\n")
+        draft.write_text("".join(map(_line, begin)), "utf-8", newline="\n")
         os.replace(draft, path)
         return path.open("a", encoding="utf-8", newline="\n")
     except OSError as wrong:

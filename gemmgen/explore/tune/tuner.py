@@ -128,8 +128,6 @@ def _entrants(
     chosen = list(best.values())[: FIELD[0]]
     missing = [points[t.number] for t in chosen if t.number not in state.candidates]
     for built in builder.submit(missing)() if missing else ():
-        if built.files is not None and built.interface is not None:
-            state.candidates[built.number] = Candidate(
-                built.number, built.interface, built.target, built.files
-            )
+        if built.candidate is not None:
+            state.candidates[built.number] = built.candidate
     return [(t, state.candidates[t.number]) for t in chosen if t.number in state.candidates]

@@ -8,10 +8,7 @@ from collections.abc import Iterator
 from gemmgen.analyze.tables import Section
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.tune.measuring import Reading
-from gemmgen.explore.tune.trials import Trial
 from gemmgen.explore.tune.tuner import Tuned
-
-WIDTH = 100
 
 
 def schedule_text(tuned: Tuned) -> str:
@@ -30,33 +27,26 @@ def schedule_text(tuned: Tuned) -> str:
 
 def _speeds(tuned: Tuned, reading: Reading) -> Iterator[str]:
     for at, shape in enumerate(tuned.task.shapes):
-        ms = reading.ms[at]
-        found = f"{spelled(shape)}: {ms:.4g} ms, {2 * math.prod(shape) / ms / 1e9:.1f} "
-        found += "TFLOP/s"
-        if reading.share is not None:
-            found += f", {reading.share[at]:.1%} of cuBLAS"
-        yield found
+        ms, speed = reading.ms[at], 2 * math.prod(shape) / reading.ms[at] / 1e9
+        share = f", {reading.share[at]:.1%} of cuBLAS" if reading.share else ""
+        yield f"{spelled(shape)}: {ms:.4g} ms, {speed:.1f} TFLOP/s{share}"
 
 
 def section(tuned: Tuned) -> Section:
     """The finalists, fastest first, and the number of points by status."""
-    keys = [key for key, values in tuned.task.space.sets.items() if len(values) > 1]
+    keys, readings = tuned.task.space.open_keys, tuned.finals.readings
     shapes = [spelled(shape) for shape in tuned.task.shapes]
-    compared = any(reading.share is not None for reading in tuned.finals.readings)
-    header = (*(f"ms, {shape}" for shape in shapes),)
-    if compared:
-        header += tuple(f"of cuBLAS, {shape}" for shape in shapes)
-    rows = tuple(
-        (
-            str(position),
-            *(f"{ms:.4f}" for ms in reading.ms),
-            *(f"{share:.1%}" for share in reading.share or ()),
-            _number(_trial(tuned, reading).registers),
-            _number(_trial(tuned, reading).spills),
-            *(str(dict(_trial(tuned, reading).settings)[key]) for key in keys),
-        )
-        for position, reading in enumerate(tuned.finals.readings, 1)
-    )
+    header = [f"ms, {shape}" for shape in shapes]
+    if any(reading.share is not None for reading in readings):
+        header += [f"of cuBLAS, {shape}" for shape in shapes]
+    rows: list[tuple[str, ...]] = []
+    for position, reading in enumerate(readings, 1):
+        trial = tuned.state.trials[reading.number]
+        figures = [f"{ms:.4f}" for ms in reading.ms]
+        figures += [f"{share:.1%}" for share in reading.share or ()]
+        figures += ["-" if x is None else str(x) for x in (trial.registers, trial.spills)]
+        settings = dict(trial.settings)
+        rows.append((str(position), *figures, *(str(settings[key]) for key in keys)))
     counts = tuned.state.count()
     outcomes = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     tried, legal = len(tuned.state.trials), len(tuned.task.census.legal)
@@ -66,7 +56,7 @@ def section(tuned: Tuned) -> Section:
         f"{measured:.0f} s for the search, {waited:.0f} s of them waiting for the compiler",
     )
     title = f"the best on an {tuned.device_info.name}, seed {tuned.task.seed}"
-    return Section(title, ("", *header, "registers", "spills", *keys), rows, notes)
+    return Section(title, ("", *header, "registers", "spills", *keys), tuple(rows), notes)
 
 
 def as_json(tuned: Tuned) -> dict[str, object]:
@@ -91,7 +81,7 @@ def as_json(tuned: Tuned) -> dict[str, object]:
 
 
 def _as_json(tuned: Tuned, reading: Reading) -> dict[str, object]:
-    trial = _trial(tuned, reading)
+    trial = tuned.state.trials[reading.number]
     return {
         "point": reading.number,
         "settings": dict(trial.settings),
@@ -100,11 +90,3 @@ def _as_json(tuned: Tuned, reading: Reading) -> dict[str, object]:
         "registers": trial.registers,
         "spills": trial.spills,
     }
-
-
-def _trial(tuned: Tuned, reading: Reading) -> Trial:
-    return tuned.state.trials[reading.number]
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)
