@@ -133,7 +133,7 @@ def _fixed(settings: object) -> tuple[tuple[str, int | str], ...]:
     for key, value in cast(Mapping[object, object], settings).items():
         if not isinstance(key, str) or not isinstance(value, int | str):
             raise UsageError(
-                f'set={{{key!r}: {value!r}}} fixes nothing: it is {{"tile.m": 128}}, the key of a '
+                f'set={{{key!r}: {value!r}}} fixes nothing; write {{"tile.m": 128}}, the key of a '
                 "set and its value"
             )
         found.append((key, value))

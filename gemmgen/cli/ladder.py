@@ -160,6 +160,6 @@ def _document(path: str) -> str:
     try:
         text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
-        raise UsageError(f"{shown_path(path)} can't be read: it is no UTF-8 text") from None
+        raise UsageError(f"{shown_path(path)} can't be read: it is not UTF-8 text") from None
     check_marks(text, shown_path(path))
     return text

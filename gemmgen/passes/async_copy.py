@@ -60,7 +60,7 @@ class AsyncCopy:
     def apply(self, program: Program) -> Program:
         if not has(program.target, SINCE["cp_async"]):
             raise Refusal(
-                f"cp.async is not there on {program.target}",
+                f"{program.target} has no cp.async",
                 at=self.stated.span,
                 hint="target sm_80 or later, or leave async_copy out",
             )
@@ -75,7 +75,7 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
     tile = shared_tile(kernel, "async_copy", fact.operand, hint)
     if tile.stages == 1:
         raise Refusal(
-            f"async_copy {tensor}: with one stage a copy would be waited for at once",
+            f"async_copy {tensor}: with one stage there is nothing for a copy to overlap with",
             at=fact.operand.span,
             hint=f"add double_buffer {tensor}",
         )
@@ -127,7 +127,7 @@ def _check_ring(program: Program, operands: tuple[OperandArgument, ...]) -> None
     others = [c for c in pipeline.produce if c.mode != "cp_async"]
     if others:
         raise Refusal(
-            f"async_copy needs {others[0].src} to travel the same way",
+            f"async_copy needs {others[0].src} to be copied asynchronously, too",
             at=operands[0].operand.span,
             hint=f"async_copy {' '.join(c.src for c in pipeline.produce)} via=cp_async",
         )

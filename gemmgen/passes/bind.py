@@ -2,7 +2,7 @@
 
 Adjacent threads of a warp differ in threadIdx.x.  If that letter is contiguous in memory their
 accesses are in the same 32-byte sectors (coalesced, the default); ``bind x=m y=n`` on a row-major C
-is the textbook's uncoalesced kernel.
+is the uncoalesced textbook kernel.
 
     register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
 ==> bind x=m y=n

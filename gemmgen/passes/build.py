@@ -55,9 +55,9 @@ def _check_target(schedule: Schedule, problem: Problem) -> None:
     stored = [name for name, dtype in schedule.dtypes if dtype == "bf16"]
     if stored and not has(schedule.target, since):
         raise Refusal(
-            f"bf16 is not there on {schedule.target}",
+            f"{schedule.target} has no bf16 conversions",
             at=schedule.dtype_span,
-            notes=(f"{', '.join(stored)} would need conversions that sm_{since} brought",),
+            notes=(f"{', '.join(stored)} would need those that sm_{since} brought",),
             hint=f"target sm_{since} or later; or f16, which every target converts",
         )
 

@@ -127,7 +127,7 @@ class SplitK:
     def _check_groups(self) -> None:
         if self.groups > 1 and self.reduce == "atomic":
             raise Refusal(
-                "groups of parts are added in order, and reduce=atomic adds parts as they come",
+                "groups add their parts in order, and reduce=atomic in order of arrival",
                 at=self.stated.span_of("groups"),
                 hint="leave groups or reduce out",
             )

@@ -89,7 +89,7 @@ class SplitKLanes:
             if width > 1 and width not in widths(tensor.dtype):
                 size = BYTES[tensor.dtype]
                 raise Refusal(
-                    f"width={width} is no width of a memory access",
+                    f"width={width} is not the width of a memory access",
                     at=span,
                     notes=(f"{width} x {size} bytes = {width * size}",),
                     hint=" or ".join(f"width={w}" for w in widths(tensor.dtype)),
@@ -111,7 +111,7 @@ class SplitKLanes:
             raise self._refusal(
                 "reads each lane's k elements straight from global memory",
                 f"{pipeline.produce[0].src} is staged in shared memory (cache_shared)",
-                "leave cache_shared out, with what builds on it",
+                "leave cache_shared out, and what depends on it",
             )
         if kernel.spread.by_warp:
             raise self._refusal(
@@ -122,7 +122,7 @@ class SplitKLanes:
         for loop in pipeline.consume:
             if loop.unroll:
                 raise self._refusal(
-                    "unrolls a lane's k elements", "unroll says how otherwise", "leave unroll out"
+                    "unrolls a lane's k elements", "unroll sets another factor", "leave unroll out"
                 )
             wide = [s for s in loop.body if isinstance(s, Copy) and s.width > 1]
             for copy in wide:

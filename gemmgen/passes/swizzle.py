@@ -120,7 +120,7 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
         if value & (value - 1):
             below = 1 << value.bit_length() - 1
             raise Refusal(
-                f"swizzle {tensor} {name}={value} is no power of two",
+                f"swizzle {tensor} {name}={value} is not a power of two",
                 at=wish.span_of(name),
                 notes=("positions are computed from bits of a row's number",),
                 hint=f"{name}={below}, or {name}={2 * below}",
@@ -140,9 +140,9 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
     chunk = wish.given.get("chunk", widest)
     if chunk < widest:
         raise Refusal(
-            f"swizzle {tensor} chunk={chunk} would tear the {widest}-wide accesses of {tile.name}",
+            f"swizzle {tensor} chunk={chunk} would split the {widest}-wide accesses of {tile.name}",
             at=wish.span_of("chunk"),
-            notes=(f"{widest} elements lie together, chunks of {chunk} do not",),
+            notes=(f"{widest} elements of an access are contiguous, and a chunk has {chunk}",),
             hint=f"chunk={widest}, or leave chunk out",
         )
     by = wish.given.get("by", 2)

@@ -123,7 +123,7 @@ class TensorCore:
         blocked = dict(self.distributing).get("register_block")
         if blocked is not None:
             raise Refusal(
-                "tensor_core excludes register_block: a warp owns its sums, no thread a micro-tile",
+                "tensor_core excludes register_block: its sums belong to warps, not to threads",
                 at=self.stated.span,
                 notes=(f"{blocked.origin} distributes the tile over single threads",),
                 hint="remove one of the two; warp_tile says what a warp owns",

@@ -116,7 +116,7 @@ class Unroll:
             )
         if steps % unit:
             raise Refusal(
-                f"unroll {k}={steps} is no whole number of tensor_core's steps",
+                f"unroll {k}={steps} is not a multiple of tensor_core's step",
                 at=self.stated.span_of(k),
                 notes=(f"one takes {unit} along k, and {remainder(steps, unit)}",),
                 hint=hint,
@@ -124,11 +124,11 @@ class Unroll:
         if steps not in legal:
             tensor = ahead[0].removesuffix("_frag")
             raise Refusal(
-                f"unroll {k}={steps} would keep {ahead[0]} in memory",
+                f"unroll {k}={steps} would keep {ahead[0]} in local memory",
                 at=self.stated.span_of(k),
                 notes=(
-                    "it has two slots, used in turn: after an odd number of steps the turns are "
-                    "changed, and registers can't be numbered while a kernel runs",
+                    "its two slots alternate: with an odd factor the slot is no compile-time "
+                    "constant, and registers can't be indexed at run time",
                 ),
                 hint=f"{hint}; or no double_buffer {tensor}.register",
             )
@@ -148,7 +148,7 @@ class Unroll:
         once_round = lcm(*stages.values())
         if tiles % once_round:
             raise Refusal(
-                f"unroll tile_{k}={tiles} does not come back to the same stages",
+                f"unroll tile_{k}={tiles} is not a multiple of the stages",
                 at=span,
                 notes=(
                     ", ".join(f"{name} has {count} stages" for name, count in stages.items())

@@ -98,7 +98,7 @@ def _check_bytes(fact: OperandArgument, dtype: DType) -> None:
         each = f"{size} bytes" if dtype == "f32" else f"{size} bytes ({dtype})"
         options = [f"width={w} ({_access(dtype, w)})" for w in reversed(widths(dtype))]
         raise Refusal(
-            f"width={fact.value} is no width of a memory access",
+            f"width={fact.value} is not the width of a memory access",
             at=fact.span,
             notes=(
                 f"{fact.value} x {each} = {fact.value * size}; "
@@ -218,7 +218,7 @@ def _check_run(axis: AxisSpread, dtype: DType, fact: OperandArgument) -> None:
     """Checks that a thread's contiguous elements along an axis are whole wide accesses."""
     if axis.width % fact.value == 0:
         return
-    held = "are one alone"
+    held = "are single"
     if axis.registers > 1:
         held = f"are contiguous in runs of {axis.width} (register_block)"
     rest = remainder(axis.width, fact.value)

@@ -28,7 +28,7 @@ def check_assume(raw: RawAssume, scope: GemmScope) -> Assume:
         return Assume(raw.name.text, divisor, None, raw.span)
     if raw.other.text[:1] in "+-.0123456789":
         raise Refusal(
-            f"the size of {raw.name.text} is no part of a schedule",
+            f"the size of {raw.name.text} is not part of a schedule",
             at=raw.other.span,
             hint="a fixed shape is given to the command: --shape MxNxK",
         )
@@ -45,7 +45,7 @@ def check_assume(raw: RawAssume, scope: GemmScope) -> Assume:
                 hint=f"compare each with an extent: assume {first} == {_extents(scope.gemm)[-1]}",
             )
     if first == second:
-        raise Refusal(f"{first} == {first} says nothing", at=raw.span, hint="leave the line out")
+        raise Refusal(f"{first} == {first} is always true", at=raw.span, hint="leave the line out")
     return Assume(first, None, second, raw.span)
 
 

@@ -116,7 +116,7 @@ class _Names:
                 output = format_access(self.gemm.c)
                 near = close(letter.text, self.letters)
                 raise Refusal(
-                    f"`{shown(letter.text)}` is no letter of the output {output}",
+                    f"`{shown(letter.text)}` is not a letter of the output {output}",
                     at=letter.span,
                     hint=(
                         f"did you mean `{near}`?" if near else f"an epilogue's letters are {known}"

@@ -82,9 +82,9 @@ def check_name(word: Word, kind: str) -> None:
 
 def _check_letter(letter: Word, specs: Iterable[DirectiveSpec]) -> None:
     name, small = shown(letter.text), letter.text.lower()
-    other = "any other small name will do, such as `i`"
+    other = "any other lowercase name will do, such as `i`"
     if not LETTER.fullmatch(letter.text):
-        why = "letters are small, their capitals are the extents"
+        why = "letters are lowercase, and uppercase names are extents"
         if letter.text.startswith("_"):
             why = "it begins with `_`, and letters begin with a to z"
         elif len(letter.text) > 16:
@@ -123,7 +123,7 @@ def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:
                 raise Refusal(
                     f"{both} would share the leading dimension {ld_name(access.tensor.text)}",
                     at=access.tensor.span,
-                    hint="choose names that differ in more than small and capital letters",
+                    hint="choose names that differ in more than case",
                 )
         seen: set[str] = set()
         for letter in access.indices or ():
@@ -162,7 +162,7 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
         for letter in access.indices or ():
             if not found[letter.text]:
                 raise Refusal(
-                    f"{letter.text} is in {access.tensor.text} alone, so it has no role",
+                    f"{letter.text} is only in {access.tensor.text}, so it has no role",
                     at=letter.span,
                     notes=notes,
                     hint=f"a letter occurs in two of the tensors: `{_EXAMPLE}`",
@@ -173,7 +173,7 @@ def _check_roles(accesses: tuple[RawOperand, ...], span: Span) -> None:
         if "contracted" in kinds:
             raise _vector(accesses, found, missing, span)
         raise Refusal(
-            f"the gemm line has {listed(missing)}: it takes one of each at least",
+            f"the gemm line has {listed(missing)}: it takes at least one of each",
             at=span,
             notes=notes,
             hint=f"write it like `{_EXAMPLE}`, with letters and index orders of your own",
@@ -207,7 +207,7 @@ def _vector(
         for access, text in zip(accesses, texts, strict=True)
     )
     return Refusal(
-        f"the gemm line has {listed(missing)}: it takes one of each at least",
+        f"the gemm line has {listed(missing)}: it takes at least one of each",
         at=span,
         notes=(
             f"a vector is a matrix with {listed(counts)}: pass arrays of two dimensions",
@@ -267,7 +267,7 @@ def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
                 raise Refusal(
                     f"`{word}` can't be a letter here: {_subject(word, name)} {what}",
                     at=letter.span,
-                    hint="any other small name will do, such as `i`",
+                    hint="any other lowercase name will do, such as `i`",
                 )
     raise AssertionError(f"{name} follows from no word of the line")
 

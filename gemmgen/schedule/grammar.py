@@ -205,16 +205,16 @@ def _plain(text: str) -> str | None:
     first = text[0]
     plain = normalize("NFKC", first)
     if first.isspace() or plain.isspace():
-        return "it looks like a space and is none; write a space"
+        return "this character only looks like a space; write a space"
     if first in "\u2018\u2019\u201c\u201d":
         return _EVERYWHERE['"']
     if category(first) in {"Cf", "Mn", "Me"}:
-        return "it does not show, and means nothing here; delete it"
+        return "this character is invisible; delete it"
     run = "".join(takewhile(lambda c: not c.isascii() and _ascii(c), text))
     if run:
         return f"write `{''.join(map(_ascii, run))}`"
     if first.isalpha():
-        return "words are written in the letters a to z; this is another one, however it looks"
+        return "words use the letters a to z; this character only looks like one"
     return None
 
 

@@ -135,8 +135,8 @@ class _Checker:
                 assume = check_assume(raw, self.scope)
                 key = assume.name, assume.divisor is None
                 if key in found:
-                    what = f"divides {key[0]}" if assume.divisor else f"{key[0]} equals"
-                    message = f"assume says twice what {what}"
+                    what = "a divisor" if assume.divisor else "an equal"
+                    message = f"assume gives {key[0]} {what} twice"
                     hint = "keep the stronger of them"
                     self.mistakes.repeated(message, raw.span, hint, found[key].span)
                 found.setdefault(key, assume)

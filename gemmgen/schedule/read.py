@@ -27,7 +27,7 @@ def read_source(path: str) -> Source:
         raise UsageError(f"{name} can't be read: {reason}") from None
     if len(data) > MOST_BYTES:
         raise UsageError(
-            f"{name} has more than {MOST_BYTES // 1024} KiB; a schedule is some ten lines"
+            f"{name} has more than {MOST_BYTES // 1024} KiB; a schedule is about ten lines"
         )
     return decode(data, name)
 
@@ -54,5 +54,5 @@ def decode(data: bytes, name: str) -> Source:
         at = len(data[: wrong.start].decode("utf-8"))
         code = f"0x{data[wrong.start]:02X}"
         hint = "a schedule is plain UTF-8 text; save the file as UTF-8"
-        mistake = Mistake(f"the byte {code} is no UTF-8", Span(at, at + 1), hint)
+        mistake = Mistake(f"the byte {code} is not UTF-8", Span(at, at + 1), hint)
         raise ScheduleError(shown, (mistake,)) from None

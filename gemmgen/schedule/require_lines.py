@@ -39,9 +39,7 @@ def check_require(raw: RawRequire) -> Require:
 
 def _unit(quantity: str, unit: Word) -> int:
     if quantity != "shared":
-        raise Refusal(
-            f"{quantity} are counted, they have no unit", at=unit.span, hint="give the number alone"
-        )
+        raise Refusal(f"{quantity} have no unit", at=unit.span, hint="give the number alone")
     if unit.text not in UNITS:
         raise Refusal(
             f"unknown unit `{shown(unit.text)}`",

@@ -185,7 +185,7 @@ def check_lets(lets: list[Let], used: set[str], kept: dict[str, str], mistakes: 
             message = f"`{name}` can't be a let's name: it is {kept[let.name.text]}"
             hint, notes = "any other name will do", ()
         elif let.name.text not in used:
-            message = f"let {name} is used nowhere"
+            message = f"let {name} is never used"
             hint, notes = f"use it, as in `tile m={name}`, or leave it out", ()
         else:
             continue

@@ -176,7 +176,7 @@ class _Splitter:
 
 
 def _too_long(message: str, at: Span | None) -> Refusal:
-    return Refusal(message, at=at, hint="a schedule is some ten lines; is this the right file?")
+    return Refusal(message, at=at, hint="a schedule is about ten lines; is this the right file?")
 
 
 def no_word(statement: Statement) -> Refusal:

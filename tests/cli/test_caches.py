@@ -54,7 +54,7 @@ def give_away(path: Path) -> None:
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "a flipped bit": lambda entry: flip(entry / "code"),
     "a flipped bit of the digest": lambda entry: flip(entry / "sha256"),
-    "a digest that is no UTF-8": lambda entry: (entry / "sha256").write_bytes(b"\xff" * 40),
+    "a digest that is not UTF-8": lambda entry: (entry / "sha256").write_bytes(b"\xff" * 40),
     "half a file": lambda entry: (entry / "code").write_bytes(FILES["code"][:128]),
     "a file more": lambda entry: (entry / "more").write_bytes(b""),
     "a file less": lambda entry: (entry / "empty").unlink(),

@@ -22,7 +22,7 @@ USAGE = [
     (["emit", "x" * 300 + ".sched"], "can't be read"),
     (["emit", str(EXAMPLES)], "is a folder"),
     (["emit", "/dev/zero"], "more than 256 KiB"),
-    (["emit", sys.executable], "is no UTF-8"),
+    (["emit", sys.executable], "is not UTF-8"),
     (["emit", NAIVE, "-o", "missing/out.cu"], "there is no folder"),
     (["emit", NAIVE, "-o", str(EXAMPLES)], "is a folder"),
     (["emit", NAIVE, "-o", "/dev/null"], "is no regular file"),

@@ -193,5 +193,5 @@ def test_a_large_file_is_not_read_to_its_end(folder: Path) -> None:
     result = CliRunner().invoke(main, ["emit", FILE])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        f"gemmgen: {FILE} has more than 256 KiB; a schedule is some ten lines\n"
+        f"gemmgen: {FILE} has more than 256 KiB; a schedule is about ten lines\n"
     )

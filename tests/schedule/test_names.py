@@ -91,7 +91,7 @@ def test_a_matrix_of_the_epilogue_takes_the_name_of_its_leading_dimension() -> N
 def test_a_letter_is_refused_what_makes_two_names_one(letter: str) -> None:
     """A_next is a staging register of A, and would be a coordinate in its tile along `next`."""
     error = refused(f"gemm C[{letter}, n] = A[{letter}, k] * B[k, n]")
-    assert error.column == 8 and error.hint.startswith("any other small name")
+    assert error.column == 8 and error.hint.startswith("any other lowercase name")
 
 
 def test_a_vector_takes_the_name_of_its_registers() -> None:

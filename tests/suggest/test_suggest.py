@@ -235,7 +235,7 @@ REFUSED: tuple[tuple[str, Mapping[str, object]], ...] = (
     (r"there are H200, H100", {"gpu": "H900"}),
     (r"lda = 3: a row of A has 64 elements", {"ld": {"A": 3}}),
     (r"leading dimension of 'X'", {"ld": {"X": 64}}),
-    (r"bf16 on T4: bf16 is not there on sm_75", {"dtype": "bf16", "gpu": "T4"}),
+    (r"bf16 on T4: sm_75 has no bf16 conversions", {"dtype": "bf16", "gpu": "T4"}),
     (r"one line", {"epilogue": "acc\ntile m=3"}),
 )
 
