@@ -19,6 +19,7 @@ from typing import ClassVar, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import indexed
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations, pipeline_of
@@ -93,15 +94,15 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
         )
     straight = kernel.buffer(copy.src).letters[-1] == tile.letters[-1]
     if copy.width > 1 and not straight:
-        order = ", ".join(kernel.buffer(copy.src).letters)
+        order = indexed(tensor, kernel.buffer(copy.src).letters)
         raise Refusal(
             f"async_copy can't scatter the {copy.width} elements of a wide access of {tensor}",
             at=fact.operand.span,
             notes=(
-                f"{tensor}[{order}] is laid out as {tile.name}[{', '.join(tile.letters)}]: "
+                f"{order} is laid out as {indexed(tile.name, tile.letters)}: "
                 "what is contiguous in one is not in the other",
             ),
-            hint=f"cache_shared {tensor}[{order}], or vectorize {tensor}.shared alone",
+            hint=f"cache_shared {order}, or vectorize {tensor}.shared alone",
         )
 
     def switch(operation: Copy | Contract) -> Copy | Contract:
@@ -114,7 +115,7 @@ def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
     """The hint for a tile of small elements: directives that allow an asynchronous copy."""
     order = kernel.buffer(tensor).letters
     straight = order[-1] == tile.letters[-1]
-    laid = "" if straight else f"cache_shared {tensor}[{', '.join(order)}] and "
+    laid = "" if straight else f"cache_shared {indexed(tensor, order)} and "
     return f"{laid}vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
 
 

@@ -6,7 +6,7 @@ from dataclasses import field, replace
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Span, remainder
+from gemmgen.base.source import Span, indexed, remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import changed_by, contraction, edit_main, edit_statements, pipeline_of
@@ -132,8 +132,8 @@ class SplitKLanes:
                 turned = ({along: k, k: along}.get(letter, letter) for letter in letters)
                 raise self._refusal(
                     f"reads contiguous elements along {k}",
-                    f"vectorize reads {copy.width} of {name}[{', '.join(letters)}] along {along}",
-                    f"leave {name} out of vectorize, or store it as {name}[{', '.join(turned)}]",
+                    f"vectorize reads {copy.width} of {indexed(name, letters)} along {along}",
+                    f"leave {name} out of vectorize, or store it as {indexed(name, turned)}",
                 )
         for buffer in kernel.buffers:
             if buffer.space is Space.REGISTER and buffer.stages > 1:

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import remainder
+from gemmgen.base.source import indexed, remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import (
@@ -180,8 +180,8 @@ def _check_hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgume
             f"vectorize width={fact.value} does not divide the {letter} tile of {src.name}",
             at=fact.span,
             notes=(
-                f"{_bracket(src)} is contiguous along {letter}, the tile has {letter}={extent}, "
-                f"and {remainder(extent, fact.value)}",
+                f"{indexed(src.name, src.letters)} is contiguous along {letter}, "
+                f"the tile has {letter}={extent}, and {remainder(extent, fact.value)}",
             ),
             hint=_width_hint(extent, src.dtype, f"tile {letter}={-(-extent // most) * most}"),
         )
@@ -197,8 +197,8 @@ def _check_fragment(
             f"{tensor}.{hop} can't be read {fact.value} at a time",
             at=fact.operand.span,
             notes=(
-                f"a fragment is contiguous along {free}, but {_bracket(src)} is contiguous "
-                f"along {letter}",
+                f"a fragment is contiguous along {free}, but "
+                f"{indexed(src.name, src.letters)} is contiguous along {letter}",
             ),
             hint=f"cache_shared {tensor}[{problem.k}, {free}] to lay it out along {free}"
             + (f", or vectorize {tensor}.global alone" if hop == "shared" else ""),
@@ -235,10 +235,6 @@ def _longer_run(axis: AxisSpread, width: int) -> str:
     if axis.pieces > 1 and axis.registers % width == 0:
         return f"register_block with interleave={width}"
     return f"register_block with {axis.letter}={-(-axis.registers // width) * width}"
-
-
-def _bracket(buffer: Buffer) -> str:
-    return f"{buffer.name}[{', '.join(buffer.letters)}]"
 
 
 def _width_hint(extent: int, dtype: DType, otherwise: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Span, shown
+from gemmgen.base.source import Span, indexed, shown
 from gemmgen.schedule.gemm_line import GemmScope
 from gemmgen.schedule.model import Argument, Operand
 from gemmgen.schedule.numbers import integer
@@ -73,9 +73,7 @@ class _DirectiveChecker:
             raise self._unknown_operand(raw)
         if role not in self.spec.operands:
             raise Refusal(
-                f"{self.word} does not take {name}",
-                at=raw.span,
-                hint=f"it takes {self._allowed()}",
+                f"{self.word} does not take {name}", at=raw.span, hint=f"it takes {self._allowed()}"
             )
         hop = self._hop(raw, role)
         indices = self._layout(raw, role) if self.spec.layout else None
@@ -97,9 +95,7 @@ class _DirectiveChecker:
         else:
             hint = f"write it like `{self.spec.example}`"
         return Refusal(
-            f"{self.word} takes no operand, but has {shown(raw.text)}",
-            at=raw.span,
-            hint=hint,
+            f"{self.word} takes no operand, but has {shown(raw.text)}", at=raw.span, hint=hint
         )
 
     def _unknown_operand(self, raw: RawOperand) -> Refusal:
@@ -137,8 +133,7 @@ class _DirectiveChecker:
             return tiled
         there = tuple(word.text for word in raw.indices)
         if sorted(there) != sorted(tiled):
-            one = f"{access.tensor}[{', '.join(tiled)}]"
-            other = f"{access.tensor}[{', '.join(reversed(tiled))}]"
+            one, other = (indexed(access.tensor, order) for order in (tiled, tiled[::-1]))
             what = f"{access.tensor} has"
             if tiled != access.indices:
                 what = f"a tile of {access.tensor} has"

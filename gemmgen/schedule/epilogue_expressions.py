@@ -120,25 +120,19 @@ class _Expressions:
         """A number; refuses a condition."""
         expr = self.read(tree)
         if expr is not _WRONG and _is_condition(expr):
-            self.refuse(
-                "a condition is given, but a number is needed",
-                at=self.reader.tree_span(tree),
-                hint="where(condition, 1, 0) makes a number of it",
-            )
+            message = "a condition is given, but a number is needed"
+            self.refuse(message, tree, "where(condition, 1, 0) makes a number of it")
         return expr
 
     def condition(self, tree: Tree[Token]) -> Expr:
         expr = self.read(tree)
         if expr is not _WRONG and not _is_condition(expr):
-            self.refuse(
-                "a number is given, but a condition is needed",
-                at=self.reader.tree_span(tree),
-                hint="compare it: x > 0, or x != 0",
-            )
+            message = "a number is given, but a condition is needed"
+            self.refuse(message, tree, "compare it: x > 0, or x != 0")
         return expr
 
-    def refuse(self, message: str, at: Span, hint: str) -> None:
-        self.mistakes.append(Mistake(message, at, hint))
+    def refuse(self, message: str, tree: Tree[Token], hint: str) -> None:
+        self.mistakes.append(Mistake(message, self.reader.tree_span(tree), hint))
 
     def read(self, tree: Tree[Token]) -> Expr:
         with self.mistakes.caught():
@@ -172,11 +166,8 @@ class _Expressions:
                 op = cast("ArithmeticOp | CompareOp", words[0].text)
                 left, right = self.value(trees[0]), self.value(trees[1])
                 if op == "/" and right == Float(0.0):
-                    self.refuse(
-                        "a division by zero",
-                        at=self.reader.tree_span(trees[1]),
-                        hint="divide by another number; where(x < 0, y, z) chooses between values",
-                    )
+                    hint = "divide by another number; where(x < 0, y, z) chooses between values"
+                    self.refuse("a division by zero", trees[1], hint)
                 return Binary(op, left, right)
 
     def element(self, name: Word, trees: list[Tree[Token]], span: Span) -> Expr:
@@ -193,17 +184,16 @@ class _Expressions:
         return Element(name.text, tuple(Var(index.text) for index in indices))
 
     def call(self, name: Word, trees: list[Tree[Token]], span: Span) -> Expr:
+        if len(trees) != FUNCTIONS.get(name.text):
+            for tree in trees:
+                self.read(tree)
         if name.text not in FUNCTIONS:
             near = _FUNCTIONS_ELSEWHERE.get(name.text) or close(name.text, FUNCTIONS)
             known = "the functions are " + ", ".join(FUNCTIONS)
             hint = f"did you mean `{near}`?" if near else known
-            for tree in trees:
-                self.read(tree)
             raise Refusal(f"unknown function `{shown(name.text)}`", at=name.span, hint=hint)
         arity = FUNCTIONS[name.text]
         if len(trees) != arity:
-            for tree in trees:
-                self.read(tree)
             raise Refusal(
                 f"{name.text} takes {arity} argument{'s' * (arity > 1)}, not {len(trees)}",
                 at=span,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.base.errors import Mistakes, Refusal
-from gemmgen.base.source import Source, Span, shown
+from gemmgen.base.source import Source, Span, indexed, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.epilogue_expressions import Parsed, Use
 from gemmgen.schedule.formatting import format_access
@@ -176,4 +176,4 @@ class _Names:
 def _shape(use: Use) -> str:
     if use.indices is None:
         return f"the number {use.name}"
-    return f"{use.name}[{', '.join(word.text for word in use.indices)}]"
+    return indexed(use.name, (word.text for word in use.indices))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gemmgen.base.source import indexed
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.schedule.model import Access, Assume, Directive, Gemm, Operand, Require, Schedule
 from gemmgen.schedule.roles import tensors
@@ -51,7 +52,7 @@ def aligned(word: str, rest: str) -> str:
 
 def format_access(access: Access) -> str:
     """``A[m, k]``."""
-    return f"{access.tensor}[{', '.join(access.indices)}]"
+    return indexed(access.tensor, access.indices)
 
 
 def _gemm(gemm: Gemm) -> str:
@@ -61,7 +62,7 @@ def _gemm(gemm: Gemm) -> str:
 
 def _operand(operand: Operand) -> str:
     if operand.indices is not None:
-        return f"{operand.tensor}[{', '.join(operand.indices)}]"
+        return indexed(operand.tensor, operand.indices)
     return operand.tensor + (f".{operand.hop}" if operand.hop else "")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Span, shown
+from gemmgen.base.source import Span, indexed, shown
 from gemmgen.ir.identifiers import LETTER, NAME, language_word
 from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
@@ -202,10 +202,7 @@ def _vector(
         for tensor in tensors:
             texts[tensor].insert(0 if at == 0 else len(texts[tensor]), letter)
         counts.append(f"{letter.upper()} = 1")
-    c, a, b = (
-        f"{access.tensor.text}[{', '.join(text)}]"
-        for access, text in zip(accesses, texts, strict=True)
-    )
+    c, a, b = (indexed(x.tensor.text, text) for x, text in zip(accesses, texts, strict=True))
     return Refusal(
         f"the gemm line has {listed(missing)}: it takes at least one of each",
         at=span,
@@ -239,7 +236,7 @@ def check_storage(access: RawOperand, gemm: Gemm) -> None:
             f"a block computes one {last}, tiles run along {listed(tiled)}: "
             f"contiguous elements of {name} would belong to different blocks",
         ),
-        hint=f"store it as {name}[{', '.join(moved)}]",
+        hint=f"store it as {indexed(name, moved)}",
     )
 
 

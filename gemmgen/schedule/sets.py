@@ -134,9 +134,7 @@ def _check_items(knob: Knob) -> None:
     for item in knob.items:
         if item.text in seen:
             raise Refusal(
-                f"{shown(item.text)} occurs twice in the set",
-                at=item.span,
-                hint="once is enough",
+                f"{shown(item.text)} occurs twice in the set", at=item.span, hint="once is enough"
             )
         seen.add(item.text)
 
