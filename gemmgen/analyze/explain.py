@@ -228,15 +228,13 @@ def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
 
 def _compulsory(kernel: AnalyzedKernel, values: Values, launch: LaunchCounts) -> int:
     """Bytes of the matrices, each read or written once."""
-    found = 0
-    for param in kernel.lowered.interface.params:
+    interface, found = kernel.lowered.interface, 0
+    touched = {(site.buffer, site.write) for site, counts in launch.items() if counts.requests}
+    for param in interface.params:
         if param.kind == "tensor":
-            directions = {
-                s.write for s, c in launch.items() if s.buffer == param.name and c.requests
-            }
-            extent = kernel.lowered.interface.extent
-            sizes = (int(values[extent(letter)]) for letter in param.indices)
-            found += len(directions) * matrix_bytes(param.dtype, *sizes)
+            sizes = (int(values[interface.extent(letter)]) for letter in param.indices)
+            times = sum((param.name, write) in touched for write in (False, True))
+            found += times * matrix_bytes(param.dtype, *sizes)
     return found
 
 
@@ -244,12 +242,8 @@ def _through_l2(kernel: AnalyzedKernel, launch: LaunchCounts, shape: Shape) -> i
     """Sectors that are staged in shared memory, and those of C; what threads read directly, L1 can
     hold: a block gets it once."""
     problem, main = kernel.program.problem, kernel.program.main
-    found = sum(
-        SECTOR * total(launch, (problem.c.name,), write=write).sectors for write in (False, True)
-    )
-    for param in kernel.lowered.interface.scratch:
-        both = (total(launch, (param.name,), write=write) for write in (False, True))
-        found += SECTOR * sum(counts.sectors for counts in both)
+    whole = {problem.c.name, *(param.name for param in kernel.lowered.interface.scratch)}
+    found = SECTOR * sum(counts.sectors for site, counts in launch.items() if site.buffer in whole)
     for operand, other in ((problem.a, problem.n), (problem.b, problem.m)):
         if main.has(f"{operand.name}_shared"):
             found += SECTOR * total(launch, (operand.name,), write=False).sectors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from gemmgen.analyze.access_counts import Counts
 from gemmgen.analyze.explain import Explanation, Traffic
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -31,20 +30,15 @@ def as_json(e: Explanation) -> dict[str, Json]:
         "joined_reads": _traffic(e.joined),
         "sites": [
             {
-                "buffer": s.buffer,
-                "space": s.space,
-                "write": s.write,
-                "width": s.width,
-                "note": s.note,
+                **_fields(s, "buffer", "space", "write", "width", "note"),
                 "directives": list(s.origins),
-                **_counts(counts),
+                **asdict(counts),
             }
             for s, counts in e.launch.items()
         ],
         "pads": [
             {
-                "buffer": p.buffer,
-                "width": p.width,
+                **_fields(p, "buffer", "width"),
                 "now": asdict(p.now),
                 "best": asdict(p.best),
                 "swizzled": asdict(p.swizzled) if p.swizzled else None,
@@ -57,7 +51,7 @@ def as_json(e: Explanation) -> dict[str, Json]:
 
 def _traffic(traffic: tuple[Traffic, ...]) -> list[Json]:
     return [
-        {"buffer": t.buffer, "write": t.write, "widths": list(t.widths), **_counts(t.counts)}
+        {"buffer": t.buffer, "write": t.write, "widths": list(t.widths), **asdict(t.counts)}
         for t in traffic
     ]
 
@@ -65,37 +59,23 @@ def _traffic(traffic: tuple[Traffic, ...]) -> list[Json]:
 def _bounds(e: Explanation) -> dict[str, Json]:
     return {
         "resources": {
-            "threads": e.resources.threads,
-            "shared": e.resources.shared,
-            "registers": e.resources.registers,
+            **_fields(e.resources, "threads", "shared", "registers"),
             "registers_are_estimated": e.resources.estimated,
-            "spills": e.resources.spills,
-            "spill_stores": e.resources.spill_stores,
-            "spill_loads": e.resources.spill_loads,
-            "compiler": e.resources.compiler,
-            "unknown": e.resources.unknown,
+            **_fields(e.resources, "spills", "spill_stores", "spill_loads", "compiler", "unknown"),
             "instructions": dict(e.resources.instructions),
             "main_loop": asdict(e.resources.loop) if e.resources.loop else None,
             "main_loop_unavailable": e.resources.unread,
         },
         "occupancy": {
-            "blocks": e.occupancy.blocks,
-            "warps": e.occupancy.warps,
-            "share": e.occupancy.share,
-            "limiter": e.occupancy.limiter,
+            **_fields(e.occupancy, "blocks", "warps", "share", "limiter"),
             "limits": dict(e.occupancy.limits),
         },
         "waves": {
-            "blocks": e.waves.blocks,
-            "per_wave": e.waves.per_wave,
-            "count": e.waves.count,
-            "last_fill": e.waves.last_fill,
-            "efficiency": e.waves.efficiency,
+            **_fields(e.waves, "blocks", "per_wave", "count", "last_fill", "efficiency"),
             "balance": e.balance,
         },
         "roofline": {
-            "intensity": e.roofline.intensity,
-            "ridge": e.roofline.ridge,
+            **_fields(e.roofline, "intensity", "ridge"),
             "peak_flops": e.roofline.peak,
             "bounds": [asdict(bound) for bound in e.roofline.bounds],
             "binding": e.roofline.binding.name,
@@ -105,8 +85,8 @@ def _bounds(e: Explanation) -> dict[str, Json]:
     }
 
 
-def _counts(counts: Counts) -> dict[str, Json]:
-    return asdict(counts)
+def _fields(value: object, *names: str) -> dict[str, Json]:
+    return {name: getattr(value, name) for name in names}
 
 
 def as_figures(e: Explanation) -> dict[str, str]:

@@ -14,6 +14,7 @@ from gemmgen.analyze.recorder import first_block
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
 
 NOBODY = -1
@@ -48,25 +49,25 @@ class _Request:
     first: Ints
 
 
+Draw = Callable[[AnalyzedKernel, Values, _Request], Picture]
+
+
 def pictures(kernel: AnalyzedKernel, shape: Shape, what: str) -> tuple[Picture, ...]:
     """``what``: ``A.shared``, ``B.global``, ...; of each direction the costliest request of block 0
     in its first steps."""
-    buffer, hop = _buffer(kernel, what)
+    buffer, draw = _buffer(kernel, what)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
-    cost = _wavefronts if hop == "shared" else _sectors
-    draw = _banks if hop == "shared" else _elements
     found: list[Picture] = []
     for write in (True, False):
         requests = [r for r in _requests(kernel, values, buffer) if r.site.write == write]
         if requests:
-            costs = cost(requests)
-            found.append(draw(kernel, values, requests[int(np.argmax(costs))]))
+            found.append(draw(kernel, values, max(requests, key=_cost)))
     if not found:
         raise UsageError(f"--map {what}: the kernel's first block does not touch it")
     return tuple(found)
 
 
-def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, str]:
+def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, Draw]:
     tensors = {p.name for p in kernel.lowered.interface.tensors}
     tiles = {array.name for array in kernel.lowered.shared}
     known = [f"{name}.global" for name in sorted(tensors)]
@@ -74,7 +75,7 @@ def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, str]:
     tensor, _, hop = what.partition(".")
     if what not in known:
         raise UsageError(f"--map {what}: this kernel has {', '.join(known)}")
-    return (f"{tensor}_shared" if hop == "shared" else tensor), hop
+    return (f"{tensor}_shared", _banks) if hop == "shared" else (tensor, _sectors)
 
 
 def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Request]:
@@ -91,16 +92,13 @@ def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Requ
     ]
 
 
-def _wavefronts(requests: list[_Request]) -> list[float]:
-    """Per phase, so that a conflict outweighs a wide access."""
-    found = [transactions.shared(r.first[None], r.site.width, r.site.size) for r in requests]
-    return [float(t.wavefronts[0] / t.phases[0]) for t in found]
-
-
-def _sectors(requests: list[_Request]) -> list[float]:
-    sector = transactions.SECTOR
-    found = (transactions.units(r.first[None], r.site.width, sector, r.site.size) for r in requests)
-    return [float(units[0]) for units in found]
+def _cost(request: _Request) -> float:
+    """Sectors; or wavefronts per phase, so that a conflict outweighs a wide access."""
+    site, first = request.site, request.first[None]
+    if site.space == "global":
+        return float(transactions.units(first, site.width, transactions.SECTOR, site.size)[0])
+    found = transactions.shared(first, site.width, site.size)
+    return float(found.wavefronts[0] / found.phases[0])
 
 
 def _touched(first: Ints, width: int) -> Iterator[tuple[int, int]]:
@@ -111,20 +109,7 @@ def _touched(first: Ints, width: int) -> Iterator[tuple[int, int]]:
                 yield start + e, lane
 
 
-def _cells(
-    first: Ints, width: int, cell: Callable[[int], tuple[int, int]], columns: int
-) -> dict[int, list[int]]:
-    """Rows of cells; if several threads touch one element, the first of them is shown."""
-    rows: dict[int, list[int]] = {}
-    for element, lane in _touched(first, width):
-        row, column = cell(element)
-        cells = rows.setdefault(row, [NOBODY] * columns)
-        if cells[column] == NOBODY:
-            cells[column] = lane
-    return dict(sorted(rows.items()))
-
-
-def _title(kernel: AnalyzedKernel, request: _Request) -> str:
+def _title(request: _Request) -> str:
     site = request.site
     verb = "writes" if site.write else "reads"
     wide = f", {site.width} elements a thread" if site.width > 1 else ""
@@ -132,14 +117,17 @@ def _title(kernel: AnalyzedKernel, request: _Request) -> str:
     return f"warp {request.warp} of block 0 {verb} {site.buffer}{wide}{note}"
 
 
-def _elements(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture:
-    """Global memory: a row for each sector."""
+def _sectors(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture:
+    """Global memory: a row for each sector; of threads that share an element the first."""
     site = request.site
     indices = next(p.indices for p in kernel.lowered.interface.params if p.name == site.buffer)
     pitch = dict(kernel.lowered.interface.pitch).get(site.buffer)
     size = transactions.SECTOR // site.size
-    rows = _cells(request.first, site.width, lambda e: divmod(e, size), size)
-
+    rows: dict[int, list[int]] = {}
+    for element, lane in _touched(request.first, site.width):
+        cells = rows.setdefault(element // size, [NOBODY] * size)
+        if cells[element % size] == NOBODY:
+            cells[element % size] = lane
     batches = dict(kernel.lowered.interface.batches)
 
     def label(sector: int) -> str:
@@ -149,9 +137,9 @@ def _elements(kernel: AnalyzedKernel, values: Values, request: _Request) -> Pict
         position = ("0" if x in batches else str(next(matrix)) for x in indices)
         return f"{site.buffer}[{', '.join(position)}]"
 
-    drawn = tuple(HeatRow(label(sector), tuple(cells)) for sector, cells in rows.items())
+    drawn = tuple(HeatRow(label(sector), tuple(rows[sector])) for sector in sorted(rows))
     return Picture(
-        _title(kernel, request),
+        _title(request),
         tuple(f"+{e}" for e in range(size)),
         drawn,
         (f"{len(drawn)} sectors of 32 bytes, one a row; the numbers are threads of the warp",),
@@ -162,10 +150,10 @@ def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture
     """Shared memory: phase by phase, a row for each wavefront."""
     site, banks = request.site, transactions.BANKS
     parts = transactions.words_of(site.width, site.size)
-    size = transactions.WARP // parts
+    size = WARP // parts
     drawn: list[HeatRow] = []
     for phase in range(parts):
-        first = np.full(transactions.WARP, NOBODY)
+        first = np.full(WARP, NOBODY)
         own = slice(phase * size, (phase + 1) * size)
         first[own] = request.first[own]
         columns: list[list[int]] = [[] for _ in range(banks)]
@@ -183,7 +171,7 @@ def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture
     ways, fronts, phases = (int(x[0]) for x in (cost.ways, cost.wavefronts, cost.phases))
     verdict = "no bank conflict" if ways == 1 else f"a {ways}-way bank conflict"
     return Picture(
-        _title(kernel, request),
+        _title(request),
         tuple(str(bank) for bank in range(banks)),
         tuple(drawn),
         (

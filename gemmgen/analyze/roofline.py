@@ -10,11 +10,11 @@ from math import prod
 
 from gemmgen.analyze.access_counts import Counts
 from gemmgen.analyze.fragment_accesses import MULTIPLY_ADDS
-from gemmgen.analyze.transactions import WARP
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import SCHEDULERS, Gpu
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.target import WARP
 
 
 @record

@@ -12,9 +12,9 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
+from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
 
-WARP = 32
 SECTOR = 32
 """Bytes of a sector: what L2 and device memory deliver."""
 LINE = 128

@@ -9,7 +9,7 @@ import click
 from gemmgen.cli import options
 from gemmgen.cli.files import put_in
 from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape
-from gemmgen.explore.suggest import GEMM
+from gemmgen.explore.suggest import GEMM, suggest
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
@@ -70,9 +70,8 @@ def command(
     are few, and vector widths that rows allow.  Nothing is measured: `gemmgen tune` does that.
     """
     from gemmgen.cli.shape_option import resolve
-    from gemmgen.explore.suggest.choose import choose
-    from gemmgen.explore.suggest.request import Request, gemm_of
+    from gemmgen.explore.suggest.request import gemm_of
 
     extents = resolve(wanted, gemm_of(gemm))
-    request = Request.of(gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading))
-    put_in(output, choose(request).text)
+    found = suggest(gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading))
+    put_in(output, found.text)

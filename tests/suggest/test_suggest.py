@@ -112,7 +112,7 @@ def _plans() -> list[SettledForm]:
 
 
 @pytest.mark.parametrize(
-    "plan", _plans(), ids=lambda p: f"{p.form.kind} {p.form.name} {p.request.dtype('a')}"
+    "plan", _plans(), ids=lambda p: f"{p.form.kind} {p.form.name} {p.request.dtype['a']}"
 )
 def test_every_form_compiles_in_each_storage_order(plan: SettledForm) -> None:
     compile_source(Source(plan.text))

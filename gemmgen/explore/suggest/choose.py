@@ -11,11 +11,13 @@ from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.suggest.forms import forms
+from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.sizes import blocks_of, residents, seconds, shared_of
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import extents
 
@@ -73,16 +75,12 @@ class Suggestion:
     @cached_property
     def reasons(self) -> tuple[str, ...]:
         """A sentence or two for each decision."""
-        from gemmgen.explore.suggest.reasons import reasons
-
         return tuple(reasons(self))
 
     @cached_property
     def text(self) -> str:
         """The schedule in its canonical form, after a comment for each decision."""
-        from gemmgen.explore.suggest.reasons import schedule_text
-
-        return schedule_text(self)
+        return as_comments(self.reasons) + format_schedule(self.schedule)
 
 
 def choose(request: Request) -> Suggestion:
@@ -99,7 +97,7 @@ def choose(request: Request) -> Suggestion:
             continue
         return Suggestion(request, option, tuple(found), emitted)
     why = refusal.message if refusal else "no form fits on a multiprocessor"
-    types = ", ".join(dict.fromkeys(request.dtype(role) for role in "abc"))
+    types = ", ".join(dict.fromkeys(request.dtype[role] for role in "abc"))
     raise UsageError(f"there is no schedule for {types} on {request.gpu.name}: {why}")
 
 
@@ -109,7 +107,7 @@ def takes(emitted: Emitted, request: Request) -> bool:
     values = dict(zip(extents(request.problem.gemm).values(), request.shape, strict=True))
     values |= {param.name: 0 for param in interface.tensors}
     for role in "abc":
-        name = request.access(role).tensor
+        name = request.access[role].tensor
         param = next(p for p in interface.params if p.name == name)
         for step, size in zip(interface.steps(param), request.strides(role), strict=True):
             if step is not None:
@@ -153,7 +151,7 @@ def _pieces(plan: SettledForm) -> tuple[int, ...]:
 def _may_go_through(plan: SettledForm) -> bool:
     """Whether copies through registers may pay: both tiles are transposed, wide and large."""
     transposed = [role for role in plan.staged if plan.transposed(role)]
-    wide = all(plan.request.width(role) > 1 for role in transposed)
+    wide = all(plan.request.width[role] > 1 for role in transposed)
     return len(transposed) == 2 and wide and plan.form.tile[0] * plan.form.tile[1] >= LARGE
 
 

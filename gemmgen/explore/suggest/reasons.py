@@ -1,31 +1,30 @@
-"""A suggestion as a schedule file, with a comment for each decision."""
+"""A suggestion's decisions in words, as the comments of a schedule file."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import ceil, prod
+from typing import TYPE_CHECKING
 
 from gemmgen.base.source import counted
-from gemmgen.explore.suggest.choose import Suggestion
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.target import SINCE, WARP, has
-from gemmgen.schedule.formatting import format_access, format_schedule
+from gemmgen.schedule.formatting import format_access
 from gemmgen.schedule.roles import batches
+
+if TYPE_CHECKING:
+    from gemmgen.explore.suggest.choose import Suggestion
 
 WIDTH = 100
 
 
-def schedule_text(suggestion: Suggestion) -> str:
-    """The schedule in its canonical form, after a comment for each decision."""
-    lines = [line for reason in reasons(suggestion) for line in _wrapped(reason)]
-    return "".join(f"{line}\n" for line in lines) + format_schedule(suggestion.schedule)
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False
+def as_comments(sentences: Iterable[str]) -> str:
+    """The lines of a schedule file that say ``sentences``."""
+    wrapper = textwrap.TextWrapper(
+        WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False
     )
+    return "".join(f"{wrapper.fill(sentence)}\n" for sentence in sentences)
 
 
 def reasons(s: Suggestion) -> Iterator[str]:
@@ -69,7 +68,7 @@ def _problem(s: Suggestion) -> str:
         f"{x.tensor}[{', '.join(str(request.extent(i)) for i in x.indices)}]"
         for x in (gemm.c, gemm.a, gemm.b)
     )
-    types = [request.dtype(role) for role in "abc"]
+    types = [request.dtype[role] for role in "abc"]
     stored = types[0] if len(set(types)) == 1 else ", ".join(types[:2]) + f" to {types[2]}"
     return (
         f"An estimate, not measured: {c} = {a} * {b} in {stored}, for the {request.gpu.sms} "
@@ -147,13 +146,13 @@ def _accesses(s: Suggestion) -> Iterator[str]:
     plan, request = s.chosen.plan, s.request
     facts: list[str] = []
     for role in "abc":
-        access = request.access(role)
+        access = request.access[role]
         name, size, width = format_access(access), request.pitch(role), plan.load(role)
         if plan.transposed(role) and plan.asynchronous:
             facts.append(f"{name} is transposed into shared memory, element by element")
         elif width > 1:
             facts.append(f"{name} has rows of {size} elements, which {width} divides")
-        elif request.width(role) == 1:
+        elif request.width[role] == 1:
             facts.append(f"{name} has rows of {size} elements, an odd number, copied singly")
     if facts:
         yield f"vectorize: {'; '.join(facts)}."

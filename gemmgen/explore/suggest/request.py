@@ -53,7 +53,10 @@ class Request:
         """
         chosen = _gpu(gpu)
         problem = _problem(gemm, dtype, epilogue, kernel, chosen)
-        found = Request(problem, _extents(problem, shape), chosen, tuple((ld or {}).items()))
+        sizes = shape_of(problem.gemm, shape)
+        if min(sizes) < 1:
+            raise UsageError("a shape to suggest a schedule for has extents of at least 1")
+        found = Request(problem, sizes, chosen, tuple((ld or {}).items()))
         found.check_pitches()
         return found
 
@@ -63,38 +66,40 @@ class Request:
         return roles(self.problem.gemm)
 
     @cached_property
-    def _types(self) -> dict[str, DType]:
-        names = {role: self.access(role).tensor for role in "abc"} | {"acc": "acc"}
-        types = dict(self.problem.dtypes)
-        return {role: types[name] for role, name in names.items()}
-
-    @cached_property
-    def _along(self) -> dict[str, str]:
-        names = dict(zip(self.letters, "mnk", strict=True))
-        return {role: names[self.access(role).indices[-1]] for role in "abc"}
-
-    @cached_property
-    def _widths(self) -> dict[str, int]:
-        return {role: self._width(role) for role in "abc"}
-
-    def dtype(self, role: str) -> DType:
-        """The type of ``a``, ``b``, ``c`` or ``acc``."""
-        return self._types[role]
-
-    def access(self, role: str) -> Access:
+    def access(self) -> dict[str, Access]:
+        """The tensors in the gemm line, by their roles ``a``, ``b`` and ``c``."""
         gemm = self.problem.gemm
-        return {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
+        return {"a": gemm.a, "b": gemm.b, "c": gemm.c}
 
-    def along(self, role: str) -> str:
-        """The letter along which a tensor is contiguous: ``m``, ``n`` or ``k``."""
-        return self._along[role]
+    @cached_property
+    def dtype(self) -> dict[str, DType]:
+        """The types of ``a``, ``b``, ``c`` and ``acc``."""
+        types, names = dict(self.problem.dtypes), {
+            role: x.tensor for role, x in self.access.items()
+        }
+        return {role: types[name] for role, name in (names | {"acc": "acc"}).items()}
+
+    @cached_property
+    def along(self) -> dict[str, str]:
+        """The letter along which each tensor is contiguous: ``m``, ``n`` or ``k``."""
+        names = dict(zip(self.letters, "mnk", strict=True))
+        return {role: names[access.indices[-1]] for role, access in self.access.items()}
+
+    @cached_property
+    def width(self) -> dict[str, int]:
+        """Elements of each tensor's widest access that never straddles rows: 1 if rows are odd."""
+        found: dict[str, int] = {}
+        for role in self.access:
+            steps = (widest(self.dtype[role]), *self.strides(role)[:-1])
+            found[role] = next(w for w in (8, 4, 2, 1) if not any(step % w for step in steps))
+        return found
 
     def extent(self, letter: str) -> int:
         return dict(zip(extents(self.problem.gemm), self.shape, strict=True))[letter]
 
     def strides(self, role: str) -> tuple[int, ...]:
         """Elements between neighbours along each letter of a tensor, in storage order."""
-        access = self.access(role)
+        access = self.access[role]
         given, tiled = dict(self.pitches).get(access.tensor), matrix(access, self.problem.gemm)
         found, step = [1], 1
         for letter, inner in zip(access.indices[-2::-1], access.indices[:0:-1], strict=True):
@@ -106,36 +111,25 @@ class Request:
 
     def pitch(self, role: str) -> int:
         """The leading dimension of a tensor: elements from a row to the next."""
-        access = self.access(role)
+        access = self.access[role]
         outer = matrix(access, self.problem.gemm)[0]
         return self.strides(role)[access.indices.index(outer)]
 
-    def width(self, role: str) -> int:
-        """Elements of the widest access that never straddles rows: 1 if rows are odd."""
-        return self._widths[role]
-
-    def _width(self, role: str) -> int:
-        most, steps = widest(self.dtype(role)), self.strides(role)[:-1]
-        return next(w for w in (8, 4, 2, 1) if w <= most and not any(s % w for s in steps))
-
     def check_pitches(self) -> None:
         """Raises ``UsageError`` for a leading dimension that no tensor here has."""
-        known = {x.tensor: x for x in (self.access(role) for role in "abc")}
+        known = {x.tensor: x for x in self.access.values()}
         for name, size in self.pitches:
             if name not in known:
                 tensors = ", ".join(known)
                 raise UsageError(f"a leading dimension of {name!r}: the tensors are {tensors}")
-            row = prod(self.extent(x) for x in self._inner(known[name]))
+            indices = known[name].indices
+            outer = indices.index(matrix(known[name], self.problem.gemm)[0])
+            row = prod(self.extent(letter) for letter in indices[outer + 1 :])
             if not row <= size <= INT_MAX:
                 raise UsageError(
                     f"{ld_name(name)} = {size}: a row of {name} has {row} elements, and a leading "
                     f"dimension is at least that and at most {INT_MAX}"
                 )
-
-    def _inner(self, access: Access) -> tuple[str, ...]:
-        """The letters within a row of a matrix: those after its outer one."""
-        outer = matrix(access, self.problem.gemm)[0]
-        return access.indices[access.indices.index(outer) + 1 :]
 
 
 def _gpu(gpu: str | Gpu) -> Gpu:
@@ -179,11 +173,3 @@ def _types(gemm: str, dtype: str) -> str:
     line = gemm_of(gemm)
     sums = " acc=f64" if dtype == "f64" else ""
     return " ".join(f"{x.tensor}={dtype}" for x in (line.a, line.b, line.c)) + sums
-
-
-def _extents(problem: Schedule, shape: Mapping[str, int] | Shape) -> Shape:
-    """M, N, K and batches; batches that are not given have one matrix."""
-    sizes = shape_of(problem.gemm, shape)
-    if min(sizes) < 1:
-        raise UsageError("a shape to suggest a schedule for has extents of at least 1")
-    return sizes

@@ -87,7 +87,7 @@ class SettledForm:
 
     def transposed(self, role: str) -> bool:
         """Whether the operand is transposed on its way into shared memory."""
-        transposes = self.form.kind != "tensor" and self.request.along(role) == "k"
+        transposes = self.form.kind != "tensor" and self.request.along[role] == "k"
         return role in self.staged and transposes
 
     @cached_property
@@ -97,7 +97,7 @@ class SettledForm:
         if not self.staged or not has(self.request.gpu.arch, SINCE["cp_async"]) or self.through:
             return False
         return all(
-            (1 if self.transposed(role) else self.load(role)) * BYTES[self.request.dtype(role)]
+            (1 if self.transposed(role) else self.load(role)) * BYTES[self.request.dtype[role]]
             >= ASYNC_BYTES
             for role in self.staged
         )
@@ -105,7 +105,7 @@ class SettledForm:
     def load(self, role: str) -> int:
         """The width of an access of global memory: of A and B into tiles, or of C."""
         request = self.request
-        along, wide = request.along(role), request.width(role)
+        along, wide = request.along[role], request.width[role]
         m, n = self.form.micro
         match self.form.kind:
             case "lanes":
@@ -116,7 +116,7 @@ class SettledForm:
             case _ if role == "c":
                 piece = {"m": m, "n": n}[along]
                 piece = 1 if self.single else piece & -piece
-                return min(wide, piece, widest(request.dtype("c")))
+                return min(wide, piece, widest(request.dtype["c"]))
             case _ if role not in self.staged:
                 piece = {"m": m, "n": n}.get(along, 1)
                 return min(wide, piece & -piece)
@@ -130,15 +130,15 @@ class SettledForm:
         if role not in self.staged or self.form.kind == "tensor":
             return 1
         piece = self.form.micro["ab".index(role)]
-        if self.request.along("c") == "mn"["ab".index(role)]:
+        if self.request.along["c"] == "mn"["ab".index(role)]:
             piece = min(piece & -piece, self.piece)
-        return min(piece & -piece, widest(self.request.dtype(role)))
+        return min(piece & -piece, widest(self.request.dtype[role]))
 
     @property
     def single(self) -> bool:
         """Whether adjacent lanes own adjacent elements of a row of C, so that the single stores of
         a warp fill sectors."""
-        across = "mn".index(self.request.along("c"))
+        across = "mn".index(self.request.along["c"])
         wide = self.form.micro[across] > 1
         return self.form.kind == "block" and self.piece == 1 and wide
 
@@ -153,7 +153,7 @@ class SettledForm:
     def _one(self) -> bool:
         """Whether no access is wide along k: those of tiles that begin before k = 0 would be
         misaligned."""
-        return all(self.request.along(x) != "k" or self.load(x) == 1 for x in "ab")
+        return all(self.request.along[x] != "k" or self.load(x) == 1 for x in "ab")
 
     @cached_property
     def text(self) -> str:
@@ -210,7 +210,7 @@ class SettledForm:
             yield f"split_k parts={self.parts} groups={self.groups}"
 
     def name(self, role: str) -> str:
-        return self.request.access(role).tensor
+        return self.request.access[role].tensor
 
     def _layout(self, role: str) -> str:
         m, n, k = self.request.letters
@@ -228,7 +228,7 @@ class SettledForm:
             if self.form.kind == "tensor":
                 yield f"pad {self.name(role)} by=8"
             elif self.transposed(role):
-                yield f"pad {self.name(role)} by={widest(self.request.dtype(role))}"
+                yield f"pad {self.name(role)} by={widest(self.request.dtype[role])}"
 
     def _stages(self) -> Iterator[str]:
         staged = " ".join(map(self.name, self.staged))
@@ -246,7 +246,7 @@ class SettledForm:
 
 def on_tensor_cores(request: Request) -> bool:
     """Whether the GPU has tensor cores for the operands' types, both the same, with sums in f32."""
-    a, b, since = request.dtype("a"), request.dtype("b"), {"f16": 75, "bf16": 80}
+    a, b, since = request.dtype["a"], request.dtype["b"], {"f16": 75, "bf16": 80}
     return (
-        a == b and a in HALVES and has(request.gpu.arch, since[a]) and request.dtype("acc") == "f32"
+        a == b and a in HALVES and has(request.gpu.arch, since[a]) and request.dtype["acc"] == "f32"
     )

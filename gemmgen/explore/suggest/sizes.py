@@ -33,7 +33,7 @@ def sizes_of(plan: SettledForm) -> Sizes:
 
 def _block(plan: SettledForm) -> BlockSizes:
     form, request = plan.form, plan.request
-    a, b, c = (BYTES[request.dtype(role)] for role in "abc")
+    a, b, c = (BYTES[request.dtype[role]] for role in "abc")
     rows, columns = min(form.tile[0], request.shape[0]), min(form.tile[1], request.shape[1])
     k_elements = form.tile[2] // WARP if form.kind == "lanes" else form.tile[2]
     return BlockSizes(
@@ -56,7 +56,7 @@ def _block(plan: SettledForm) -> BlockSizes:
         scatter=_scatter(plan),
         through=b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns,
         bytes=(a, b, c),
-        double=request.dtype("acc") == "f64",
+        double=request.dtype["acc"] == "f64",
     )
 
 
@@ -73,9 +73,9 @@ def shared_of(plan: SettledForm) -> int:
     tensor = plan.form.kind == "tensor"
     total = 0
     for role in plan.staged:
-        item, size = BYTES[plan.request.dtype(role)], m if role == "a" else n
+        item, size = BYTES[plan.request.dtype[role]], m if role == "a" else n
         if tensor:
-            rows, row = (size, k) if plan.request.along(role) == "k" else (k, size)
+            rows, row = (size, k) if plan.request.along[role] == "k" else (k, size)
             total += rows * (row + TENSOR_PAD) * item
         else:
             total += k * (size + (ALIGNED // item if plan.transposed(role) else 0)) * item
@@ -87,7 +87,7 @@ def shared_of(plan: SettledForm) -> int:
 
 def arrays_of(plan: SettledForm) -> int:
     """Registers of a thread's arrays: accumulators, fragments, prefetched vectors."""
-    form, wide = plan.form, BYTES[plan.request.dtype("acc")] // 4
+    form, wide = plan.form, BYTES[plan.request.dtype["acc"]] // 4
     m, n = form.warp if form.kind == "tensor" else form.micro
     if form.kind == "tensor":
         return m * n // WARP + (m + n) * 2
@@ -131,7 +131,7 @@ def residents(plan: SettledForm, registers: int | None = None) -> int:
 
 def _sparse(plan: SettledForm, role: str) -> float:
     """Sectors per read of lanes along k, relative to coalesced reads: 1 if k is contiguous."""
-    if plan.form.kind != "lanes" or plan.request.along(role) == "k":
+    if plan.form.kind != "lanes" or plan.request.along[role] == "k":
         return 1.0
     used = plan.form.micro["ab".index(role)]
     return min(8, plan.request.pitch(role)) / min(8, used, plan.request.pitch(role))
@@ -144,14 +144,14 @@ def _scatter(plan: SettledForm) -> float:
         return 1.0
     if form.kind == "lanes":
         return 8.0
-    along = request.along("c")
+    along = request.along["c"]
     role, at = ("a", 0) if along == "m" else ("b", 1)
     piece = plan.read(role) if role in plan.staged else form.micro[at]
     piece, width = max(1, piece), plan.load("c")
     lanes = form.warp[at] // form.micro[at] if form.kind == "block" else form.tile[at] // piece
     lanes = max(1, min(lanes, WARP))
     span = lanes * piece / SECTOR
-    ragged = 0.0 if request.width("c") >= 4 else 1 - 1 / SECTOR
+    ragged = 0.0 if request.width["c"] >= 4 else 1 - 1 / SECTOR
     touched = min(lanes * (1 + ragged), span + ragged)
     return max(1.0, SECTOR * touched / (lanes * width))
 
