@@ -20,14 +20,17 @@ SHARED_BYTES = Var("SHARED_BYTES")
 
 def kernel_view(kernel: LoweredKernel) -> View:
     """What ``kernel.j2`` sees."""
-    shared = kernel.shared
+    shared, dynamic = kernel.shared, kernel.interface.dynamic_shared
     return {
         "begin": BEGIN,
         "end": END,
-        "constants": [*_constants(kernel.constants), *([_shared_bytes(kernel)] if shared else [])],
-        "checks": [fields_view(check) for check in (*kernel.checks, *_limits(kernel))],
+        "constants": [*_constants(kernel.constants), *([_shared_bytes(kernel)] if dynamic else [])],
+        "checks": [
+            fields_view(check) for check in (*kernel.checks, *([_limit()] if dynamic else []))
+        ],
         "functions": [function_text(function) for function in kernel.functions],
         "comment": _bounds_comment(kernel),
+        "threads": c_text(kernel.launch.count),
         "resident": [kernel.blocks] if kernel.blocks > 1 else [],
         "name": kernel.interface.name,
         "parameters": parameter_rows(kernel.interface, 95, restrict=True),
@@ -63,11 +66,10 @@ def _value(constant: Constant) -> str:
 
 
 def _shared_bytes(kernel: LoweredKernel) -> str:
-    """The bytes of shared memory that a block takes, as they follow from the constants."""
-    arrays = [_array_view(array) for array in kernel.shared]
-    padded = arrays[:-1] if kernel.interface.dynamic_shared else []
-    last: list[View] = [{**array, "padded": []} for array in arrays[len(padded) :]]
-    return printed("shared_bytes.j2", {"arrays": [*padded, *last]})
+    """The bytes of dynamic shared memory of a block, as they follow from the constants."""
+    *padded, last = (_array_view(array) for array in kernel.shared)
+    unpadded: View = {**last, "padded": []}
+    return printed("shared_bytes.j2", {"arrays": [*padded, unpadded]})
 
 
 def _array_view(array: SharedArray) -> View:
@@ -81,16 +83,11 @@ def _array_view(array: SharedArray) -> View:
     }
 
 
-def _limits(kernel: LoweredKernel) -> list[Check]:
-    """That a block may have its shared memory."""
-    if not kernel.shared:
-        return []
-    most, what = STATIC_SHARED, "static shared memory has"
-    if kernel.interface.dynamic_shared:
-        most, what = max(target.shared for target in TARGETS.values()), "a block has at most"
-    kib = most // 1024
+def _limit() -> Check:
+    """That a block may have its dynamic shared memory."""
+    kib = max(target.shared for target in TARGETS.values()) // 1024
     bound = Binary("<=", SHARED_BYTES, Binary("*", Int(kib), Int(1024)))
-    return [Check(bound, f"{what} {kib} KiB")]
+    return Check(bound, f"a block has at most {kib} KiB")
 
 
 def _bounds_comment(kernel: LoweredKernel) -> list[str]:
@@ -110,7 +107,7 @@ def _shared(kernel: LoweredKernel) -> str:
     arrays = [_array_view(array) for array in kernel.shared]
     view: View = {"comment": comment_lines("tiles in shared memory", tuple(origins))}
     if not kernel.interface.dynamic_shared:
-        return printed("shared.j2", {**view, "arrays": arrays})
+        return printed("shared.j2", {**view, "arrays": arrays, "kib": STATIC_SHARED // 1024})
     aligned = max(array.aligned for array in kernel.shared)
     # All declarations of one name have one alignment, also those of several kernels in one file.
     memory = "shared_memory" if aligned == ACCESS else f"shared_memory_{aligned}"

@@ -15,9 +15,9 @@ from gemmgen.emit.ctext import c_text, factor, increment
 from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type
 from gemmgen.emit.line_breaks import comment_lines, plain
 from gemmgen.emit.printing import printed
-from gemmgen.ir.control import Block, Define, For, If
+from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Element, Expr, Int, Select, walk
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, walk
 from gemmgen.ir.thread_code import (
     CopyAsync,
     Function,
@@ -127,6 +127,15 @@ def _fragment_array(node: FragmentArray) -> View:
     return {"type": fragment_type(node.dtype), "registers": REGISTERS[node.dtype]}
 
 
+def _assign(node: Assign) -> View:
+    """``target += value`` where it is added to itself."""
+    match node.value:
+        case Binary("+", left, right) if c_text(left) == _shown(node.target):
+            return {"adds": range(1), "value": c_text(right)}
+        case _:
+            return {"adds": range(0)}
+
+
 def _move(node: Move) -> View:
     return {"to": address(node.target), "from": address(node.source)}
 
@@ -231,6 +240,7 @@ def _block(node: Block[Node]) -> View:
 
 
 _MORE: dict[type, Callable[..., View]] = {
+    Assign: _assign,
     Define: _define,
     RegisterArray: _register_array,
     FragmentArray: _fragment_array,

@@ -61,7 +61,7 @@ _PATTERNS = (
         "a macro of C's limits",
     ),
     (re.compile(r"gg_\w*"), "the beginning of gemmgen's own functions"),
-    (re.compile(r"value_\d+|copy\d+"), "used by the emitted text"),
+    (re.compile(r"value_\d+|(copy|load)\d+"), "used by the emitted text"),
     (re.compile(r"_[A-Z]\w*|\w*__\w*"), "kept by C++ for compilers"),
 )
 

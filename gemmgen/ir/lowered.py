@@ -64,11 +64,13 @@ class SharedArray:
 @record
 class Launch:
     """How the text names what the launcher needs: the extents of the tiles that ``interface.tiles``
-    counts, the threads along x and y (or all of them), and the parts of a tile."""
+    counts, the threads along x and y (or all of them), the parts of a tile, and the number of
+    threads."""
 
     tiles: tuple[Var, ...] = ()
     block: tuple[Var, ...] = ()
     parts: Var | None = None
+    count: Expr = Var("THREADS")
 
 
 @record

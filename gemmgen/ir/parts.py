@@ -1,10 +1,14 @@
-"""What a node of any IR is made of: one walk for questions that are not about structure."""
+"""What a node of any IR is made of: one walk for questions that are not about structure, and one
+step of a rewriting."""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import cast
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 
 def inside(tree: object) -> list[object]:
@@ -19,6 +23,15 @@ def inside(tree: object) -> list[object]:
             found.append(part)
             left.extend([getattr(part, name) for name in names])
     return found
+
+
+def rebuilt(tree: T, rule: Callable[[Any], Any]) -> T:
+    """``tree``, a node or a tuple of nodes, of what ``rule`` makes of each of its parts."""
+    if isinstance(tree, tuple):
+        return cast("T", tuple(map(rule, cast("tuple[object, ...]", tree))))
+    names = _fields(type(tree)) or ()
+    parts = {name: rule(getattr(tree, name)) for name in names}
+    return cast("T", replace(cast("Any", tree), **parts)) if parts else tree
 
 
 @cache

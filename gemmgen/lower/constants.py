@@ -18,7 +18,8 @@ from gemmgen.lower.thread_map import NOTES, thread_maps
 
 
 def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
-    """Every size that ``body`` (statements, checks, arrays) names, in the order of the ladder."""
+    """Every size that ``body`` (statements, checks, arrays, the launch) names, in the order of the
+    ladder."""
     found = (
         *_tile(context),
         *context.lowering.constants(context),
@@ -26,7 +27,7 @@ def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
         *_counts(context),
         *_copies(context),
     )
-    used = names_in(body) | {THREADS.name}
+    used = names_in(body)
     kept: list[Constant] = []
     for constant in reversed(found):
         if constant.name in used:

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar, cast
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.control import Assign, For, If
+from gemmgen.ir.edit import copies
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.nodes import Copy
-from gemmgen.ir.parts import inside
+from gemmgen.ir.parts import inside, rebuilt
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter
 from gemmgen.lower import addresses, bounds
@@ -20,7 +22,11 @@ from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context
 from gemmgen.lower.types import zero
 
+T = TypeVar("T")
+
 TARGET = "target"
+ANY_MATRIX = ("X", "ldx", "rows", "cols", "i", "j")
+"""Any operand, its sizes, and the coordinates of an element, in a function that reads all."""
 Target = Callable[[Expr], Element]
 """The element that number ``e`` of a run goes to."""
 
@@ -91,29 +97,69 @@ def is_function(run: Run) -> bool:
 
 
 def call(run: Run, target: Target) -> Invoke:
-    """The run into ``target`` by the function that reads any guarded run of its matrix."""
-    letters = (run.row, run.column)
+    """The run into ``target`` by the function that reads any guarded run of its matrix: one for all
+    operands if it reads theirs, too."""
+    own, reading = _function(run, _names(run)), _reading(run.context, run.copy)
+    shared = len({_function(other, ANY_MATRIX) for other in reading}) == 1 < len(reading)
+    copied = [other.copy for other in reading] if shared else [run.copy]
+    function = replace(
+        _function(run, ANY_MATRIX) if shared else own,
+        name=f"load{run.width}" if shared else names.load(run.matrix.name),
+        note=f"loads a vector of {' or '.join(c.src for c in copied)}; zeros outside the matrix",
+        origins=tuple(dict.fromkeys(origin for copy in copied for origin in copy.origins)),
+    )
+    _, matrix, *sizes = (Var(parameter.name) for parameter in own.parameters[:-2])
+    coordinates = (run.index[letter] for letter in (run.row, run.column))
+    return Invoke(function, (target(Int(0)), matrix, *sizes, *coordinates))
+
+
+def _reading(context: Context, copy: Copy) -> list[Run]:
+    """A run of each matrix that is read as ``copy`` reads its own."""
+    alike = (c for c in copies(context.kernel) if (c.width, c.mode) == (copy.width, copy.mode))
+    matrices = ((c, context.buffer(c.src)) for c in alike)
+    runs = (
+        Run(context, c, {letter: Var(letter) for letter in matrix.letters})
+        for c, matrix in matrices
+        if matrix.space is Space.GLOBAL
+    )
+    return [run for run in runs if is_function(run)]
+
+
+def _names(run: Run) -> tuple[str, ...]:
+    """What ``ANY_MATRIX`` names, as the kernel calls it."""
+    context, letters = run.context, (run.row, run.column)
+    sizes = (addresses.pitch(context, run.copy.src), *(bounds.stop(context, x) for x in letters))
+    return (run.copy.src, *(size.name for size in sizes), *letters)
+
+
+def _function(run: Run, names_there: tuple[str, ...]) -> Function:
+    """The function that reads any guarded run of the matrix, yet without its name and comment."""
+    letters, dtype = (run.row, run.column), run.matrix.dtype
     within = replace(run, index={letter: Var(letter) for letter in letters}, copied=None)
     all_exist = _all_exist(within)
     assert all_exist is not None
     body = _guarded(within, all_exist, lambda e: Element(TARGET, (e,)))
-    matrix, context = run.matrix, run.context
+    here = _names(run)
+    called = dict(zip(here, names_there, strict=True))
     used = {part.name for part in inside(body) if isinstance(part, Var)}
-    bounded = (addresses.pitch(context, matrix.name), *(bounds.stop(context, x) for x in letters))
-    sizes = [size for size in dict.fromkeys(bounded) if size.name in used]
-    function = Function(
-        names.load(matrix.name),
-        f"loads a vector of {matrix.name}; zeros outside the matrix",
-        run.copy.origins,
-        (
-            Parameter(TARGET, matrix.dtype, written=True),
-            Parameter(matrix.name, matrix.dtype),
-            *(Parameter(size.name) for size in (*sizes, *map(Var, letters))),
-        ),
-        body,
+    sizes = (called[name] for name in dict.fromkeys(here[1:-2]) if name in used)
+    matrix, *_, row, column = names_there
+    parameters = (
+        Parameter(TARGET, dtype, written=True),
+        Parameter(matrix, dtype),
+        *map(Parameter, (*sizes, row, column)),
     )
-    coordinates = (run.index[letter] for letter in letters)
-    return Invoke(function, (target(Int(0)), Var(matrix.name), *sizes, *coordinates))
+    return Function("", "", (), parameters, _renamed(body, called))
+
+
+def _renamed(tree: T, called: Mapping[str, str]) -> T:
+    match tree:
+        case Var(name):
+            return cast("T", Var(called.get(name, name)))
+        case Element(buffer, indices):
+            return cast("T", Element(called.get(buffer, buffer), _renamed(indices, called)))
+        case _:
+            return rebuilt(tree, lambda part: _renamed(part, called))
 
 
 def _all_exist(run: Run) -> Expr | None:

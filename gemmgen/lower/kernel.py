@@ -75,11 +75,13 @@ def _kernel(context: Context) -> LoweredKernel:
 def _launch(context: Context, interface: Interface) -> Launch:
     x = context.kernel.spread.x
     (y,) = (letter for letter in context.letters if letter != x)
-    threads = names.block if context.scalar_sums else names.lanes
+    along = names.block if context.scalar_sums else names.lanes
+    block = (along(x), along(y)) if interface.block[1] > 1 else (THREADS,)
     return Launch(
         tuple(names.block(letter) for letter in context.letters),
-        (threads(x), threads(y)) if interface.block[1] > 1 else (THREADS,),
+        block,
         PARTS if context.is_split else None,
+        context.lowering.threads(context) if context.leaves_early and len(block) > 1 else THREADS,
     )
 
 

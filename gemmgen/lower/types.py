@@ -7,12 +7,13 @@ multiply-add or an epilogue that reads memory itself), and a result once, when i
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from gemmgen.ir.control import Define
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.expr import Call, Expr, Float, Int
+from gemmgen.ir.parts import rebuilt
 
 T = TypeVar("T")
 
@@ -49,10 +50,5 @@ def in_double(node: T) -> T:
             return cast(T, Call(DOUBLE.get(function, function), in_double(arguments)))
         case Define(kind="float"):
             return cast(T, replace(node, kind="double", value=in_double(node.value)))
-        case tuple():
-            return cast(T, tuple(in_double(part) for part in cast("tuple[object, ...]", node)))
-        case _ if is_dataclass(node) and not isinstance(node, type):
-            parts = {f.name: in_double(getattr(node, f.name)) for f in fields(node)}
-            return cast(T, replace(node, **parts))
         case _:
-            return node
+            return rebuilt(node, in_double)

@@ -16,7 +16,7 @@ _WIDE = re.compile(rf"reinterpret_cast<(?:const )?({'|'.join(_VECTORS)}) \*>\(&(
 _COPIES = re.compile(r"\bcopy(\d+)\(\s*&?(\w+)[^,;]*,\s*&?(\w+)")
 _FUNCTION = re.compile(r"__forceinline__ void (\w+)\([^{]*\{.*?\n\}", re.DOTALL)
 _DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
-_LAID = re.compile(rf"\b({TYPE})\(\*const (\w+)\)[^;=]*=\s*reinterpret_cast<[^>]*>\(\s*(\w+)")
+_LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\s*(\w+)")
 
 
 def check_alignment(text: str, file: str) -> None:
@@ -24,7 +24,7 @@ def check_alignment(text: str, file: str) -> None:
     found = _DECLARED.findall(text)
     declared = {name: int(alignment or ELEMENTS[stored]) for alignment, stored, name in found}
     sizes = {name: ELEMENTS[stored] for _, stored, name in found}
-    for stored, name, base in _LAID.findall(text):
+    for name, stored, base in _LAID.findall(text):
         sizes[name] = ELEMENTS[stored]
         if base in declared:
             declared[name] = declared[base]

@@ -16,8 +16,8 @@ ELEMENTS = {"float": 4, "double": 8, "unsigned short": 2, "unsigned char": 1}
 TYPE = "|".join(ELEMENTS)
 _STATIC = re.compile(rf"__shared__[^;=]*?\b({TYPE}) (\w+){_SIZES};")
 _DYNAMIC = re.compile(
-    rf"({TYPE})\(\*const (\w+)\){_SIZES} ="
-    r"\s*reinterpret_cast<[^>]*>\(\s*(\w+)\s*(?:\+([^;]*))?\);"
+    rf"auto \*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\){_SIZES}>"
+    r"\(\s*(\w+)\s*(?:\+([^;]*))?\);"
 )
 _SYMBOL = re.compile(
     r"\s*\d+: ([0-9a-f]+)\s+(0x[0-9a-f]+|\d+) TLS .*?(?:_ZZ\d+\w+?E\d+)?(\w+)$", re.MULTILINE
@@ -75,7 +75,7 @@ def _within(whole: SharedSymbol, text: str, constants: Mapping[str, int]) -> lis
     """The arrays that the text lays into dynamic shared memory, one after another."""
     begins: list[tuple[int, str, tuple[int, ...], int]] = []
     sizes = dict(constants)
-    for stored, name, tail, base, offset in _DYNAMIC.findall(text):
+    for name, stored, tail, base, offset in _DYNAMIC.findall(text):
         shape = _shape(tail, constants)
         sizes[f"sizeof_{name}"] = math.prod(shape) * ELEMENTS[stored]
         expression = re.sub(r"sizeof\((\w+)\[0\]\)", r"sizeof_\1", offset)

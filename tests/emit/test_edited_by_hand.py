@@ -49,7 +49,7 @@ def test_a_smaller_tile_is_right() -> None:
 @pytest.mark.parametrize(
     ("golden", "old", "new", "message"),
     [
-        ("async_copy", "STAGES = 4;", "STAGES = 5;", "static shared memory has 48 KiB"),
+        ("async_copy", "STAGES = 4;", "STAGES = 5;", "static shared memory: 48 KiB"),
         ("vectorized", "BM = 128,", "BM = 100,", "the micro-tiles fill the tile"),
         ("vectorized", "BK = 8;", "BK = 16;", "the threads copy whole tiles"),
         ("warp_tiled", "BN = 256,", "BN = 2048,", "a block has at most 1024 threads"),

@@ -25,8 +25,8 @@ WORDS = frozenset(
     re.findall(
         r"\w+",
         """
-    alignas break char const constexpr else extern float for if int long reinterpret_cast return
-    sizeof static_assert static_cast unsigned void
+    alignas auto break char const constexpr else extern float for if int long reinterpret_cast
+    return sizeof static_assert static_cast unsigned void
     __CUDACC_RTC__ __global__ __launch_bounds__ __restrict__ __shared__ __syncthreads
     blockIdx threadIdx x y float2 float4 dim3 fmaf size_t
     cudaErrorInvalidConfiguration cudaErrorInvalidValue cudaErrorMisalignedAddress cudaError_t

@@ -31,22 +31,24 @@ __device__ __forceinline__ void copy4(float *target, const float *source)
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Asynchronous copy of 16 bytes to shared memory: `valid` bytes of the source, then zeros.
-__device__ __forceinline__ void gg_copy_async_16(float *target,
-    const float *source, int valid)
+// cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
+// the source, then zeros.
+__device__ __forceinline__ void gg_copy_async_16(
+    float *target, const float *source, int valid)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
 
-// Commits this thread's asynchronous copies as a group.
+// cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
 __device__ __forceinline__ void gg_commit_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's groups are outstanding.
+// cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
+// outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {
@@ -66,21 +68,18 @@ constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
 constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = STAGES * BK * BM * sizeof(float) + STAGES * BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS * VEC == BK * BM, "the threads copy whole tiles");
 static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 // begins to copy this thread's part of a tile of A; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
-__device__ __forceinline__ void copy_A_tile(
-    float (&A_shared)[BK][BM], const float *A, int lda, int K, int M, int tile_k, int tile_m,
-        int A_k, int A_m)
+__device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const float *A, int lda,
+    int K, int M, int tile_k, int tile_m, int A_k, int A_m)
 {
     const int k = tile_k + A_k, m = tile_m + A_m;
     const int valid = k < K && m < M ? (M - m < VEC ? M - m : VEC) : 0;
@@ -90,9 +89,8 @@ __device__ __forceinline__ void copy_A_tile(
 // begins to copy this thread's part of a tile of B; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
-__device__ __forceinline__ void copy_B_tile(
-    float (&B_shared)[BK][BN], const float *B, int ldb, int K, int N, int tile_k, int tile_n,
-        int B_k, int B_n)
+__device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,
+    int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -105,8 +103,7 @@ __device__ __forceinline__ void copy_B_tile(
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
-__device__ __forceinline__ void copy4(
-    float *target, const float *source, int first, int stop)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -120,6 +117,7 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=4)
     __shared__ alignas(16) float A_shared[STAGES][BK][BM];
     __shared__ alignas(16) float B_shared[STAGES][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=128 n=256 k=8; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;

@@ -33,22 +33,24 @@ __device__ __forceinline__ void copy4(float *target, const float *source)
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Asynchronous copy of 16 bytes to shared memory: `valid` bytes of the source, then zeros.
-__device__ __forceinline__ void gg_copy_async_16(float *target,
-    const float *source, int valid)
+// cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
+// the source, then zeros.
+__device__ __forceinline__ void gg_copy_async_16(
+    float *target, const float *source, int valid)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
 
-// Commits this thread's asynchronous copies as a group.
+// cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
 __device__ __forceinline__ void gg_commit_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's groups are outstanding.
+// cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
+// outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {
@@ -82,9 +84,8 @@ static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 // begins to copy this thread's part of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B C width=4;
 // async_copy A B via=cp_async)
-__device__ __forceinline__ void copy_A_tile(
-    float (&A_shared)[BM][BK], const float *A, int lda, int M, int K, int tile_m, int tile_k,
-        int A_m, int A_k)
+__device__ __forceinline__ void copy_A_tile(float (&A_shared)[BM][BK], const float *A, int lda,
+    int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
     #pragma unroll
     for (int piece = 0; piece < A_PIECES; ++piece) {
@@ -99,9 +100,8 @@ __device__ __forceinline__ void copy_A_tile(
 // begins to copy this thread's part of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B C width=4;
 // async_copy A B via=cp_async)
-__device__ __forceinline__ void copy_B_tile(
-    float (&B_shared)[BK][BN], const float *B, int ldb, int K, int N, int tile_k, int tile_n,
-        int B_k, int B_n)
+__device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,
+    int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -114,8 +114,7 @@ __device__ __forceinline__ void copy_B_tile(
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A.global B C width=4)
-__device__ __forceinline__ void copy4(
-    float *target, const float *source, int first, int stop)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -129,8 +128,8 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[m, k] B[k, n]; swizzle A;
     // double_buffer A B stages=3)
     alignas(16) extern __shared__ unsigned char shared_memory[];
-    float(*const A_shared)[BM][BK] = reinterpret_cast<float(*)[BM][BK]>(shared_memory);
-    float(*const B_shared)[BK][BN] = reinterpret_cast<float(*)[BK][BN]>(
+    auto *const A_shared = reinterpret_cast<float(*)[BM][BK]>(shared_memory);
+    auto *const B_shared = reinterpret_cast<float(*)[BK][BN]>(
         shared_memory + STAGES * sizeof(A_shared[0]));
 
     // the block's tile of C (tile m=128 n=256 k=16; raster group=8)

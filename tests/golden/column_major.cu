@@ -38,18 +38,16 @@ constexpr int THREADS = LM * LN;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / BM, B_STEP = THREADS / (BK / VEC);
 constexpr int A_PIECES = BK / A_STEP, B_PIECES = BN / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = BK * BM * sizeof(float) + BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS % BM == 0 && A_PIECES * A_STEP == BK, "the threads copy whole tiles of A");
 static_assert(THREADS % (BK / VEC) == 0 && B_PIECES * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 // loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize B C width=4)
-__device__ __forceinline__ void load_B(
-    float *target, const float *B, int ldb, int N, int K, int n, int k)
+__device__ __forceinline__ void load_B(float *target, const float *B, int ldb, int N, int K, int n,
+    int k)
 {
     if (n < N && k + VEC - 1 < K) return copy4(target, &B[(long long)n * ldb + k]);
     for (int e = 0; e < VEC; ++e)
@@ -58,8 +56,7 @@ __device__ __forceinline__ void load_B(
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize B C width=4)
-__device__ __forceinline__ void copy4(
-    float *target, const float *source, int first, int stop)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -73,6 +70,7 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n])
     __shared__ alignas(16) float A_shared[BK][BM];
     __shared__ alignas(16) float B_shared[BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=32 n=64 k=8)
     const int blocks_n = (N - 1) / BN + 1;

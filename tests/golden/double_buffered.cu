@@ -23,10 +23,8 @@ namespace gemm_detail {
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int A_PAD = 1;  // padding elements of each row
 constexpr int THREADS = BM * BN;
-constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(THREADS == BM * BK && THREADS == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -37,6 +35,7 @@ gemm(int M, int N, int K,
     // double_buffer A B)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=32 n=32 k=32)
     const int blocks_n = (N - 1) / BN + 1;

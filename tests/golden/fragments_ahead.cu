@@ -39,38 +39,25 @@ constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = LM * LN;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
 constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = STAGES * BK * BM * sizeof(float) + STAGES * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
 static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize A B C width=4)
-__device__ __forceinline__ void load_A(
-    float *target, const float *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
+    int i, int j)
 {
-    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    if (i < rows && j + VEC - 1 < cols) return copy4(target, &X[(long long)i * ldx + j]);
     for (int e = 0; e < VEC; ++e)
-        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-}
-
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
-__device__ __forceinline__ void load_B(
-    float *target, const float *B, int ldb, int K, int N, int k, int n)
-{
-    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
-    for (int e = 0; e < VEC; ++e)
-        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
-__device__ __forceinline__ void copy4(
-    float *target, const float *source, int first, int stop)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -84,6 +71,7 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
     __shared__ alignas(16) float A_shared[STAGES][BK][BM];
     __shared__ alignas(16) float B_shared[STAGES][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=32 n=64 k=8)
     const int blocks_n = (N - 1) / BN + 1;
@@ -105,11 +93,11 @@ gemm(int M, int N, int K,
 
     // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
-        load_A(A_next, A, lda, M, K, tile_m + A_m, ahead * BK + A_k);
+        load4(A_next, A, lda, M, K, tile_m + A_m, ahead * BK + A_k);
         for (int e = 0; e < VEC; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
-            load_B(&B_shared[ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
+            load4(&B_shared[ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
                 ahead * BK + B_k + piece * B_STEP, tile_n + B_n);
         }
     }
@@ -128,7 +116,7 @@ gemm(int M, int N, int K,
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
         // load the next tile early (double_buffer A B stages=3)
-        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
+        load4(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -138,7 +126,7 @@ gemm(int M, int N, int K,
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                load_B(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
+                load4(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 

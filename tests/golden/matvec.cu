@@ -25,7 +25,7 @@ __device__ __forceinline__ void copy4(float *target, const float *source)
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Butterfly shuffle: the value of lane `lane ^ lane_mask`; all lanes of the warp must call it.
+// shfl.sync.bfly: the value that lane `lane ^ lane_mask` passes; all 32 lanes must call it.
 __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
 {
     float result;
@@ -49,8 +49,8 @@ static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // loads a vector of A; zeros outside the matrix (split_k within=warp;
 // vectorize A.global x.global width=4)
-__device__ __forceinline__ void load_A(
-    float *target, const float *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load_A(float *target, const float *A, int lda, int M, int K, int m,
+    int k)
 {
     if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
     for (int e = 0; e < VEC; ++e)
@@ -59,8 +59,7 @@ __device__ __forceinline__ void load_A(
 
 // loads a vector of x; zeros outside the matrix (split_k within=warp;
 // vectorize A.global x.global width=4)
-__device__ __forceinline__ void load_x(
-    float *target, const float *x, int ldx, int K, int n, int k)
+__device__ __forceinline__ void load_x(float *target, const float *x, int ldx, int K, int n, int k)
 {
     if (k + VEC - 1 < K) return copy4(target, &x[(long long)n * ldx + k]);
     for (int e = 0; e < VEC; ++e)
@@ -148,11 +147,11 @@ gemm(int M, int N, int K,
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
         for (int reg_n = 0; reg_n < TN; ++reg_n) {
-            acc[reg_m][reg_n] = acc[reg_m][reg_n] + gg_shuffle_xor(acc[reg_m][reg_n], 16);
-            acc[reg_m][reg_n] = acc[reg_m][reg_n] + gg_shuffle_xor(acc[reg_m][reg_n], 8);
-            acc[reg_m][reg_n] = acc[reg_m][reg_n] + gg_shuffle_xor(acc[reg_m][reg_n], 4);
-            acc[reg_m][reg_n] = acc[reg_m][reg_n] + gg_shuffle_xor(acc[reg_m][reg_n], 2);
-            acc[reg_m][reg_n] = acc[reg_m][reg_n] + gg_shuffle_xor(acc[reg_m][reg_n], 1);
+            acc[reg_m][reg_n] += gg_shuffle_xor(acc[reg_m][reg_n], 16);
+            acc[reg_m][reg_n] += gg_shuffle_xor(acc[reg_m][reg_n], 8);
+            acc[reg_m][reg_n] += gg_shuffle_xor(acc[reg_m][reg_n], 4);
+            acc[reg_m][reg_n] += gg_shuffle_xor(acc[reg_m][reg_n], 2);
+            acc[reg_m][reg_n] += gg_shuffle_xor(acc[reg_m][reg_n], 1);
         }
     }
 

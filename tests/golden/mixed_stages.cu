@@ -39,32 +39,20 @@ constexpr int B_STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = LM * LN;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
 constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(float) + B_STAGES * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
 static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize A B width=4)
-__device__ __forceinline__ void load_A(
-    float *target, const float *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
+    int i, int j)
 {
-    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    if (i < rows && j + VEC - 1 < cols) return copy4(target, &X[(long long)i * ldx + j]);
     for (int e = 0; e < VEC; ++e)
-        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-}
-
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B width=4)
-__device__ __forceinline__ void load_B(
-    float *target, const float *B, int ldb, int K, int N, int k, int n)
-{
-    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
-    for (int e = 0; e < VEC; ++e)
-        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -76,6 +64,7 @@ gemm(int M, int N, int K,
     // double_buffer B stages=3)
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[B_STAGES][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=32 n=64 k=8)
     const int blocks_n = (N - 1) / BN + 1;
@@ -96,14 +85,14 @@ gemm(int M, int N, int K,
     alignas(16) float A_next[VEC], B_next[B_PIECES][VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
-    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    load4(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
 
     // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int B_ahead = 0; B_ahead < B_STAGES - 1; ++B_ahead) {
         #pragma unroll
         for (int piece = 0; piece < B_PIECES; ++piece) {
-            load_B(&B_shared[B_ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
+            load4(&B_shared[B_ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
                 B_ahead * BK + B_k + piece * B_STEP, tile_n + B_n);
         }
     }
@@ -116,7 +105,7 @@ gemm(int M, int N, int K,
         const int A_next_k = tile_k + BK, A_next_stage = 1 - A_stage;
 
         // load the next tile early (double_buffer A)
-        load_A(A_next, A, lda, M, K, tile_m + A_m, A_next_k + A_k);
+        load4(A_next, A, lda, M, K, tile_m + A_m, A_next_k + A_k);
         const int B_next_k = tile_k + (B_STAGES - 1) * BK;
         const int B_write_stage = B_stage > 0 ? B_stage - 1 : B_STAGES - 1;
 
@@ -130,7 +119,7 @@ gemm(int M, int N, int K,
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                load_B(B_next[piece], B, ldb, K, N, B_next_k + B_k + piece * B_STEP, tile_n + B_n);
+                load4(B_next[piece], B, ldb, K, N, B_next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 

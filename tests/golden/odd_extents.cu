@@ -30,9 +30,10 @@ __device__ __forceinline__ void copy4(float *target, const float *source)
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Asynchronous copy of 4 bytes to shared memory: `valid` bytes of the source, then zeros.
-__device__ __forceinline__ void gg_copy_async_4(float *target,
-    const float *source, int valid)
+// cp.async.ca: asynchronous copy of 4 bytes from global to shared memory: `valid` bytes of
+// the source, then zeros.
+__device__ __forceinline__ void gg_copy_async_4(
+    float *target, const float *source, int valid)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
@@ -46,13 +47,14 @@ __device__ __forceinline__ const float *gg_base(const float *pointer)
     return pointer;
 }
 
-// Commits this thread's asynchronous copies as a group.
+// cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
 __device__ __forceinline__ void gg_commit_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's groups are outstanding.
+// cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
+// outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {
@@ -75,7 +77,6 @@ constexpr int A_TURNS = BM / A_ALONG, B_TURNS = BN / B_ALONG;  // a thread's cop
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / A_ALONG, B_STEP = THREADS / B_ALONG;
 constexpr int A_PIECES = BK / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = STAGES * BK * BM * sizeof(float) + STAGES * BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS % A_ALONG == 0 && A_PIECES * A_STEP == BK,
@@ -83,7 +84,6 @@ static_assert(THREADS % A_ALONG == 0 && A_PIECES * A_STEP == BK,
 static_assert(THREADS % B_ALONG == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -93,6 +93,7 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
     __shared__ alignas(16) float A_shared[STAGES][BK][BM];
     __shared__ alignas(16) float B_shared[STAGES][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=128 n=64 k=16; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;

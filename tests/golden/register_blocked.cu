@@ -28,12 +28,10 @@ constexpr int A_PAD = 4;  // padding elements of each row
 constexpr int THREADS = LM * LN;
 constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
 constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
 static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -44,6 +42,7 @@ gemm(int M, int N, int K,
     // double_buffer A B)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=128 n=128 k=8)
     const int blocks_n = (N - 1) / BN + 1;

@@ -42,7 +42,7 @@ __device__ __forceinline__ void copy8(unsigned short *target, const unsigned sho
     *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
 }
 
-// f16 bits to float.
+// cvt.f32.f16: f16 bits to float, exactly.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;
@@ -50,7 +50,7 @@ __device__ __forceinline__ float gg_from_f16(unsigned short bits)
     return number;
 }
 
-// float to f16 bits, rounded to nearest even.
+// cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;
@@ -58,29 +58,32 @@ __device__ __forceinline__ unsigned short gg_to_f16(float number)
     return bits;
 }
 
-// Asynchronous copy of 16 bytes to shared memory: `valid` bytes of the source, then zeros.
-__device__ __forceinline__ void gg_copy_async_16(unsigned short *target,
-    const unsigned short *source, int valid)
+// cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
+// the source, then zeros.
+__device__ __forceinline__ void gg_copy_async_16(
+    unsigned short *target, const unsigned short *source, int valid)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
 
-// Commits this thread's asynchronous copies as a group.
+// cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
 __device__ __forceinline__ void gg_commit_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's groups are outstanding.
+// cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
+// outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }
 
-// A warp loads a 16 x 16 fragment of A from shared memory, rows `pitch` elements apart.
+// wmma.load.a: loads a warp's 16 x 16 fragment of A from shared memory; its rows begin
+// `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_load_a_row_f16(
     unsigned (&fragment)[8], const unsigned short *source, int pitch)
 {
@@ -92,7 +95,8 @@ __device__ __forceinline__ void gg_wmma_load_a_row_f16(
                  : "r"(from), "r"(pitch) : "memory");
 }
 
-// A warp loads a 16 x 16 fragment of B from shared memory, rows `pitch` elements apart.
+// wmma.load.b: loads a warp's 16 x 16 fragment of B from shared memory; its rows begin
+// `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_load_b_row_f16(
     unsigned (&fragment)[8], const unsigned short *source, int pitch)
 {
@@ -104,7 +108,7 @@ __device__ __forceinline__ void gg_wmma_load_b_row_f16(
                  : "r"(from), "r"(pitch) : "memory");
 }
 
-// sum += a * b of a warp's fragments, which were loaded as rows of A and rows of B.
+// wmma.mma: sum += a * b of a warp's 16 x 16 fragments, loaded as rows of A and rows of B.
 __device__ __forceinline__ void gg_wmma_multiply_row_row_f16(
     float (&sum)[8], const unsigned (&a)[8], const unsigned (&b)[8])
 {
@@ -121,9 +125,10 @@ __device__ __forceinline__ void gg_wmma_multiply_row_row_f16(
                    "r"(b[4]), "r"(b[5]), "r"(b[6]), "r"(b[7]));
 }
 
-// A warp stores a 16 x 16 fragment of sums to shared memory, rows `pitch` elements apart.
-__device__ __forceinline__ void gg_wmma_store_row(float *target, const float (&sum)[8],
-                                                   int pitch)
+// wmma.store.d: stores a warp's 16 x 16 fragment of sums to shared memory; its rows begin
+// `pitch` elements apart.
+__device__ __forceinline__ void gg_wmma_store_row(
+    float *target, const float (&sum)[8], int pitch)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%0], "
@@ -163,9 +168,8 @@ static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 // begins to copy this thread's part of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
 // async_copy A B via=cp_async)
-__device__ __forceinline__ void copy_A_tile(
-    unsigned short (&A_shared)[BM][BK + A_PAD], const unsigned short *A, int lda, int M, int K,
-        int tile_m, int tile_k, int A_m, int A_k)
+__device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK + A_PAD],
+    const unsigned short *A, int lda, int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
     #pragma unroll
     for (int piece = 0; piece < A_PIECES; ++piece) {
@@ -179,9 +183,8 @@ __device__ __forceinline__ void copy_A_tile(
 // begins to copy this thread's part of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
 // async_copy A B via=cp_async)
-__device__ __forceinline__ void copy_B_tile(
-    unsigned short (&B_shared)[BK][BN + B_PAD], const unsigned short *B, int ldb, int K, int N,
-        int tile_k, int tile_n, int B_k, int B_n)
+__device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN + B_PAD],
+    const unsigned short *B, int ldb, int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -194,8 +197,8 @@ __device__ __forceinline__ void copy_B_tile(
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A.global B.global C width=8)
-__device__ __forceinline__ void copy8(
-    unsigned short *target, const unsigned short *source, int first, int stop)
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source,
+    int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy8(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -210,12 +213,10 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[m, k] B[k, n]; pad A B by=8;
     // double_buffer A B stages=3; tensor_core via=wmma)
     alignas(32) extern __shared__ unsigned char shared_memory_32[];
-    unsigned short(*const A_shared)[BM][BK + A_PAD] =
-        reinterpret_cast<unsigned short(*)[BM][BK + A_PAD]>(shared_memory_32);
-    unsigned short(*const B_shared)[BK][BN + B_PAD] =
-        reinterpret_cast<unsigned short(*)[BK][BN + B_PAD]>(
+    auto *const A_shared = reinterpret_cast<unsigned short(*)[BM][BK + A_PAD]>(shared_memory_32);
+    auto *const B_shared = reinterpret_cast<unsigned short(*)[BK][BN + B_PAD]>(
         shared_memory_32 + STAGES * sizeof(A_shared[0]));
-    float(*const acc_shared)[BN + acc_PAD] = reinterpret_cast<float(*)[BN + acc_PAD]>(
+    auto *const acc_shared = reinterpret_cast<float(*)[BN + acc_PAD]>(
         shared_memory_32 + STAGES * sizeof(A_shared[0]) + STAGES * sizeof(B_shared[0]));
 
     // the block's tile of C (tile m=128 n=256 k=32; raster group=8)

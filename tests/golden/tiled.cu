@@ -20,10 +20,8 @@ namespace gemm_detail {
 
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int THREADS = BM * BN;
-constexpr int SHARED_BYTES = BK * BM * sizeof(float) + BK * BN * sizeof(float);
 static_assert(THREADS == BM * BK && THREADS == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemm(int M, int N, int K,
@@ -33,6 +31,7 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n])
     __shared__ alignas(16) float A_shared[BK][BM];
     __shared__ alignas(16) float B_shared[BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=32 n=32 k=32)
     const int blocks_n = (N - 1) / BN + 1;

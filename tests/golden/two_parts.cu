@@ -28,7 +28,7 @@ __device__ __forceinline__ void copy4(float *target, const float *source)
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// Atomic increment that wraps to 0 after `last`; returns the old value.
+// atom.inc: atomic increment that wraps to 0 after `last`; returns the old value.
 // Acquire-release at GPU scope.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
 {
@@ -48,12 +48,10 @@ constexpr int PARTS = 2;  // blocks that split K of a tile
 constexpr int THREADS = LM * LN;
 constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
 constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
 static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -64,6 +62,7 @@ gemm(int M, int N, int K,
     // double_buffer A A.register B B.register)
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[2][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C and its range of k (tile m=32 n=64 k=8; split_k parts=2)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
@@ -193,8 +192,7 @@ gemm(int M, int N, int K,
             const int part_at = (reg_m * TN + reg_n) * THREADS + tid * VEC;
             alignas(16) float part_sum[VEC];
             copy4(part_sum, &workspace[(long long)part_tile * (BM * BN) + part_at]);
-            for (int e = 0; e < VEC; ++e)
-                acc[reg_m][reg_n + e] = acc[reg_m][reg_n + e] + part_sum[e];
+            for (int e = 0; e < VEC; ++e) acc[reg_m][reg_n + e] += part_sum[e];
         }
     }
 

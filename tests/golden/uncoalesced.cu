@@ -18,9 +18,8 @@ namespace gemm_detail {
 // ---- kernel ----
 
 constexpr int BM = 32, BN = 8;  // threadblock tile of C
-constexpr int THREADS = BM * BN;
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(BM * BN)
 gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)

@@ -37,36 +37,23 @@ constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the blo
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int A_PAD = 4;  // padding elements of each row
 constexpr int THREADS = LM * LN;
-constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize A B C width=4)
-__device__ __forceinline__ void load_A(
-    float *target, const float *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
+    int i, int j)
 {
-    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    if (i < rows && j + VEC - 1 < cols) return copy4(target, &X[(long long)i * ldx + j]);
     for (int e = 0; e < VEC; ++e)
-        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-}
-
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
-__device__ __forceinline__ void load_B(
-    float *target, const float *B, int ldb, int K, int N, int k, int n)
-{
-    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
-    for (int e = 0; e < VEC; ++e)
-        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4; fuse_epilogue relu(acc + bias[n]))
-__device__ __forceinline__ void copy4(
-    float *target, const float *source, int first, int stop)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -81,6 +68,7 @@ gemm(int M, int N, int K,
     // double_buffer A B)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=128 n=128 k=8)
     const int blocks_n = (N - 1) / BN + 1;
@@ -101,9 +89,9 @@ gemm(int M, int N, int K,
     alignas(16) float A_next[VEC], B_next[VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
-    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    load4(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
-    load_B(B_next, B, ldb, K, N, B_k, tile_n + B_n);
+    load4(B_next, B, ldb, K, N, B_k, tile_n + B_n);
     copy4(&B_shared[0][B_k][B_n], B_next);
     int stage = 0;
     __syncthreads();
@@ -113,8 +101,8 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A B)
-        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
-        load_B(B_next, B, ldb, K, N, next_k + B_k, tile_n + B_n);
+        load4(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
+        load4(B_next, B, ldb, K, N, next_k + B_k, tile_n + B_n);
 
         // multiply the tile (register_block m=8 n=8)
         #pragma unroll

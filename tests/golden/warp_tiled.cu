@@ -55,30 +55,19 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize A B C width=4)
-__device__ __forceinline__ void load_A(
-    float *target, const float *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
+    int i, int j)
 {
-    if (m < M && k + VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    if (i < rows && j + VEC - 1 < cols) return copy4(target, &X[(long long)i * ldx + j]);
     for (int e = 0; e < VEC; ++e)
-        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
-}
-
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
-__device__ __forceinline__ void load_B(
-    float *target, const float *B, int ldb, int K, int N, int k, int n)
-{
-    if (k < K && n + VEC - 1 < N) return copy4(target, &B[(long long)k * ldb + n]);
-    for (int e = 0; e < VEC; ++e)
-        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;
+        target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
-__device__ __forceinline__ void copy4(
-    float *target, const float *source, int first, int stop)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -92,9 +81,8 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
     // double_buffer A A.register B B.register)
     alignas(16) extern __shared__ unsigned char shared_memory[];
-    float(*const A_shared)[BK][BM + A_PAD] = reinterpret_cast<float(*)[BK][BM + A_PAD]>(
-        shared_memory);
-    float(*const B_shared)[BK][BN] = reinterpret_cast<float(*)[BK][BN]>(
+    auto *const A_shared = reinterpret_cast<float(*)[BK][BM + A_PAD]>(shared_memory);
+    auto *const B_shared = reinterpret_cast<float(*)[BK][BN]>(
         shared_memory + 2 * sizeof(A_shared[0]));
 
     // the block's tile of C (tile m=128 n=256 k=16; raster group=8)
@@ -125,13 +113,13 @@ gemm(int M, int N, int K,
     // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
     for (int piece = 0; piece < A_PIECES; ++piece) {
-        load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
+        load4(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
         for (int e = 0; e < VEC; ++e)
             A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
     }
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
-        load_B(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
+        load4(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
             tile_n + B_n);
     }
     int stage = 0;
@@ -159,7 +147,7 @@ gemm(int M, int N, int K,
         } else {
             #pragma unroll
             for (int piece = 0; piece < A_PIECES; ++piece) {
-                load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
+                load4(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
             }
         }
         if (next_k + BK <= K && tile_n + BN <= N) {
@@ -171,7 +159,7 @@ gemm(int M, int N, int K,
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                load_B(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
+                load4(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 

@@ -26,12 +26,10 @@ constexpr int TM = 4, TN = 3;  // micro-tile of a thread
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_PIECES = (BK * BN - 1) / THREADS + 1;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = BK * BM * sizeof(float) + BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS == BM * BK, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
@@ -41,6 +39,7 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[k, n])
     __shared__ alignas(16) float A_shared[BK][BM];
     __shared__ alignas(16) float B_shared[BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=32 n=48 k=4)
     const int blocks_n = (N - 1) / BN + 1;

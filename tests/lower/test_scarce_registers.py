@@ -64,7 +64,7 @@ def test_what_reads_ahead_across_tiles_is_left_as_it_is() -> None:
 
 def test_asynchronous_copies_keep_the_origin_of_their_tile() -> None:
     def keeps(text: str) -> bool:
-        return "next_k = next_k + BK;" in text
+        return "next_k += BK;" in text
 
     assert keeps(emitted("best/batched").text)
     assert not keeps(emitted("best/batched", "launch_bounds blocks=1\n").text)

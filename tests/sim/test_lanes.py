@@ -78,21 +78,21 @@ class Plant:
 
 
 def _adds(distance: int) -> str:
-    return f"acc[reg_m][reg_n] + gg_shuffle_xor(acc[reg_m][reg_n], {distance})"
+    return f"+= gg_shuffle_xor(acc[reg_m][reg_n], {distance})"
 
 
 def _lines(*distances: int) -> str:
-    return f"\n{' ' * 12}".join(f"acc[reg_m][reg_n] = {_adds(d)};" for d in distances)
+    return f"\n{' ' * 12}".join(f"acc[reg_m][reg_n] {_adds(d)};" for d in distances)
 
 
 WRONG = ("y: wrong bits",)
 PLANTS = {
-    "a distance left out": Plant(_adds(8), "acc[reg_m][reg_n]", WRONG),
+    "a distance left out": Plant(_adds(8), "+= 0.0f", WRONG),
     "a distance twice": Plant(_adds(8), _adds(16), WRONG),
     "another order of the distances": Plant(_lines(16, 8), _lines(8, 16), WRONG),
     "half a warp adds": Plant(
-        f"acc[reg_m][reg_n] = {_adds(16)};",
-        f"if (lane < 16) acc[reg_m][reg_n] = {_adds(16)};",
+        f"acc[reg_m][reg_n] {_adds(16)};",
+        f"if (lane < 16) acc[reg_m][reg_n] {_adds(16)};",
         ("divergent warp",),
     ),
     "a lane without k elements leaves": Plant(
@@ -105,9 +105,9 @@ PLANTS = {
     "k elements of one lane are another's too": Plant("lane * PK", "lane / 2 * 2 * PK", WRONG),
     "k elements read twice": Plant("thread_k + reg_k * LK", "thread_k + reg_k % 4 * LK", WRONG),
     "a guard of k left out": Plant(
-        "if (m < M && k + VEC - 1 < K) return",
-        "if (m < M) return",
-        ("out of bounds: A", "y: wrong bits"),
+        "if (i < rows && j + VEC - 1 < cols) return",
+        "if (i < rows) return",
+        ("out of bounds: ", "y: wrong bits"),
     ),
     "whole steps where the last is ragged": Plant(
         "tile_k + BK <= K", "tile_k < K", ("out of bounds: ", "y: wrong bits")

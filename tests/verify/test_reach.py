@@ -34,17 +34,16 @@ double_buffer   A B
 """
 PARTS = f"{WIDE}split_k parts=3\n"
 MATVEC = read_source(str(examples.path_of("matvec"))).text
-A_FILL = "target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;"
-A_STALE = "if (m < M && k + e < K) target[e] = A[(long long)m * lda + k + e];"
-B_FILL = "target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0f;"
-B_STALE = "if (k < K && n + e < N) target[e] = B[(long long)k * ldb + n + e];"
+FILL = "target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;"
+A_NEXT, B_NEXT = "        load4(A_next, A,", "        load4(B_next, B,"
+STALE = "if (i < rows && j + e < cols) target[e] = X[(long long)i * ldx + j + e];"
 
 PLANTED = {
     "an int in every offset": (WIDE, "(long long)", ""),
-    "an int in A's": (WIDE, "&A[(long long)m", "&A[m"),
-    "an int in A's after a guard": (WIDE, "? A[(long long)m", "? A[m"),
-    "an int in B's": (WIDE, "&B[(long long)k", "&B[k"),
-    "an int in B's after a guard": (WIDE, "? B[(long long)k", "? B[k"),
+    "an int in an operand's": (WIDE, "&X[(long long)i", "&X[i"),
+    "an int in an operand's after a guard": (WIDE, "? X[(long long)i", "? X[i"),
+    "an int in A's": (SMALL, " A[(long long)m", " A[m"),
+    "an int in B's": (SMALL, " B[(long long)k", " B[k"),
     "an int in C's": (WIDE, "&C[(long long)m", "&C[m"),
     "an int in the epilogue's": (FUSED, "residual[(long long)m", "residual[m"),
     "an int in a batch's": (BATCHED, "A += stride_A_b * b", "A += (int)(stride_A_b * b)"),
@@ -59,13 +58,11 @@ PLANTED = {
     "M taken for K": (MATVEC, "<= M && tile_k + BK <= K", "<= M && tile_k + BK <= M"),
     "a tile too many in a band": (RASTER, "(N - 1) / BN + 1", "N / BN + 1"),
     "C's rows taken for its columns": (WIDE, ", n, N);", ", n, M);"),
-    "a stale element of A in a part": (
-        PARTS,
-        A_FILL.replace("K", "stop_k"),
-        A_STALE.replace("K", "stop_k"),
-    ),
-    "a stale element of A where 0 belongs": (WIDE, A_FILL, A_STALE),
-    "a stale element of B where 0 belongs": (WIDE, B_FILL, B_STALE),
+    "stale elements in a part": (PARTS, FILL, STALE),
+    "stale elements where 0 belongs": (WIDE, FILL, STALE),
+    "a stale vector of A in a part": (PARTS, A_NEXT, f"if (next_k + A_k < stop_k) {A_NEXT}"),
+    "a stale vector of A where 0 belongs": (WIDE, A_NEXT, f"if (next_k + A_k < K) {A_NEXT}"),
+    "a stale vector of B where 0 belongs": (WIDE, B_NEXT, f"if (next_k + B_k < K) {B_NEXT}"),
 }
 """Mistakes that calls of small shapes with finite numbers let pass."""
 
@@ -145,7 +142,7 @@ def test_without_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("before", "after"),
     (
-        ("load_A(A_next, A, lda, M,", "load_A(A_next, A, lda, N,"),
+        ("load4(A_next, A, lda, M,", "load4(A_next, A, lda, N,"),
         (", n, N);", ", n, M);"),
     ),
 )

@@ -1,4 +1,4 @@
-// Atomic addition, relaxed, at GPU scope.
+// red.add: atomic addition that returns nothing, relaxed, at GPU scope.
 __device__ __forceinline__ void gg_add($type *target, $type value)
 {
     asm volatile("red.relaxed.gpu.add.$dtype [%0], %1;"

@@ -1,4 +1,4 @@
-// Atomic increment that wraps to 0 after `last`; returns the old value.
+// atom.inc: atomic increment that wraps to 0 after `last`; returns the old value.
 // Acquire-release at GPU scope.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
 {

@@ -1,4 +1,4 @@
-// bf16 bits to float: they are its upper half.
+// mov.b32: bf16 bits to float, whose upper half they are.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
 {
     float number;

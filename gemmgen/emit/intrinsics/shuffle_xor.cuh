@@ -1,4 +1,4 @@
-// Butterfly shuffle: the value of lane `lane ^ lane_mask`; all lanes of the warp must call it.
+// shfl.sync.bfly: the value that lane `lane ^ lane_mask` passes; all 32 lanes must call it.
 __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
 {
     float result;

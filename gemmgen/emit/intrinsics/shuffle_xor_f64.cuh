@@ -1,4 +1,5 @@
-// Butterfly shuffle: the value of lane `lane ^ lane_mask`; all lanes of the warp must call it.
+// shfl.sync.bfly of both halves: the value that lane `lane ^ lane_mask` passes; all 32 lanes must
+// call it.
 __device__ __forceinline__ double gg_shuffle_xor(double value, int lane_mask)
 {
     double result;

@@ -1,4 +1,4 @@
-// float to bf16 bits, rounded to nearest even.
+// cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_bf16(float number)
 {
     unsigned short bits;

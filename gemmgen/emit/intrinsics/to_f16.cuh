@@ -1,4 +1,4 @@
-// float to f16 bits, rounded to nearest even.
+// cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;

@@ -1,4 +1,5 @@
-// Waits until at most `pending` of this thread's groups are outstanding.
+// cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
+// outstanding.
 template <int pending>
 __device__ __forceinline__ void gg_wait_group()
 {

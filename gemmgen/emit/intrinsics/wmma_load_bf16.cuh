@@ -1,4 +1,5 @@
-// A warp loads a 16 x 16 fragment of $operand from shared memory, $lines `pitch` elements apart.
+// wmma.load.$side: loads a warp's 16 x 16 fragment of $operand from shared memory; its $lines begin
+// `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_load_${side}_${line}_bf16(
     unsigned (&fragment)[4], const unsigned short *source, int pitch)
 {

@@ -1,6 +1,7 @@
-// A warp stores a 16 x 16 fragment of sums to shared memory, $lines `pitch` elements apart.
-__device__ __forceinline__ void gg_wmma_store_$line(float *target, const float (&sum)[8],
-                                                   int pitch)
+// wmma.store.d: stores a warp's 16 x 16 fragment of sums to shared memory; its $lines begin
+// `pitch` elements apart.
+__device__ __forceinline__ void gg_wmma_store_$line(
+    float *target, const float (&sum)[8], int pitch)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     asm volatile("wmma.store.d.sync.aligned.$line.m16n16k16.shared.f32 [%0], "

@@ -40,18 +40,15 @@ constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LI * LJ;
 constexpr int Q_STEP = THREADS / BD, K_STEP = THREADS / BD;  // rows between a thread's copies
 constexpr int Q_PIECES = BI / Q_STEP, K_PIECES = BJ / K_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = BD * BI * sizeof(float) + BD * BJ * sizeof(float);
 static_assert(BI % TI == 0 && BJ % TJ == 0, "the micro-tiles fill the tile");
 static_assert(THREADS % BD == 0 && Q_PIECES * Q_STEP == BI, "the threads copy whole tiles of Q");
 static_assert(THREADS % BD == 0 && K_PIECES * K_STEP == BJ, "the threads copy whole tiles of K");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize Q.shared K.shared S width=4;
 // fuse_epilogue where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)))
-__device__ __forceinline__ void copy4(
-    float *target, const float *source, int first, int stop)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -68,6 +65,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
     // tiles in shared memory (cache_shared Q[d, i] K[d, j])
     __shared__ alignas(16) float Q_shared[BD][BI];
     __shared__ alignas(16) float K_shared[BD][BJ];
+    static_assert(sizeof(Q_shared) + sizeof(K_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's b and h, and the matrices there
     const int blocks_i = (I - 1) / BI + 1, blocks_j = (J - 1) / BJ + 1;

@@ -17,7 +17,7 @@
 
 namespace gemm_detail {
 
-// bf16 bits to float: they are its upper half.
+// mov.b32: bf16 bits to float, whose upper half they are.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
 {
     float number;
@@ -28,9 +28,8 @@ __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
 // ---- kernel ----
 
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
-constexpr int THREADS = BM * BN;
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(BM * BN)
 gemm(int M, int N, int K,
     float alpha, const unsigned short *__restrict__ A, int lda,
     const unsigned short *__restrict__ B, int ldb, float beta, float *__restrict__ C, int ldc)

@@ -17,7 +17,7 @@
 
 namespace gemm_detail {
 
-// f16 bits to float.
+// cvt.f32.f16: f16 bits to float, exactly.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;
@@ -25,7 +25,7 @@ __device__ __forceinline__ float gg_from_f16(unsigned short bits)
     return number;
 }
 
-// float to f16 bits, rounded to nearest even.
+// cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;
@@ -36,9 +36,8 @@ __device__ __forceinline__ unsigned short gg_to_f16(float number)
 // ---- kernel ----
 
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
-constexpr int THREADS = BM * BN;
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(BM * BN)
 gemm(int M, int N, int K,
     float alpha, const unsigned short *__restrict__ A, int lda,
     const unsigned short *__restrict__ B, int ldb, float beta, unsigned short *__restrict__ C,
