@@ -33,6 +33,8 @@ ARCH = "sm_80"
 """The architecture of GPU tests, for any target of a random schedule."""
 MOST_WORK = 1 << 21
 """The most multiply-adds of one larger call."""
+BATCH_WORK = 1 << 19
+"""The most multiply-adds of a call with several matrices."""
 _FACTORS = (0.0, 1.0, -1.0, 0.7)
 _DATA: tuple[Data, ...] = ("integers", "permutation", "integers", "normal")
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
@@ -236,13 +238,21 @@ def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
         (dice.pick(_PRIMES), 2 * min(n, 48) + 1, dice.pick((k - 1, k, k + 1, 2 * k))),
         (2 * min(m, 48) + 3, dice.pick(_PRIMES), dice.pick((0, 0, 1, ring, ring + 2))),
     )
-    batches = [
-        tuple(dice.pick((1, 2, 3)) for _ in emitted.interface.batches) for _ in range(len(wanted))
-    ]
+    batches = [[dice.pick((1, 2, 3)) for _ in emitted.interface.batches] for _ in wanted]
     return tuple(
-        fit(emitted, (max(1, m), max(1, n), max(0, k), *batch))
+        _of_less_work(emitted, (max(1, m), max(1, n), max(0, k), *batch))
         for (m, n, k), batch in zip(wanted, batches, strict=True)
     )
+
+
+def _of_less_work(emitted: Emitted, shape: Shape) -> Shape:
+    """The shape as the kernel takes it, with fewer matrices if all take too long."""
+    fitted = fit(emitted, shape)
+    matrix, batches = shape[:3], shape[3:]
+    if work(emitted, fitted) <= BATCH_WORK or set(batches) <= {1}:
+        return fitted
+    most = max(batches) - 1
+    return _of_less_work(emitted, (*matrix, *(min(count, most) for count in batches)))
 
 
 def exact(emitted: Emitted) -> bool:
