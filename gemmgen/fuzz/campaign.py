@@ -20,7 +20,7 @@ from gemmgen.fuzz.factors import EVERY_PAIR, Pair, pairs
 from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
 
-BATCH = 10
+BATCH = 4
 """Schedules of one job of a process."""
 COMPILED = 10
 """One of so many schedules is compiled by NVRTC, if requested."""
@@ -181,10 +181,12 @@ def _spread(
     with ProcessPoolExecutor(jobs, context, initializer=end_with_parent) as pool:
         while True:
             late = deadline is not None and time.monotonic() > deadline
-            while not late and len(running) < 2 * jobs and (some := tuple(islice(drawn, BATCH))):
+            some = () if late or len(running) > 2 * jobs else tuple(islice(drawn, BATCH))
+            if some:
                 running.add(pool.submit(batch, seed, some, compiled))
-            if not running:
+            elif not running:
                 return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
+            # Results are taken between draws, each of which takes a while.
+            done, running = wait(running, 0 if some else None, FIRST_COMPLETED)
             for future in done:
                 yield from future.result()

@@ -133,12 +133,9 @@ def _resized(dice: Dice, slot: Slot, fact: Fact) -> Fact:
 def resized(dice: Dice, sketch: Sketch) -> Iterator[tuple[Sketch, Plan]]:
     """The sketch and its classes with other values that the interpreter can run; none if such
     values are not found."""
-    for _ in range(_SIZES):
-        facts = _redrawn(dice, sketch.facts)
-        changed = replace(sketch, facts=facts)
-        with suppress(Refused):
-            try:
+    with suppress(Crash):  # a bug, which the first schedules show
+        for _ in range(_SIZES):
+            changed = replace(sketch, facts=_redrawn(dice, sketch.facts))
+            with suppress(Refused):
                 yield changed, _plan(changed)
-            except Crash:  # a bug, which the first schedules show
-                pass
-            return
+                return

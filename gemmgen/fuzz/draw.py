@@ -13,7 +13,7 @@ from gemmgen.proof import verdicts
 
 EPOCH = 500
 """Consecutive schedules that depend on each other; one is reproduced from these alone."""
-_STORED = 50
+_STORED = 10
 """Schedules of an epoch that are cached together for the next process."""
 _KEPT = "schedules.json"
 
@@ -30,7 +30,7 @@ def _drawn(seed: int, epoch: int) -> _Drawn:
 
 
 class _Drawn:
-    """An epoch's texts as far as they are needed; drawing one takes a fifth of a second, so they
+    """An epoch's texts as far as they are needed; drawing one takes a tenth of a second, so they
     are cached."""
 
     def __init__(self, seed: int, epoch: int):
