@@ -126,8 +126,7 @@ class Waves:
 def resources_of(emitted: Emitted, kernel: LoweredKernel, gpu: Gpu) -> Resources:
     """Registers and spills are those of the text compiled for ``gpu``."""
     interface = emitted.interface
-    threads = interface.block[0] * interface.block[1]
-    shared = interface.static_shared + interface.dynamic_shared
+    threads, shared = interface.threads, interface.shared
     arch = architecture(emitted.target, gpu)
     try:
         compiled = compile_text(emitted.text, arch)

@@ -53,6 +53,5 @@ def _about(
 
 def _launch(emitted: Emitted) -> str:
     interface = emitted.interface
-    threads = interface.block[0] * interface.block[1]
-    shared = interface.static_shared + interface.dynamic_shared
+    threads, shared = interface.threads, interface.shared
     return f"{emitted.name}: {threads} threads, {shared:,} bytes of shared memory, {emitted.target}"

@@ -9,20 +9,10 @@ from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Una
 
 PRIMARY, PREFIX, CHOICE = 16, 15, 3
 PRECEDENCE: dict[str, int] = {
-    "*": 13,
-    "/": 13,
-    "%": 13,
-    "+": 12,
-    "-": 12,
-    "<": 10,
-    "<=": 10,
-    ">": 10,
-    ">=": 10,
-    "==": 9,
-    "!=": 9,
-    "^": 7,
-    "&&": 5,
-    "||": 4,
+    **dict.fromkeys(("*", "/", "%"), 13),
+    **dict.fromkeys(("+", "-"), 12),
+    **dict.fromkeys(("<", "<=", ">", ">="), 10),
+    **{"==": 9, "!=": 9, "^": 7, "&&": 5, "||": 4},
 }
 """C++'s binary operators, the tighter the higher; all of them group from the left."""
 
@@ -121,10 +111,9 @@ def _operand(parent: Binary, expr: Expr, least: int) -> str:
             return f"({c_text(expr)})"
         mixes = parent.op == "||" and expr.op == "&&"
         mixes |= parent.op == "*" and expr.op in ("/", "%")
-        compares = PRECEDENCE[parent.op] in (9, 10) and PRECEDENCE[expr.op] in (9, 10)
-        if mixes or compares:
+        if mixes:
             return f"({c_text(expr)})"
-    if isinstance(expr, Binary) and expr.op == parent.op and PRECEDENCE[expr.op] in (9, 10):
+    if isinstance(expr, Binary) and {PRECEDENCE[parent.op], PRECEDENCE[expr.op]} <= {9, 10}:
         return f"({c_text(expr)})"
     return _within(expr, least)
 

@@ -55,10 +55,14 @@ class Nvcc:
             return Output(Path(folder, f"{_NAME}.out").read_bytes(), ptx.read_text(), log)
 
 
+def folders() -> list[str]:
+    """Where programs of the CUDA toolkit are looked for."""
+    homes = (os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH"))
+    return [os.environ.get("PATH", ""), *(f"{home}/bin" for home in homes if home)]
+
+
 def _find() -> str:
-    folders = [os.environ.get("PATH", "")]
-    folders += [f"{os.environ[n]}/bin" for n in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(n)]
-    found = shutil.which("nvcc", path=os.pathsep.join(folders))
+    found = shutil.which("nvcc", path=os.pathsep.join(folders()))
     if found is None:
         raise OSError("nvcc is not on PATH")
     return found

@@ -18,6 +18,7 @@ from pathlib import Path
 from gemmgen.base import caches, temporary
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
+from gemmgen.gpu import nvcc
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
 ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "DFMA")
@@ -152,12 +153,7 @@ def tool() -> tuple[str, ...]:
 
     ``-ndf`` leaves out an analysis that takes a third of the time and adds comments.
     """
-    folders = [os.environ.get("PATH", "")]
-    folders += [
-        f"{os.environ[name]}/bin" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ
-    ]
-    folders.append("/usr/local/cuda/bin")
-    folders += _wheel_folders()
+    folders = [*nvcc.folders(), "/usr/local/cuda/bin", *_wheel_folders()]
     triton = importlib.util.find_spec("triton")
     if triton is not None and triton.origin is not None:
         folders.append(str(Path(triton.origin).parent / "backends" / "nvidia" / "bin"))

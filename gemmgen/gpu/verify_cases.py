@@ -129,12 +129,10 @@ class Placed:
         placed.put()
         return placed
 
-    def put(self) -> None:
-        """Writes the numbers into the tensor."""
-        self.array[...] = elements(self.values, self.param.dtype)
-
-    def poison(self) -> None:
-        self.array[...] = nan(self.param.dtype)
+    def put(self, *, hidden: bool = False) -> None:
+        """Writes the numbers into the tensor; poison, if they are ``hidden`` from the kernel."""
+        dtype = self.param.dtype
+        self.array[...] = nan(dtype) if hidden else elements(self.values, dtype)
 
 
 def _run(
@@ -151,11 +149,7 @@ def _run(
     arguments: dict[str, object] = {name: item.array for name, item in placed.items()}
     results: list[DeviceArray] = []
     for _ in range(2):
-        hidden = not output.read or numbers.get("beta") == 0
-        if hidden:
-            placed[output.name].poison()
-        else:
-            placed[output.name].put()
+        placed[output.name].put(hidden=not output.read or numbers.get("beta") == 0)
         kernel(**arguments, **numbers)
         results.append(array.copy())
     complaint = want.difference(results[0], dtype)
@@ -187,10 +181,7 @@ def _against_cublas(
     if not is_plain(interface):
         return None
     output = placed[product.c.name]
-    if case.beta != 0:
-        output.put()
-    else:
-        output.poison()
+    output.put(hidden=case.beta == 0)
     arrays = {name: item.array for name, item in placed.items()}
     run_cublas(interface, arrays, case.alpha, case.beta)()
     complaint = want.difference(output.array, product.c.dtype)

@@ -13,24 +13,22 @@ from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Progra
 def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
     """What an atom contracts is spread for it; the operands of one whose lanes hold pieces together
     are fragments of its shape."""
-    for loop in _loops(kernel):
-        for contract in (o for o in loop.body if isinstance(o, Contract)):
-            atom, spread = ATOMS[contract.atom], kernel.spread
-            if spread.atom != contract.atom or loop.step != atom.k:
-                yield f"atom {contract.atom} of sums for {spread.atom}, in steps of {loop.step}"
-            if atom.lanes > 1:
-                yield from _fragments(program, kernel, contract, atom)
+    for loop, contract in _contractions(kernel):
+        atom, spread = ATOMS[contract.atom], kernel.spread
+        if spread.atom != contract.atom or loop.step != atom.k:
+            yield f"atom {contract.atom} of sums for {spread.atom}, in steps of {loop.step}"
+        if atom.lanes > 1:
+            yield from _fragments(program, kernel, contract, atom)
 
 
 def fragments_lie_in_aligned_lines(program: Program, kernel: Kernel) -> Iterator[str]:
-    for loop in _loops(kernel):
-        for contract in (o for o in loop.body if isinstance(o, Contract)):
-            atom = ATOMS[contract.atom]
-            for copy in (o for o in loop.body if isinstance(o, Copy) and atom.lanes > 1):
-                tile = kernel.buffer(copy.src)
-                line = 0 if tile.space is Space.GLOBAL else BYTES[tile.dtype] * tile.row
-                if tile.space is not Space.SHARED or line % atom.line:
-                    yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
+    for loop, contract in _contractions(kernel):
+        atom = ATOMS[contract.atom]
+        for copy in (o for o in loop.body if isinstance(o, Copy) and atom.lanes > 1):
+            tile = kernel.buffer(copy.src)
+            line = 0 if tile.space is Space.GLOBAL else BYTES[tile.dtype] * tile.row
+            if tile.space is not Space.SHARED or line % atom.line:
+                yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
 
 
 def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -67,9 +65,9 @@ def _fragments(
             yield f"atom {contract.atom}: {name} is no fragment of {atom.k} steps"
 
 
-def _loops(kernel: Kernel) -> Iterator[Loop]:
+def _contractions(kernel: Kernel) -> Iterator[tuple[Loop, Contract]]:
+    """Each contraction and the loop that it is in."""
     for statement in kernel.body:
-        if isinstance(statement, Loop):
-            yield statement
-        elif isinstance(statement, Pipeline):
-            yield from statement.consume
+        consumed = statement.consume if isinstance(statement, Pipeline) else (statement,)
+        for loop in (s for s in consumed if isinstance(s, Loop)):
+            yield from ((loop, o) for o in loop.body if isinstance(o, Contract))

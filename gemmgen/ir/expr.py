@@ -19,21 +19,9 @@ LogicOp = Literal["&&", "||"]
 BinaryOp = ArithmeticOp | CompareOp | LogicOp
 
 FUNCTIONS = {
-    "relu": 1,
-    "gelu": 1,
-    "gelu_tanh": 1,
-    "silu": 1,
-    "sigmoid": 1,
-    "tanh": 1,
-    "exp": 1,
-    "erf": 1,
-    "sqrt": 1,
-    "abs": 1,
-    "round": 1,
-    "min": 2,
-    "max": 2,
-    "clamp": 3,
-    "where": 3,
+    **dict.fromkeys(("relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"), 1),
+    **dict.fromkeys(("exp", "erf", "sqrt", "abs", "round"), 1),
+    **{"min": 2, "max": 2, "clamp": 3, "where": 3},
 }
 """The functions of an epilogue, and how many arguments each takes."""
 

@@ -38,7 +38,7 @@ def read_operand(cursor: Cursor) -> expr.Expr:
     if name is None:
         cursor.fail("expected an expression")
     if cursor.has("["):
-        return expr.Element(name, _list(cursor, "]"))
+        return expr.Element(name, cursor.items(read_expression, "]"))
     return _called(cursor, name, at) if cursor.has("(") else expr.Var(name)
 
 
@@ -49,7 +49,7 @@ def _literal(number: str) -> expr.Expr:
 
 
 def _called(cursor: Cursor, function: str, at: int) -> expr.Expr:
-    arguments = _list(cursor, ")")
+    arguments = cursor.items(read_expression, ")")
     match function, arguments:
         case "where", (condition, yes, no):
             return expr.Select(condition, yes, no)
@@ -59,13 +59,3 @@ def _called(cursor: Cursor, function: str, at: int) -> expr.Expr:
             cursor.fail(f"{function} takes another number of arguments", at)
         case _:
             return expr.Call(function, arguments)
-
-
-def _list(cursor: Cursor, end: str) -> tuple[expr.Expr, ...]:
-    """Expressions up to the closing bracket ``end``."""
-    found: list[expr.Expr] = []
-    while not cursor.has(end):
-        if found:
-            cursor.expect(",")
-        found.append(read_expression(cursor))
-    return tuple(found)

@@ -173,6 +173,17 @@ class Interface:
     product: tuple[str, str] | None = None
     extents: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        x, y = self.block
+        return x * y
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block, static or dynamic."""
+        return self.static_shared + self.dynamic_shared
+
     def skips_product(self, scalars: Mapping[str, float]) -> bool:
         """Whether a call with these ``scalars`` needs none of the sums (``alpha == 0``)."""
         return self.product is not None and scalars[self.product[0]] == 0

@@ -9,7 +9,7 @@ second one; if a thread's arrays fit twice, ``__launch_bounds__`` limits them.
 
 from __future__ import annotations
 
-from gemmgen.ir.buffers import Space
+from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Kernel
@@ -43,15 +43,19 @@ def estimated_registers(kernel: Kernel) -> int:
     ``OVERHEAD``: compilers need about that."""
     arrays = [b for b in kernel.buffers if b.space is Space.REGISTER and b.spread is not None]
     total = OVERHEAD
-    for array in arrays:
-        if array.spread is not None:
-            total += _words(array.stages * array.spread.registers, array.dtype)
+    total += sum(registers_of(array) for array in arrays)
     for copy in copies(kernel):
         tile = kernel.buffer(copy.dst)
         if tile.space is Space.SHARED and tile.stages > 1 and copy.mode == "registers":
             waiting = -(-elements_of(kernel, copy.dst) // kernel.spread.threads)
             total += _words(waiting, tile.dtype)
     return total
+
+
+def registers_of(tile: Buffer) -> int:
+    """32-bit registers that a thread's part of a tile takes."""
+    assert tile.spread is not None
+    return _words(tile.stages * tile.spread.registers, tile.dtype)
 
 
 def allowed_registers(threads: int, blocks: int) -> int:

@@ -8,6 +8,8 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from gemmgen.ir.expr import Var
+
 T = TypeVar("T")
 
 
@@ -32,6 +34,11 @@ def rebuilt(tree: T, rule: Callable[[Any], Any]) -> T:
     names = _fields(type(tree)) or ()
     parts = {name: rule(getattr(tree, name)) for name in names}
     return cast("T", replace(cast("Any", tree), **parts)) if parts else tree
+
+
+def names_in(tree: object) -> set[str]:
+    """Every variable named anywhere in ``tree``."""
+    return {part.name for part in inside(tree) if isinstance(part, Var)}
 
 
 @cache

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+T = TypeVar("T")
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SHOWN = 24
@@ -52,6 +55,15 @@ class Cursor:
     def expect(self, literal: str) -> None:
         if not self.has(literal):
             self.fail(f"expected `{literal}`")
+
+    def items(self, read: Callable[[Cursor], T], end: str) -> tuple[T, ...]:
+        """What ``read`` reads, with commas between, up to the closing bracket ``end``."""
+        found: list[T] = []
+        while not self.has(end):
+            if found:
+                self.expect(",")
+            found.append(read(self))
+        return tuple(found)
 
     def name(self, what: str = "a name") -> str:
         return self.match(NAME) or self.fail(f"expected {what}")

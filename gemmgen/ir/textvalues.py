@@ -105,13 +105,8 @@ class Sequence:
         return f"[{', '.join(map(self.item.write, value))}]"
 
     def read(self, cursor: Cursor) -> tuple[object, ...]:
-        found: list[object] = []
         cursor.expect("[")
-        while not cursor.has("]"):
-            if found:
-                cursor.expect(",")
-            found.append(self.item.read(cursor))
-        return tuple(found)
+        return cursor.items(self.item.read, "]")
 
 
 @record

@@ -9,7 +9,7 @@ from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expanded import CopyTileAsync
 from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
-from gemmgen.ir.parts import inside
+from gemmgen.ir.parts import names_in
 from gemmgen.ir.simplify import add, all_of, less, sub
 from gemmgen.ir.thread_code import CopyAsync, Function, Invoke, Node, Parameter, Point
 from gemmgen.lower import addresses, bounds, shared_arrays
@@ -42,7 +42,7 @@ def _call(context: Context, node: CopyTileAsync) -> Invoke:
     }
     if k in letters:
         known[names.tile_origin(k)] = node.origin
-    used = {part.name for part in inside(body) if isinstance(part, Var)}
+    used = names_in(body)
     needed = {name: value for name, value in known.items() if name.name in used}
     function = Function(
         names.copy_tile(tensor),

@@ -8,7 +8,7 @@ which is visible there would be refused by a compiler, or hide what was meant.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span
@@ -43,33 +43,32 @@ def repeated(kernel: LoweredKernel) -> Iterator[str]:
     functions = dict.fromkeys(function.name for function in kernel.functions)
     outside = (*own, *(c.name for c in kernel.constants), *functions)
     inside = (*(p.name for p in interface.params), *(a.name for a in kernel.shared))
-    for name in (*outside, *inside):
-        if name in seen:
-            yield name
-        seen.add(name)
+    yield from _declare((*outside, *inside), seen)
     yield from _repeated(kernel.body, seen)
     for function in kernel.functions:
         known = {*outside}
-        for parameter in function.parameters:
-            if parameter.name in known:
-                yield parameter.name
-            known.add(parameter.name)
+        yield from _declare((parameter.name for parameter in function.parameters), known)
         yield from _repeated(function.body, known)
+
+
+def _declare(names: Iterable[str], seen: set[str]) -> Iterator[str]:
+    """Those of ``names`` that are visible already; all are added to ``seen``."""
+    for name in names:
+        if name in seen:
+            yield name
+        seen.add(name)
 
 
 def _repeated(body: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
     """Those of one scope; its names are added to ``seen``."""
     for node in body:
-        name = _declared(node)
-        if name is not None:
-            if name in seen:
-                yield name
-            seen.add(name)
         match node:
+            case Define() | RegisterArray() | FragmentArray() | Point() | CountArrival():
+                yield from _declare((node.name,), seen)
             case For(variable):
-                if variable in seen:
-                    yield variable
-                yield from _repeated(node.body, {*seen, variable})
+                within = set(seen)
+                yield from _declare((variable,), within)
+                yield from _repeated(node.body, within)
             case If():
                 yield from _repeated(node.body, set(seen))
                 yield from _repeated(node.otherwise, set(seen))
@@ -77,14 +76,6 @@ def _repeated(body: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
                 yield from _repeated(node.body, set(seen) if node.scoped else seen)
             case _:
                 pass
-
-
-def _declared(node: Node) -> str | None:
-    match node:
-        case Define() | RegisterArray() | FragmentArray() | Point() | CountArrival():
-            return node.name
-        case _:
-            return None
 
 
 def _blamed(schedule: Schedule, name: str) -> tuple[str, Span | None]:

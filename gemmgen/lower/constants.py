@@ -9,9 +9,8 @@ from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expr import Var
 from gemmgen.ir.lowered import Constant
-from gemmgen.ir.parts import inside
+from gemmgen.ir.parts import names_in
 from gemmgen.lower import bounds
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 from gemmgen.lower.thread_map import NOTES, thread_maps
@@ -34,11 +33,6 @@ def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
             kept.insert(0, constant)
             used |= names_in(constant.definition)
     return tuple(kept)
-
-
-def names_in(node: object) -> set[str]:
-    """Every variable named anywhere in lowered code."""
-    return {part.name for part in inside(node) if isinstance(part, Var)}
 
 
 def _tile(context: Context) -> Iterator[Constant]:

@@ -23,6 +23,7 @@ from gemmgen.ir.expr import (
     Var,
     children,
     rebuild,
+    walk,
 )
 
 LIBRARY = frozenset({"exp", "tanh", "erf", "sqrt", "abs", "round"})
@@ -165,9 +166,7 @@ FUNCTIONS: dict[str, Callable[[Spelling, tuple[Expr, ...]], Expr]] = {
 
 def reads(expr: Expr, tensor: str) -> bool:
     """Whether ``expr`` reads ``tensor``."""
-    if isinstance(expr, Element) and expr.buffer == tensor:
-        return True
-    return any(reads(part, tensor) for part in children(expr))
+    return any(isinstance(part, Element) and part.buffer == tensor for part in walk(expr))
 
 
 def uses_sums_unscaled(expr: Expr) -> bool:

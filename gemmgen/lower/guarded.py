@@ -14,7 +14,7 @@ from gemmgen.ir.control import Assign, For, If
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.nodes import Copy
-from gemmgen.ir.parts import inside, rebuilt
+from gemmgen.ir.parts import names_in, rebuilt
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter
 from gemmgen.lower import addresses, bounds
@@ -141,7 +141,7 @@ def _function(run: Run, names_there: tuple[str, ...]) -> Function:
     body = _guarded(within, all_exist, lambda e: Element(TARGET, (e,)))
     here = _names(run)
     called = dict(zip(here, names_there, strict=True))
-    used = {part.name for part in inside(body) if isinstance(part, Var)}
+    used = names_in(body)
     sizes = (called[name] for name in dict.fromkeys(here[1:-2]) if name in used)
     matrix, *_, row, column = names_there
     parameters = (

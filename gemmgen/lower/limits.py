@@ -15,13 +15,13 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
+from gemmgen.ir.occupancy import REGISTER, registers_of
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, MAX_TILE, OVERHEAD, TARGETS, WARP
 from gemmgen.lower.residency import check_residency
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Require, Schedule
 from gemmgen.schedule.roles import roles
 
-REGISTER_BYTES = 4
 SHORTEST = 4
 """The shortest step along k that a hint proposes."""
 MOST_SUMS = 128
@@ -42,11 +42,6 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
     )
     if mistakes:
         raise ScheduleError(schedule.source, mistakes)
-
-
-def shared_bytes(kernel: LoweredKernel) -> int:
-    """Bytes of shared memory of a block."""
-    return kernel.interface.static_shared + kernel.interface.dynamic_shared
 
 
 def _span(schedule: Schedule, *names: str) -> Span | None:
@@ -105,7 +100,7 @@ def _share(program: Program) -> str | None:
 def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | None:
     """The micro-tile of such a ``register_block`` for a tile of these extents."""
     main = program.main
-    words = BYTES[main.buffer("acc").dtype] // REGISTER_BYTES
+    words = BYTES[main.buffer("acc").dtype] // REGISTER
     ahead = max((b.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
     for sizes in product((8, 4, 16, 2, 1), repeat=2):
         pairs = tuple(zip(tile, sizes, strict=True))
@@ -158,7 +153,7 @@ def _nearest_tile(schedule: Schedule, program: Program) -> str:
 
 
 def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
-    target, used = TARGETS[schedule.target], shared_bytes(kernel)
+    target, used = TARGETS[schedule.target], kernel.interface.shared
     if used <= target.shared:
         return
     tiles = [b for b in program.main.buffers if b.space is Space.SHARED]
@@ -252,13 +247,6 @@ def _smaller_warp(program: Program) -> str:
     return f"warp_tile {format_sizes(sizes.items())}"
 
 
-def registers_of(tile: Buffer) -> int:
-    """32-bit registers that a thread's part of a tile takes."""
-    assert tile.spread is not None
-    elements = tile.stages * tile.spread.registers
-    return -(-elements * BYTES[tile.dtype] // REGISTER_BYTES)
-
-
 def _sums(program: Program) -> int:
     return registers_of(program.main.buffer("acc"))
 
@@ -266,7 +254,7 @@ def _sums(program: Program) -> int:
 def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:
     """``require shared`` and ``require threads``; registers and spills are known after
     compiling."""
-    known = {"shared": shared_bytes(kernel), "threads": kernel.threads}
+    known = {"shared": kernel.interface.shared, "threads": kernel.threads}
     for require in schedule.requires:
         value = known.get(require.quantity)
         if value is not None and not meets(require, value):

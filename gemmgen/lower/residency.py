@@ -42,7 +42,7 @@ def _shortage(
 ) -> tuple[str, str] | None:
     """What is wrong with so many blocks, and the arithmetic; None if they fit."""
     threads = blocks * kernel.threads
-    shared = kernel.interface.static_shared + kernel.interface.dynamic_shared
+    shared = kernel.interface.shared
     if threads > target.threads:
         return (
             "so many threads do not fit on a multiprocessor",

@@ -12,13 +12,13 @@ from math import prod
 
 from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.problem import Tensor
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
-from gemmgen.lower.epilogue_arithmetic import uses_sums_unscaled
+from gemmgen.lower.epilogue_arithmetic import reads, uses_sums_unscaled
 from gemmgen.lower.requirements import requirements
 from gemmgen.lower.split import piece_width
 
@@ -84,7 +84,7 @@ def _params(context: Context) -> Iterator[Param]:
         if lead in scalars and context.kernel.has(tensor.name):
             scalars.remove(lead)
             yield Param(lead, "scalar", dtype=numbers)
-        read = not written or _is_read(final.value, tensor.name)
+        read = not written or reads(final.value, tensor.name)
         dtype = tensor.dtype
         yield Param(tensor.name, "tensor", tensor.letters, written, read, dtype)
         if context.problem.pitch(tensor):
@@ -147,10 +147,6 @@ def _leading(context: Context, tensor: str) -> Iterator[Param]:
     own = ld_name(tensor)
     if equal_to(context.program, own) == own:
         yield Param(own, "ld")
-
-
-def _is_read(value: Expr, tensor: str) -> bool:
-    return any(isinstance(e, Element) and e.buffer == tensor for e in walk(value))
 
 
 def _pitches(context: Context, params: tuple[Param, ...]) -> Iterator[tuple[str, str]]:

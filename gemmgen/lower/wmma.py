@@ -63,13 +63,10 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
 
     def load(number: Expr) -> tuple[Node, ...]:
         target = addresses.fragment_at(node.slot, node.copy.dst, number)
-        source = addresses.in_shared(
-            context, tile, node.stage, {letter: _first(letter, number), k: node.k}
-        )
-        line = _line(context, tile)
-        return (
-            LoadFragment(target, source, shared_arrays.row(context, tile), side, line, tile.dtype),
-        )
+        index: dict[str, Expr] = {letter: _first(letter, number), k: node.k}
+        source = addresses.in_shared(context, tile, node.stage, index)
+        row, line = shared_arrays.row(context, tile), _line(context, tile)
+        return (LoadFragment(target, source, row, side, line, tile.dtype),)
 
     return _each(context, letter, load)
 

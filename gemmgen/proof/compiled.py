@@ -8,8 +8,8 @@ from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler
 from gemmgen.ir.needs import first_architecture
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.target import TARGETS
-from gemmgen.lower.residency import fits
+from gemmgen.ir.target import REGISTER_FILE, TARGETS
+from gemmgen.lower.residency import REGISTER_UNIT, fits
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import whole
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
@@ -17,8 +17,6 @@ from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 
 LAYER = "C3"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_120")
-FILE = 65536
-"""32-bit registers that the threads of a block share, on each of these architectures."""
 
 
 def check(subject: Subject) -> Outcome:
@@ -62,15 +60,13 @@ def architectures(emitted: Emitted) -> tuple[str, ...]:
     exact target (``sm_90a``)."""
     if not emitted.target.removeprefix("sm_").isdigit():
         return (emitted.target,)
-    used = emitted.interface.static_shared + emitted.interface.dynamic_shared
-    since = first_architecture(emitted.program)
-    x, y = emitted.interface.block
+    interface, since = emitted.interface, first_architecture(emitted.program)
     fitting = [
         arch
         for arch in ARCHITECTURES
-        if TARGETS[arch].shared >= used
+        if TARGETS[arch].shared >= interface.shared
         and int(arch.removeprefix("sm_")) >= since
-        and fits(TARGETS[arch], x * y, blocks_asked(emitted.program))
+        and fits(TARGETS[arch], interface.threads, blocks_asked(emitted.program))
     ]
     return tuple(dict.fromkeys((*fitting, emitted.target)))
 
@@ -81,13 +77,13 @@ def blocks_asked(program: Program) -> int:
 
 
 def _complaint(emitted: Emitted, found: dict[str, compiler.Report]) -> str | None:
-    x, y = emitted.interface.block
+    threads = emitted.interface.threads
     for arch, compiled in found.items():
-        needed = -(-compiled.registers // 8) * 8 * x * y
-        if needed > FILE:
+        needed = -(-compiled.registers // REGISTER_UNIT) * REGISTER_UNIT * threads
+        if needed > REGISTER_FILE:
             return (
-                f"{arch}: {compiled.registers} registers for each of {x * y} threads are more than "
-                f"the {FILE:,} of a block, so no launch would succeed"
+                f"{arch}: {compiled.registers} registers for each of {threads} threads are more "
+                f"than the {REGISTER_FILE:,} of a block, so no launch would succeed"
             )
     broken = mistakes(emitted, found[emitted.target])
     return broken[0].message if broken else None

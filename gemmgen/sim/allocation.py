@@ -1,18 +1,22 @@
-"""A call's tensors in poisoned memory for the CPU run, laid out as its ``Case`` says."""
+"""The memory of a call on the CPU: tensors in poison, laid out as its ``Case`` says; and scratch
+memory of a launch, made before it and checked after it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmgen.calling.dimensions import alignment, laid_out, values_of
 from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.numerics.formats import Real, Stored, stored
+from gemmgen.numerics.formats import Real, Stored, poison, stored
 from gemmgen.sim.packing import Argument
-from gemmgen.sim.poisoned_memory import EmbeddedView, Sparse
+from gemmgen.sim.poisoned_memory import EmbeddedView, Sparse, aligned
+
+Scratch = Stored | npt.NDArray[np.uint32]
 
 DENSE = 1 << 27
 """Elements that a tensor may span in memory that is there as a whole."""
@@ -57,6 +61,24 @@ def overwritten(
     return None
 
 
+def scratch_of(interface: Interface, extents: Mapping[str, int]) -> dict[str, Scratch]:
+    """For each scratch parameter an array of the size that it needs: zeros if it requires them,
+    else poison."""
+    return {param.name: _scratch(interface, param, extents) for param in interface.scratch}
+
+
+def not_left_zero(interface: Interface, arguments: Mapping[str, Argument]) -> str | None:
+    """A sentence about a counter that the launch did not leave at 0, or None."""
+    for param in interface.scratch:
+        array = arguments[param.name]
+        assert isinstance(array, np.ndarray)
+        if param.zeroed and array.any():
+            at = int(np.flatnonzero(array)[0])
+            value = array[at]
+            return f"the kernel leaves {value} in {param.name}[{at}], and the next launch needs 0"
+    return None
+
+
 def _empty(
     interface: Interface, param: Param, values: Mapping[str, int], tight: bool
 ) -> EmbeddedView:
@@ -67,3 +89,12 @@ def _empty(
         return EmbeddedView.at_the_end(shape, strides, dtype=param.dtype)
     offset = alignment(interface, param.name)
     return EmbeddedView.strided(shape, strides, offset=offset, dtype=param.dtype)
+
+
+def _scratch(interface: Interface, param: Param, extents: Mapping[str, int]) -> Scratch:
+    count = interface.scratch_elements(param, extents)
+    if param.kind == "counter":
+        return np.zeros(count, np.uint32)
+    array = aligned(count, param.dtype)
+    array[:] = 0 if param.zeroed else poison(count, param.dtype)
+    return array

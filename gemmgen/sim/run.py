@@ -14,13 +14,13 @@ from gemmgen.base.errors import CallError
 from gemmgen.calling.launches import LANDINGS, ORDERS
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
+from gemmgen.sim.allocation import not_left_zero, scratch_of
 from gemmgen.sim.diagnosis import CheckedRun, TensorShape, read_findings
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import summary
 from gemmgen.sim.launch_request import LaunchRequest
 from gemmgen.sim.launcher_calls import CALLED, Called, LauncherCall, packed_calls, read_called
 from gemmgen.sim.packing import Argument, pack_launch
-from gemmgen.sim.scratch import not_left_zero, scratch_of
 from gemmgen.sim.shared_symbols import shared_arrays
 from gemmgen.sim.unit import has_launcher
 

@@ -59,9 +59,8 @@ def unit_text(text: str, interface: Interface) -> str:
     ]
     bounds = _LAUNCH_BOUNDS.search(kernel)
     if bounds:
-        threads = interface.block[0] * interface.block[1]
         message = "the launch bounds are the threads of a block"
-        lines.append(f'static_assert(({bounds[1]}) == {threads}, "{message}");')
+        lines.append(f'static_assert(({bounds[1]}) == {interface.threads}, "{message}");')
     dynamic = _DYNAMIC_SHARED.search(kernel)
     if dynamic:
         size = max(interface.dynamic_shared, 1)

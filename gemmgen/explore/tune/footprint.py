@@ -53,7 +53,7 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
         kind=kind,
         tile=(m, n, step),
         threads=spread.threads,
-        shared=interface.static_shared + interface.dynamic_shared,
+        shared=interface.shared,
         registers=registers,
         allowed=allowed,
         fmas=fmas,
