@@ -29,7 +29,7 @@ SHRUNK = 5
 
 
 @record
-class Trial:
+class Judged:
     """The ``index``-th schedule of a seed and its result."""
 
     seed: int
@@ -47,7 +47,7 @@ class Trial:
 class Found:
     """A trial that failed; ``small`` if it was shrunk."""
 
-    trial: Trial
+    trial: Judged
     failure: Failure
     small: Small | None = None
 
@@ -68,7 +68,7 @@ class Tally:
     def share_refused(self) -> float:
         return self.refused.total() / max(self.schedules, 1)
 
-    def add(self, trial: Trial) -> None:
+    def add(self, trial: Judged) -> None:
         """Counts one trial; failures are added separately."""
         verdict = trial.verdict
         self.schedules += 1
@@ -90,16 +90,16 @@ class Limits:
         return iter(range(self.schedules)) if self.schedules is not None else numbers()
 
 
-def trial_at(seed: int, index: int, *, compiled: bool = False) -> Trial:
+def trial_at(seed: int, index: int, *, compiled: bool = False) -> Judged:
     """Draws one schedule and tests it."""
     return tested(seed, index, schedule_at(seed, index), compiled=compiled)
 
 
-def tested(seed: int, index: int, text: str, *, compiled: bool = False) -> Trial:
+def tested(seed: int, index: int, text: str, *, compiled: bool = False) -> Judged:
     """Tests a drawn schedule."""
     asks_compiler = compiled and index % COMPILED == 0
     verdict = judge(text, Dice(seed, index, "cases"), compiled=asks_compiler)
-    return Trial(seed, index, text, verdict)
+    return Judged(seed, index, text, verdict)
 
 
 def run(
@@ -124,7 +124,7 @@ def run(
     return tally
 
 
-def count(tally: Tally, trial: Trial) -> None:
+def count(tally: Tally, trial: Judged) -> None:
     """Adds a trial to the tally; a failure is attributed to a pass and shrunk."""
     tally.add(trial)
     if trial.verdict.failure is not None:
@@ -135,13 +135,13 @@ def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
     """Repeats one schedule's trial, with all layers."""
     tally, start = Tally(), time.monotonic()
     verdict = judge(schedule_at(seed, index), Dice(seed, index, "cases"), compiled=compiled)
-    trial = Trial(seed, index, schedule_at(seed, index), verdict)
+    trial = Judged(seed, index, schedule_at(seed, index), verdict)
     count(tally, trial)
     tally.seconds = time.monotonic() - start
     return tally
 
 
-def _known(trial: Trial, before: list[Found]) -> Found:
+def _known(trial: Judged, before: list[Found]) -> Found:
     """The failure with its pass; shrunk if it is the first of its kind."""
     failure = trial.verdict.failure
     assert failure is not None
@@ -158,7 +158,7 @@ def _kind(failure: Failure) -> tuple[str, str, str]:
     return failure.layer, failure.kind, failure.blame
 
 
-def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> Iterator[Trial]:
+def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> Iterator[Judged]:
     """All trials in this process."""
     for index in limits.indices():
         if deadline is not None and time.monotonic() > deadline:
@@ -166,17 +166,17 @@ def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> 
         yield trial_at(seed, index, compiled=compiled)
 
 
-def batch(seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool) -> list[Trial]:
+def batch(seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool) -> list[Judged]:
     """One job of a process: drawn schedules, since each depends on those before it."""
     return [tested(seed, index, text, compiled=compiled) for index, text in drawn]
 
 
 def _spread(
     seed: int, limits: Limits, compiled: bool, deadline: float | None, jobs: int
-) -> Iterator[Trial]:
+) -> Iterator[Judged]:
     """Trials from ``jobs`` processes, in the order in which they end."""
     drawn = ((index, schedule_at(seed, index)) for index in limits.indices())
-    running: set[Future[list[Trial]]] = set()
+    running: set[Future[list[Judged]]] = set()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, initializer=end_with_parent) as pool:
         while True:

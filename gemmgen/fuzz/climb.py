@@ -11,7 +11,7 @@ from gemmgen.fuzz.factors import FACTOR, FACTORS, OF_SLOT, Class, classes_of_slo
 from gemmgen.fuzz.facts import Fact, Facts, Slot
 from gemmgen.fuzz.growth import Sketch, drawn, is_planned
 from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan, threads_class
-from gemmgen.fuzz.heads import Head
+from gemmgen.fuzz.heads import DrawnHead
 from gemmgen.fuzz.legal import Crash, Refused
 from gemmgen.fuzz.unseen import Unseen, bits
 
@@ -58,7 +58,9 @@ class Climb:
 
     def _step(self, name: str, label: str) -> bool:
         if name in DRAWN:
-            return self._kept(self.sketch.with_head(Head(self.dice, self.plan | {name: label})))
+            return self._kept(
+                self.sketch.with_head(DrawnHead(self.dice, self.plan | {name: label}))
+            )
         return any(map(self._kept, self._changed(FACTOR[name].slot, {name: label})))
 
     def _changed(self, slot: Slot, step: Plan) -> Iterator[Sketch]:

@@ -12,7 +12,7 @@ from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import OF_SLOT, Factor, classes_of, groups
 from gemmgen.fuzz.facts import LAYOUT, SLOTS, Fact, Facts, Slot
 from gemmgen.fuzz.head_classes import NONE, Plan
-from gemmgen.fuzz.heads import Head
+from gemmgen.fuzz.heads import DrawnHead
 from gemmgen.fuzz.legal import Legality, Refused
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Program
@@ -29,18 +29,18 @@ class Sketch:
     """A legal schedule before it is written: its head and its facts, and what is legal with the
     head and with what it assumes."""
 
-    head: Head
+    head: DrawnHead
     assumes: tuple[str, ...]
     legality: Legality
     facts: Facts = field(default_factory=dict[Slot, Fact])
 
     @staticmethod
-    def of(head: Head, assumes: tuple[str, ...] = ()) -> Sketch:
+    def of(head: DrawnHead, assumes: tuple[str, ...] = ()) -> Sketch:
         """A sketch without facts."""
         text = "\n".join((*head.problem, *assumes))
         return Sketch(head, assumes, Legality(parse_schedule(Source(text))))
 
-    def with_head(self, head: Head) -> Sketch:
+    def with_head(self, head: DrawnHead) -> Sketch:
         """The same facts, with what the head assumes about extents: the tile and the step are
         those of this sketch."""
         main = self.program.main
@@ -93,7 +93,7 @@ class _Growth:
     def __init__(self, dice: Dice, plan: Plan, wanted: frozenset[str]):
         self.dice, self.plan, self.kept = dice, plan, wanted
         self.free: set[str] = set()
-        self.sketch = Sketch.of(Head(dice, plan))
+        self.sketch = Sketch.of(DrawnHead(dice, plan))
         self.planned = [slot for slot in SLOTS if is_planned(slot, plan)]
         self.wanted = {s for s in self.planned if any(f.name in wanted for f in OF_SLOT[s])}
 

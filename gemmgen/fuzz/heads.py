@@ -30,7 +30,7 @@ class Letters:
         return [{"m": self.m, "n": self.n, "k": self.k}[letter] for letter in code]
 
 
-class Head:
+class DrawnHead:
     """The statements of a plan that are no directive, its numbers and names chosen."""
 
     def __init__(self, dice: Dice, plan: Mapping[str, str]):

@@ -20,7 +20,7 @@ from gemmgen.fuzz.factors import CLASSES, EVERY_PAIR, FACTORS, OF_SLOT, Class, P
 from gemmgen.fuzz.facts import SLOTS, facts_of
 from gemmgen.fuzz.growth import Sketch, grow
 from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan
-from gemmgen.fuzz.heads import Head
+from gemmgen.fuzz.heads import DrawnHead
 from gemmgen.fuzz.legal import Crash
 from gemmgen.fuzz.unseen import Unseen
 from gemmgen.fuzz.writing import Written, crashed, wild, written
@@ -139,7 +139,7 @@ def _seeds(dice: Dice) -> Iterator[tuple[Sketch, Plan]]:
     for name in examples.names():
         schedule = _example(name)
         if schedule is not None:
-            empty = Sketch.of(Head(dice, head_classes.plan_of(schedule, WARP)))
+            empty = Sketch.of(DrawnHead(dice, head_classes.plan_of(schedule, WARP)))
             yield from resized(dice, replace(empty, facts=facts_of(schedule)))
 
 

@@ -62,7 +62,7 @@ class SharedArray:
 
 
 @record
-class Launch:
+class LaunchNames:
     """How the text names what the launcher needs: the extents of the tiles that ``interface.tiles``
     counts, the threads along x and y (or all of them), the parts of a tile, and the number of
     threads."""
@@ -92,7 +92,7 @@ class LoweredKernel:
     """Minimum resident blocks per multiprocessor."""
     bounded: Origins = ()
     """The directives that state it; empty if ``lower`` chose it."""
-    launch: Launch = Launch()
+    launch: LaunchNames = LaunchNames()
 
     @property
     def functions(self) -> tuple[Function, ...]:

@@ -13,7 +13,7 @@ from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, Fo
 from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.lowered import Launch, LoweredKernel, LoweredProgram
+from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Map, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.simplify import simplify
@@ -72,12 +72,12 @@ def _kernel(context: Context) -> LoweredKernel:
     )
 
 
-def _launch(context: Context, interface: Interface) -> Launch:
+def _launch(context: Context, interface: Interface) -> LaunchNames:
     x = context.kernel.spread.x
     (y,) = (letter for letter in context.letters if letter != x)
     along = names.block if context.scalar_sums else names.lanes
     block = (along(x), along(y)) if interface.block[1] > 1 else (THREADS,)
-    return Launch(
+    return LaunchNames(
         tuple(names.block(letter) for letter in context.letters),
         block,
         PARTS if context.is_split else None,

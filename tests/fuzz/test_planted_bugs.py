@@ -12,7 +12,7 @@ from gemmgen.expand import pipeline_async, pipeline_registers, ring
 from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
-from gemmgen.fuzz.campaign import Trial, trial_at
+from gemmgen.fuzz.campaign import Judged, trial_at
 from gemmgen.fuzz.draw import schedule_at
 from gemmgen.fuzz.shrink import shrink
 from gemmgen.ir.buffers import Buffer, Swizzle
@@ -197,7 +197,7 @@ def drawn() -> None:
     schedule_at(SEED, MOST_SCHEDULES - 1)
 
 
-def first_failure(layers: tuple[str, ...] = ("C0", "C1", "C2")) -> Trial:
+def first_failure(layers: tuple[str, ...] = ("C0", "C1", "C2")) -> Judged:
     for index in range(MOST_SCHEDULES):
         trial = trial_at(SEED, index)
         if trial.verdict.failure is not None and trial.verdict.failure.layer in layers:

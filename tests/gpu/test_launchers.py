@@ -17,8 +17,8 @@ from gemmgen.calling.dimensions import solve
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import Stored, bits, stored
 from gemmgen.proof import launcher, launcher_arguments
-from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.allocation import scratch_of
+from gemmgen.sim.run import compile_kernel
 
 cp = pytest.importorskip("cupy")
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")

@@ -16,13 +16,13 @@ SHARED = {
     "ladder": ("cli", "passes"),
     # One stage's whole kernels, or one mechanism, from stage to stage.
     "async_copies": ("interpreter", "lower", "sim"),
+    "fragments": ("interpreter", "passes"),
     "kernel": ("expand", "lower"),
     "launcher": ("proof", "sim"),
     "split": ("expand", "lower"),
     "swizzle": ("lower", "passes"),
     "wmma": ("lower", "sim"),
     # The same thing on a GPU and on the CPU.
-    "scratch": ("gpu", "sim"),
     # Two languages, or a header.
     "launch_request": ("sim", "sim"),
     "ptx": ("sim", "sim"),

@@ -94,7 +94,7 @@ EDITS = (
     ),
     Edit("gemmgen/passes/ladder.py", "    LaunchBounds,", "    Carveout,"),
     Edit("gemmgen/ir/nodes.py", "    groups: int = 1", "    carveout: int = 0"),
-    Edit("gemmgen/ir/lowered.py", "    launch: Launch = Launch()", "    carveout: int = 0"),
+    Edit("gemmgen/ir/lowered.py", "    launch: LaunchNames =", "    carveout: int = 0"),
     Edit("gemmgen/lower/kernel.py", "        launch,", "        context.kernel.work.carveout,"),
     Edit(
         "gemmgen/emit/kernel_view.py",
