@@ -11,14 +11,7 @@ from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
 from gemmgen.analyze.pads import PadChoice, pad_choices
-from gemmgen.analyze.resources import (
-    Occupancy,
-    Resources,
-    Waves,
-    occupancy_of,
-    resources_of,
-    waves_of,
-)
+from gemmgen.analyze.resources import Occupancy, Resources, Waves, occupancy_of, resources_of
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.errors import UsageError
@@ -135,7 +128,7 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         pad_choices(kernel.program, kernel.lowered, values),
         resources,
         occupancy,
-        waves_of(blocks, occupancy, gpu),
+        Waves(blocks, occupancy.blocks * gpu.sms, gpu.sms),
         roofline_of(_work(kernel, values, compiled, fmas, shape), gpu),
         fmas,
         _joined(launch, compiled),

@@ -84,13 +84,10 @@ def _parts(program: Program, launch: LaunchCounts, shape: Shape) -> Iterable[For
     results = _extents(problem, problem.m, problem.n)
     elements = float(shape[0] * shape[1] * prod(shape[3:]))
     for write in (True, False):
-        more = 0 if work.groups == 1 else work.groups
-        many = work.parts
+        many, more = work.parts, 0 if work.groups == 1 else work.groups
         if work.reduce == "atomic":
             many, more = (work.parts, 1) if write else (1, 0)  # zeros are put back
-        text = f"{results}({many} + {more})"
-        if not more:
-            text = f"{results} * {many}"
+        text = f"{results}({many} + {more})" if more else f"{results} * {many}"
         counted = total(launch, (WORKSPACE.name,), write=write).elements
         name = f"workspace {'writes' if write else 'reads'}"
         yield Formula(name, counted, text, elements * (many + more))

@@ -191,7 +191,3 @@ def occupancy_of(resources: Resources, gpu: Gpu) -> Occupancy:
     limits += [("threads", most_warps // warps), ("blocks", gpu.blocks)]
     blocks = min(count for _, count in limits)
     return Occupancy(blocks, blocks * warps, most_warps, tuple(limits))
-
-
-def waves_of(blocks: int, occupancy: Occupancy, gpu: Gpu) -> Waves:
-    return Waves(blocks, max(1, occupancy.blocks) * gpu.sms, gpu.sms)

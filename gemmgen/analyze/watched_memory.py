@@ -34,36 +34,22 @@ class Watch:
         self.block: Block[Node] = Block("", (), ())
 
 
-class Watched(Memory):
-    """Global or shared memory, of which each access is shown."""
+class Unwatched(Memory):
+    """Registers: they hold nothing, and no access of them is counted."""
 
     known = UNKNOWN
-
-    def __init__(self, watch: Watch, name: str, dtype: DType, space: Space):
-        super().__init__(name, dtype)
-        self._watch = watch
-        self._space: Space = space
-        self._sites: dict[tuple[object, ...], Site] = {}
+    recorded = False
 
     def see(
         self, index: Index, mask: Mask, *, write: bool, width: int = 1, fragment: bool = False
     ) -> None:
-        """An access of ``width`` elements from ``index`` on, by the present block of statements."""
-        note, origins = self._watch.block.note, self._watch.block.origins
-        key = (note, origins, write, width, fragment)
-        if key not in self._sites:
-            kind = (self.name, self._space, write, width)
-            self._sites[key] = Site(*kind, note, origins, BYTES[self.dtype], fragment)
-        self._watch.see(self._sites[key], index, mask)
+        """An access of ``width`` elements from ``index`` on."""
 
     def load(self, index: Index, mask: Mask) -> Value:
         self.see(index, mask, write=False)
         return UNKNOWN
 
     def store(self, index: Index, value: Value, mask: Mask) -> None:
-        self.see(index, mask, write=True)
-
-    def add(self, index: Index, value: Value, mask: Mask) -> None:
         self.see(index, mask, write=True)
 
     def read(
@@ -77,6 +63,32 @@ class Watched(Memory):
 
     def write(self, index: Index, values: Sequence[Value], mask: Mask) -> None:
         self.see(index, mask, write=True, width=len(values))
+
+
+class Watched(Unwatched):
+    """Global or shared memory, of which each access is shown."""
+
+    recorded = True
+
+    def __init__(self, watch: Watch, name: str, dtype: DType, space: Space):
+        super().__init__(name, dtype)
+        self._watch = watch
+        self._space: Space = space
+        self._sites: dict[tuple[object, ...], Site] = {}
+
+    def see(
+        self, index: Index, mask: Mask, *, write: bool, width: int = 1, fragment: bool = False
+    ) -> None:
+        """An access by the present block of statements."""
+        note, origins = self._watch.block.note, self._watch.block.origins
+        key = (note, origins, write, width, fragment)
+        if key not in self._sites:
+            kind = (self.name, self._space, write, width)
+            self._sites[key] = Site(*kind, note, origins, BYTES[self.dtype], fragment)
+        self._watch.see(self._sites[key], index, mask)
+
+    def add(self, index: Index, value: Value, mask: Mask) -> None:
+        self.see(index, mask, write=True)
 
 
 class WatchedCounters(Watched):
@@ -96,27 +108,6 @@ class WatchedCounters(Watched):
         own, sharers = self._number, last + 1
         self._number = own // sharers
         return cast(Value, own % sharers == last)
-
-
-class Unwatched(Memory):
-    """Registers: no access of them is counted."""
-
-    known = UNKNOWN
-    recorded = False
-
-    def load(self, index: Index, mask: Mask) -> Value:
-        return UNKNOWN
-
-    def store(self, index: Index, value: Value, mask: Mask) -> None:
-        pass
-
-    def read(
-        self, index: Index, width: int, mask: Mask, valid: Value | None = None
-    ) -> Sequence[Value]:
-        return (UNKNOWN,) * width
-
-    def write(self, index: Index, values: Sequence[Value], mask: Mask) -> None:
-        pass
 
 
 @record

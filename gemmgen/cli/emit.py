@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +16,13 @@ from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writ
 from gemmgen.cli.unified_diff import unified
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.assume_lines import assume_key
 from gemmgen.schedule.formatting import format_schedule
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Assume, Schedule
+from gemmgen.schedule.roles import extents
+
+MOST = 1 << 16
+"""The greatest divisor that a schedule may state."""
 
 
 @click.command("emit")
@@ -71,8 +77,6 @@ def command(
     if kernel is not None:
         schedule = _renamed(schedule, kernel)
     if shape is not None:
-        from gemmgen.cli.assumed import assume_shape
-
         schedule = assume_shape(schedule, shape_option.resolve(shape, schedule.gemm))
     emitted = compile_schedule(schedule)
     unchecked = options.unchecked(emitted)
@@ -91,6 +95,43 @@ def _renamed(schedule: Schedule, kernel: str) -> Schedule:
     """The same schedule with a `kernel` line; its name is checked as that of any schedule."""
     text = format_schedule(replace(schedule, kernel=kernel))
     return parse_schedule(Source(text, schedule.source.name))
+
+
+def assume_shape(schedule: Schedule, shape: tuple[int, ...]) -> Schedule:
+    """``schedule`` for extents with the divisors of ``shape`` (M, N, K; numbers of matrices don't
+    change a kernel).
+
+    Raises ``UsageError`` if the schedule's own assumptions exclude the shape.
+    """
+    sizes = dict(zip(list(extents(schedule.gemm).values())[:3], shape, strict=False))
+    for assume in schedule.assumes:
+        _check(assume, sizes)
+    kept = tuple(a for a in schedule.assumes if a.divisor is None or a.name not in sizes)
+    aliases = {a.name for a in schedule.assumes if a.equals is not None}
+    stated = tuple(
+        Assume(name, divisor, None)
+        for name, size in sizes.items()
+        if (divisor := _divisor(size)) > 1 and name not in aliases
+    )
+    ordered = sorted((*kept, *stated), key=lambda a: assume_key(a, schedule.gemm))
+    return replace(schedule, assumes=tuple(ordered))
+
+
+def _divisor(size: int) -> int:
+    """The size itself if a schedule may state it; else its greatest power of two."""
+    return size if 0 < size <= MOST else math.gcd(size, MOST) if size else 1
+
+
+def _check(assume: Assume, sizes: dict[str, int]) -> None:
+    size = sizes.get(assume.name)
+    if size is None:
+        return
+    if assume.divisor is not None and size % assume.divisor:
+        why = f"{assume.name} % {assume.divisor} == 0, and {size} % {assume.divisor} = "
+        raise UsageError(f"--shape: the schedule assumes {why}{size % assume.divisor}")
+    if assume.equals is not None and size != sizes[assume.equals]:
+        other = f"{assume.equals}, and {size} is not {sizes[assume.equals]}"
+        raise UsageError(f"--shape: the schedule assumes {assume.name} == {other}")
 
 
 def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:

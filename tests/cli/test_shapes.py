@@ -9,7 +9,7 @@ from passes.equality import difference
 
 from gemmgen.base.source import Source
 from gemmgen.cli import timed as timing
-from gemmgen.cli.assumed import assume_shape
+from gemmgen.cli.emit import assume_shape
 from gemmgen.cli.shape_option import WrittenShape, cube, resolve, shape
 from gemmgen.gpu import device
 from gemmgen.language import parse_schedule

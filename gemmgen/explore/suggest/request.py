@@ -44,13 +44,7 @@ class Request:
         ld: Mapping[str, int] | None = None,
         kernel: str = "gemm",
     ) -> Request:
-        """A request as users write it.
-
-        ``gemm`` is the text after the word ``gemm`` in a schedule.  ``shape`` has the extents by
-        letter, or M, N, K and batches in order.  ``dtype`` is one type for A, B and C, or the text
-        after the word ``dtype``.  Raises ``ScheduleError`` for a mistake in these lines and
-        ``UsageError`` for one in the other arguments.
-        """
+        """The arguments of ``gemmgen.suggest``, checked as it says."""
         chosen = _gpu(gpu)
         problem = _problem(gemm, dtype, epilogue, kernel, chosen)
         sizes = shape_of(problem.gemm, shape)

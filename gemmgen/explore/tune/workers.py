@@ -16,11 +16,11 @@ P = ParamSpec("P")
 
 @dataclass
 class Job(Generic[T]):
-    """A submitted call and its future; ``pool`` counts the pools before this one."""
+    """A submitted call, its future, and the pool that it was submitted to."""
 
     start: Callable[[], Future[T]]
     future: Future[T]
-    pool: int
+    pool: ProcessPoolExecutor
 
 
 def kill(pool: ProcessPoolExecutor) -> None:
@@ -40,25 +40,20 @@ class Workers:
 
     def __init__(self, jobs: int):
         self.jobs = jobs
-        self._pools = 0
-        self._pool = self._new()
-
-    @property
-    def pool(self) -> ProcessPoolExecutor:
-        return self._pool
+        self.pool = self._new()
 
     def submit(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Job[T]:
         def start() -> Future[T]:
-            return self._pool.submit(do, *args, **kwargs)
+            return self.pool.submit(do, *args, **kwargs)
 
-        return Job(start, self._started(start), self._pools)
+        return Job(start, self._started(start), self.pool)
 
     def result(self, job: Job[T]) -> T | None:
         """Waits for the job's result; None if the job ends its process."""
         try:
             return job.future.result()
         except BrokenExecutor:
-            if job.pool == self._pools:
+            if job.pool is self.pool:
                 self._replace()
         try:
             return self._started(job.start).result()
@@ -66,15 +61,11 @@ class Workers:
             self._replace()
             return None
 
-    def end(self) -> None:
-        """Terminates the processes."""
-        kill(self._pool)
-
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        kill(self.pool)
 
     def _started(self, start: Callable[[], Future[T]]) -> Future[T]:
         try:
@@ -84,9 +75,8 @@ class Workers:
             return start()
 
     def _replace(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._pools += 1
-        self._pool = self._new()
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        self.pool = self._new()
 
     def _new(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
