@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.base.errors import UsageError
-from gemmgen.calling.dimensions import divisor
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.problem import Problem
 from gemmgen.schedule.extents import Shape
@@ -60,7 +59,7 @@ def _steps(
     span = sizes[-1]
     for name, size in reversed(outer):
         assert name is not None
-        by = 1 if dense else divisor(interface, name)
+        by = 1 if dense else interface.divisor(name)
         step: int = int(values.get(name, -(-span // by) * by))
         found[name] = step
         span = step * size

@@ -7,14 +7,13 @@ the launcher caches; those that depend on addresses are made at every call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import lcm
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import bounds, is_folded
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import INT_MAX, Aligned, Interface, MultipleOf, Param
+from gemmgen.ir.interface import INT_MAX, Aligned, Interface, Param
 from gemmgen.numerics.formats import NAMES, STORAGE
 
 
@@ -81,11 +80,8 @@ def output_layout(
         raise CallError(f"{param.name} must be passed: no input gives its extent {missing[0]}")
     shape = tuple(extents[name] for name in names)
     pitch = dict(interface.pitch).get(param.name)
-    apart = 1
-    if any(other.kind == "ld" and other.name == pitch for other in interface.params):
-        for requirement in interface.requirements:
-            if isinstance(requirement, MultipleOf) and requirement.name == pitch:
-                apart = lcm(apart, requirement.divisor)
+    free = any(other.kind == "ld" and other.name == pitch for other in interface.params)
+    apart = interface.divisor(pitch) if pitch and free else 1
     row = -(-shape[-1] // apart) * apart
     return shape, contiguous_strides((*shape[:-1], row))
 
@@ -93,12 +89,12 @@ def output_layout(
 def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     """The geometry of a call with ``views``; raises ``CallError`` for their first mistake."""
     values = _checked_extents(interface, views)
-    lies: dict[str, Footprint] = {}
+    footprints: dict[str, Footprint] = {}
     for param in interface.tensors:
         view = views[param.name]
         _check_contiguous(param, view)
         _take_steps(interface, param, view, values)
-        lies[param.name] = Footprint.of(param, view)
+        footprints[param.name] = Footprint.of(param, view)
         if param.written and is_folded(view.shape, view.strides):
             raise CallError(
                 f"{param.name} has strides {view.strides}, so two of its elements are one; the "
@@ -114,8 +110,8 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     return Geometry(
         values=values,
         grid=grid,
-        inputs=tuple(lie for name, lie in lies.items() if name not in written),
-        outputs=tuple(lie for name, lie in lies.items() if name in written),
+        inputs=tuple(footprint for name, footprint in footprints.items() if name not in written),
+        outputs=tuple(footprint for name, footprint in footprints.items() if name in written),
     )
 
 

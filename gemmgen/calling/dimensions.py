@@ -155,22 +155,16 @@ def _place(
     matrix = [x for x in param.indices[:-1] if x not in dict(interface.batches)]
     span = values[ld] * sizes[matrix[0]] if ld and matrix else sizes[param.indices[-1]]
     if layout == "interleaved" and ld is not None and ld in _free(interface):
-        by = lcm(*(divisor(interface, name) for name in (ld, *(name for _, name in strides))))
+        by = lcm(*(interface.divisor(name) for name in (ld, *(name for _, name in strides))))
         row = -(-(values[ld] + pad) // by) * by
         values[ld], span, pad = row * max(prod(sizes[x] for x in batches), 1), row, 0
     if layout == "shared" and not param.written:
         values |= {name: 0 for _, name in strides}
         return
     for letter, name in strides if layout == "shared" else reversed(strides):
-        by = divisor(interface, name)
+        by = interface.divisor(name)
         values[name] = -(-(span + pad) // by) * by
         span = values[name] * sizes[letter]
-
-
-def divisor(interface: Interface, name: str) -> int:
-    """The divisor that a leading dimension or a stride must have."""
-    rules = interface.requirements
-    return lcm(*(r.divisor for r in rules if isinstance(r, MultipleOf) and r.name == name))
 
 
 # Far apart.
@@ -181,7 +175,7 @@ def spread(interface: Interface, values: Mapping[str, int]) -> dict[str, int]:
     ``ROW``, and with strides of batches that are at least ``APART``."""
     found = dict(values)
     for number, name in enumerate(_free(interface)):
-        by = lcm(8, divisor(interface, name))
+        by = lcm(8, interface.divisor(name))
         wider = found | {name: -(-(ROW + STEP * number) // by) * by}
         if all(_holds(rule, wider) for rule in constraints(interface) if rule.name in wider):
             found = wider

@@ -15,9 +15,11 @@ from gemmgen.numerics.formats import NAMES
 
 def check_memory(found: Geometry, address: Mapping[str, int]) -> None:
     """Refuses a tensor with elements but without an address."""
-    for lie in (*found.inputs, *found.outputs):
-        if not address[lie.name] and 0 not in lie.shape:
-            raise CallError(f"{lie.name} has no memory: its storage was freed, or never allocated")
+    for tensor in (*found.inputs, *found.outputs):
+        if not address[tensor.name] and 0 not in tensor.shape:
+            raise CallError(
+                f"{tensor.name} has no memory: its storage was freed, or never allocated"
+            )
 
 
 def check_addresses(found: Geometry, interface: Interface, address: Mapping[str, int]) -> None:

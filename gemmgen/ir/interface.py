@@ -7,6 +7,7 @@ value, so that none of them can disagree.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import lcm
 from typing import Literal
 
 from gemmgen.base.record import record
@@ -230,6 +231,11 @@ class Interface:
     @property
     def scalars(self) -> tuple[Param, ...]:
         return tuple(p for p in self.params if p.kind == "scalar")
+
+    def divisor(self, name: str) -> int:
+        """The divisor that a leading dimension or a stride must have."""
+        rules = self.requirements
+        return lcm(*(r.divisor for r in rules if isinstance(r, MultipleOf) and r.name == name))
 
     @property
     def scratch(self) -> tuple[Param, ...]:

@@ -40,14 +40,8 @@ INTEGER = {"/": _operator("floordiv"), "%": _operator("mod"), "^": _operator("xo
 """Of integers alone.  They are C's if neither operand is negative, as all index arithmetic
 is."""
 
-COMPARE = {
-    "<": _operator("lt"),
-    "<=": _operator("le"),
-    ">": _operator("gt"),
-    ">=": _operator("ge"),
-    "==": _operator("eq"),
-    "!=": _operator("ne"),
-}
+_COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+COMPARE = {sign: _operator(name) for sign, name in _COMPARISONS.items()}
 divide = _operator("truediv")
 
 

@@ -34,7 +34,7 @@ ARGUMENTS = ("by", "every", "chunk")
 
 
 @record
-class Wish:
+class SwizzleRequest:
     """A statement for one operand."""
 
     operand: Operand
@@ -69,67 +69,67 @@ class Swizzle:
         *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core", "vectorize", "pad"),
     )
 
-    wishes: tuple[Wish, ...]
+    requests: tuple[SwizzleRequest, ...]
     asynchronous: bool
     """Whether cp.async will copy the tiles, which distributes small pieces in another way."""
     stated: Stated = field(compare=False)
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> Swizzle:
-        wishes = (Wish(operand, s) for s in stated.statements for operand in s.operands)
+        requests = (SwizzleRequest(operand, s) for s in stated.statements for operand in s.operands)
         copied = Stated.of(schedule, "async_copy")
         asynchronous = copied is not None and copied.word("via") == "cp_async"
-        return Swizzle(tuple(wishes), asynchronous, stated)
+        return Swizzle(tuple(requests), asynchronous, stated)
 
     def apply(self, program: Program) -> Program:
-        return edit_main(program, lambda kernel: reduce(self._permute, self.wishes, kernel))
+        return edit_main(program, lambda kernel: reduce(self._permute, self.requests, kernel))
 
-    def _permute(self, kernel: Kernel, wish: Wish) -> Kernel:
-        if wish.given.get("by") == 1:
+    def _permute(self, kernel: Kernel, request: SwizzleRequest) -> Kernel:
+        if request.given.get("by") == 1:
             return kernel
-        tensor = wish.operand.tensor
+        tensor = request.operand.tensor
         hint = f"add cache_shared {tensor}, or remove the line"
-        tile = shared_tile(kernel, "swizzle", wish.operand, hint)
+        tile = shared_tile(kernel, "swizzle", request.operand, hint)
         if kernel.spread.holding == "opaque":
             raise Refusal(
                 f"swizzle {tensor}: tensor_core loads lines with a constant stride",
-                at=wish.operand.span,
+                at=request.operand.span,
                 notes=("a swizzle moves the chunks of some lines, and no address names them",),
                 hint=f"pad {tensor} by={wide_access(kernel, tile)} in place of swizzle {tensor}",
             )
         if tile.pad:
             raise Refusal(
                 f"swizzle {tensor}: its rows are padded already",
-                at=wish.operand.span,
+                at=request.operand.span,
                 notes=(f"pad {tensor} by={tile.pad}; one of them is enough",),
                 hint=f"remove the line, or pad {tensor}",
             )
-        _check(kernel, tile, wish)
-        pattern = _chosen(kernel, tile, wish, self.asynchronous)
-        origin = format_directive(wish.statement)
+        _check(kernel, tile, request)
+        pattern = _chosen(kernel, tile, request, self.asynchronous)
+        origin = format_directive(request.statement)
         return edit_buffer(kernel, tile.name, lambda b: changed_by(origin, b, swizzle=pattern))
 
 
-def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
+def _check(kernel: Kernel, tile: Buffer, request: SwizzleRequest) -> None:
     """Checks that arguments are powers of two, keep wide accesses contiguous and fit a row."""
-    tensor, widest = wish.operand.tensor, wide_access(kernel, tile)
+    tensor, widest = request.operand.tensor, wide_access(kernel, tile)
     letter = tile.letters[-1]
     row = tile.extent(letter)
     for name in ARGUMENTS:
-        value = wish.given.get(name, 1)
+        value = request.given.get(name, 1)
         if value & (value - 1):
             below = 1 << value.bit_length() - 1
             raise Refusal(
                 f"swizzle {tensor} {name}={value} is not a power of two",
-                at=wish.span_of(name),
+                at=request.span_of(name),
                 notes=("positions are computed from bits of a row's number",),
                 hint=f"{name}={below}, or {name}={2 * below}",
             )
-    every, rows = wish.given.get("every", 1), tile.extent(tile.letters[0])
+    every, rows = request.given.get("every", 1), tile.extent(tile.letters[0])
     if every > 1 and every >= rows:
         raise Refusal(
             f"swizzle {tensor} every={every} leaves all rows of {tile.name} the same",
-            at=wish.span_of("every"),
+            at=request.span_of("every"),
             notes=(f"the tile has {rows} rows along {tile.letters[0]}",),
             hint=(
                 f"every={1 << (rows - 1).bit_length() - 1}, or leave every out"
@@ -137,21 +137,21 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
                 else "leave every out"
             ),
         )
-    chunk = wish.given.get("chunk", widest)
+    chunk = request.given.get("chunk", widest)
     if chunk < widest:
         raise Refusal(
             f"swizzle {tensor} chunk={chunk} would split the {widest}-wide accesses of {tile.name}",
-            at=wish.span_of("chunk"),
+            at=request.span_of("chunk"),
             notes=(f"{widest} elements of an access are contiguous, and a chunk has {chunk}",),
             hint=f"chunk={widest}, or leave chunk out",
         )
-    by = wish.given.get("by", 2)
+    by = request.given.get("by", 2)
     if row % (by * chunk):
         longest = row & -row
-        note = f"chunk={chunk}" if "chunk" in wish.given else f"chunks of {chunk}"
+        note = f"chunk={chunk}" if "chunk" in request.given else f"chunks of {chunk}"
         raise Refusal(
             f"swizzle {tensor} by={by} does not fit the rows of {tile.name}",
-            at=wish.span_of("by"),
+            at=request.span_of("by"),
             notes=(
                 f"by={by} x {note} = {by * chunk} elements; a row has {row} along {letter}, "
                 f"and {remainder(row, by * chunk)}",
@@ -164,34 +164,34 @@ def _check(kernel: Kernel, tile: Buffer, wish: Wish) -> None:
         )
 
 
-def _chosen(kernel: Kernel, tile: Buffer, wish: Wish, asynchronous: bool) -> Pattern:
+def _chosen(kernel: Kernel, tile: Buffer, request: SwizzleRequest, asynchronous: bool) -> Pattern:
     """The pattern with the fewest conflicts, and of those the smallest, that has the given
     arguments."""
-    if len(wish.given) == len(ARGUMENTS):
-        return Pattern(**wish.given)
+    if len(request.given) == len(ARGUMENTS):
+        return Pattern(**request.given)
     fitting = [
         pattern
         for pattern in candidates(kernel, tile)
-        if all(getattr(pattern, name) == value for name, value in wish.given.items())
+        if all(getattr(pattern, name) == value for name, value in request.given.items())
     ]
     if not fitting:
         # Outside the searched range: the given arguments, with the smallest others.
         least = {"by": 2, "every": 1, "chunk": wide_access(kernel, tile)}
-        return Pattern(**(least | wish.given))
+        return Pattern(**(least | request.given))
     row = tile.extent(tile.letters[-1])
     found = phases(kernel, tile, asynchronous=asynchronous)
     counted = ((conflicts(found, row, pattern), at) for at, pattern in enumerate(fitting))
     least, at = min(counted)
     plain = conflicts(found, row, None)
-    if least >= plain and not wish.given:
-        tensor = wish.operand.tensor
+    if least >= plain and not request.given:
+        tensor = request.operand.tensor
         note = f"each phase of stores to and reads from {tile.name} is one wavefront as it is"
         if plain:
             note = f"in {len(fitting)} permutations {least} wavefronts too many at least, "
             note += f"and {plain} without"
         raise Refusal(
             f"swizzle {tensor}: no permutation of its rows has fewer bank conflicts",
-            at=wish.operand.span,
+            at=request.operand.span,
             notes=(note,),
             hint="remove the line",
         )

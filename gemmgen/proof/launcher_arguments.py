@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gemmgen.base.errors import UsageError
-from gemmgen.calling.dimensions import divisor, solve
+from gemmgen.calling.dimensions import solve
 from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,
@@ -69,7 +69,7 @@ def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
         elif param.kind == "scalar":
             values[param.name] = 0.25 + i
         elif param.kind == "stride":
-            step = divisor(interface, param.name)
+            step = interface.divisor(param.name)
             values[param.name] = ((1 << 40) + 1000 * i) // step * step
     return {param.name: values[param.name] for param in interface.params}
 
@@ -87,7 +87,7 @@ def _shapes(emitted: Emitted) -> Iterator[tuple[str, Values]]:
 
 def _signs(interface: Interface, plain: Values) -> Iterator[tuple[str, Values]]:
     for name in interface.extent_names():
-        yield f"{name} negative", plain | {name: -divisor(interface, name)}
+        yield f"{name} negative", plain | {name: -interface.divisor(name)}
     for _, _, name in interface.strides:
         yield f"{name} negative", plain | {name: -int(plain[name])}
 
@@ -104,7 +104,7 @@ def _broken(emitted: Emitted, plain: Values) -> Iterator[tuple[str, Values]]:
 
 
 def _bounds(emitted: Emitted, plain: Values, rule: Requirement) -> Iterator[Values]:
-    value, step = int(plain[rule.name]), divisor(emitted.interface, rule.name)
+    value, step = int(plain[rule.name]), emitted.interface.divisor(rule.name)
     match rule:
         case AtLeast(name, bound):
             yield _values(emitted, {bound: 3 * step})
@@ -132,10 +132,10 @@ def _greatest(emitted: Emitted, name: str, bound: int) -> Iterator[Values]:
     except UsageError:
         return
     yield values
-    larger: Values = values | {name: bound + divisor(interface, name)}
+    larger: Values = values | {name: bound + interface.divisor(name)}
     for rule in interface.requirements:
         if isinstance(rule, AtLeast) and rule.bound == name:
-            step = divisor(interface, rule.name)
+            step = interface.divisor(rule.name)
             larger[rule.name] = -(-int(larger[name]) // step) * step
     if _fits(interface, larger):
         yield larger
@@ -184,7 +184,7 @@ def _large(
     bounds = {r.name: r.bound for r in interface.requirements if isinstance(r, AtMost)}
     cut: dict[str, int] = {}
     for name, size in sizes.items():
-        step = divisor(interface, name)
+        step = interface.divisor(name)
         cut[name] = max(min(size, bounds.get(name, INT_MAX)) // step, 1) * step
     try:
         values = _values(emitted, cut)
