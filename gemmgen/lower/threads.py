@@ -165,11 +165,17 @@ def checks(context: Context) -> Iterator[Check]:
     if context.scalar_sums:
         return
     m, n = context.letters
-    parts = (divides(_whole(context, x), names.registers(x)) for x in (m, n))
-    yield Check(both(*parts), "the micro-tiles fill the tile")
+    yield Check(both(_fills(context, m), _fills(context, n)), "the micro-tiles fill the tile")
     if context.kernel.spread.by_warp:
         lanes = mul(names.lanes(m), names.lanes(n))
         yield Check(Binary("==", lanes, Int(WARP)), "a warp's threads fill its tile")
+
+
+def _fills(context: Context, letter: str) -> Expr:
+    """A single row or column has no index in the text: by hand it can't become several."""
+    size = names.registers(letter)
+    single = context.axis(letter).registers == 1
+    return Binary("==", size, Int(1)) if single else divides(_whole(context, letter), size)
 
 
 LOWER = {Fetch: operands.fetch, Multiply: contraction.multiply, Map: store}

@@ -50,6 +50,7 @@ def test_a_smaller_tile_is_right() -> None:
     ("golden", "old", "new", "message"),
     [
         ("async_copy", "STAGES = 4;", "STAGES = 5;", "static shared memory: 48 KiB"),
+        ("matvec", "TM = 1,", "TM = 2,", "the micro-tiles fill the tile"),
         ("vectorized", "BM = 128,", "BM = 100,", "the micro-tiles fill the tile"),
         ("vectorized", "BK = 8;", "BK = 16;", "the threads copy whole tiles"),
         ("warp_tiled", "BN = 256,", "BN = 2048,", "a block has at most 1024 threads"),

@@ -44,7 +44,7 @@ constexpr int PK = 4;  // in pieces of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // warps along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN * LK;
-static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(TM == 1 && TN == 1, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // loads a vector of A; zeros outside the matrix (split_k within=warp;
