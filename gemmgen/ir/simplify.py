@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Select, Wide, children, rebuild
 
-ZERO, ONE = Int(0), Int(1)
+ZERO = Int(0)
 
 
 def simplify(expr: Expr) -> Expr:

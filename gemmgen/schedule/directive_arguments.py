@@ -56,6 +56,11 @@ class _DirectiveChecker:
         self.tensors: dict[str, Role] = {n: role for role, n in tensors(scope.gemm).items()}
         self.written = {a.name: spelt(a.name, self.letters) for a in spec.arguments}
 
+    @property
+    def has_unknown_letters(self) -> bool:
+        """Whether arguments are named after letters of a ``gemm`` line that is wrong."""
+        return not self.sure and any("<" in spec.name for spec in self.spec.arguments)
+
     def check_named(self) -> None:
         if self.spec.operands and not self.raw.operands:
             raise Refusal(
@@ -172,7 +177,7 @@ class _DirectiveChecker:
         return tuple(found[spec.name] for spec in self.spec.arguments if spec.name in found)
 
     def _unknown_argument(self, raw: RawArgument) -> None:
-        if not self.sure and any("<" in spec.name for spec in self.spec.arguments):
+        if self.has_unknown_letters:
             return
         name, names = raw.name.text, ", ".join(self.written.values())
         if self.sure and name in batches(self.gemm):
@@ -202,7 +207,7 @@ class _DirectiveChecker:
         # A misspelt argument is reported once, not a second time as a missing one.
         if not missing or unknown:
             return
-        if not self.sure and any("<" in spec.name for spec in self.spec.arguments):
+        if self.has_unknown_letters:
             return
         bare = {operand.text for operand in self.raw.operands} & set(missing)
         if not bare:
