@@ -97,9 +97,7 @@ def trial_at(seed: int, index: int, *, compiled: bool = False) -> Judged:
 
 def tested(seed: int, index: int, text: str, *, compiled: bool = False) -> Judged:
     """Tests a drawn schedule."""
-    asks_compiler = compiled and index % COMPILED == 0
-    verdict = judge(text, Dice(seed, index, "cases"), compiled=asks_compiler)
-    return Judged(seed, index, text, verdict)
+    return Judged(seed, index, text, judge(text, Dice(seed, index, "cases"), compiled=compiled))
 
 
 def run(
@@ -134,9 +132,7 @@ def count(tally: Tally, trial: Judged) -> None:
 def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
     """Repeats one schedule's trial, with all layers."""
     tally, start = Tally(), time.monotonic()
-    verdict = judge(schedule_at(seed, index), Dice(seed, index, "cases"), compiled=compiled)
-    trial = Judged(seed, index, schedule_at(seed, index), verdict)
-    count(tally, trial)
+    count(tally, trial_at(seed, index, compiled=compiled))
     tally.seconds = time.monotonic() - start
     return tally
 
@@ -163,12 +159,15 @@ def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> 
     for index in limits.indices():
         if deadline is not None and time.monotonic() > deadline:
             return
-        yield trial_at(seed, index, compiled=compiled)
+        yield trial_at(seed, index, compiled=compiled and index % COMPILED == 0)
 
 
 def batch(seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool) -> list[Judged]:
     """One job of a process: drawn schedules, since each depends on those before it."""
-    return [tested(seed, index, text, compiled=compiled) for index, text in drawn]
+    return [
+        tested(seed, index, text, compiled=compiled and index % COMPILED == 0)
+        for index, text in drawn
+    ]
 
 
 def _spread(

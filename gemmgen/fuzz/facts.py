@@ -94,46 +94,34 @@ def _written(value: Value, argument: ArgumentSpec, facts: Facts) -> Value:
     return value * _unit(argument, facts) if isinstance(value, int) and argument.times else value
 
 
-def _unit(argument: ArgumentSpec, facts: Facts) -> int:
+def _unit(argument: ArgumentSpec, facts: Facts, *, written: bool = False) -> int:
     """The unit of ``argument``'s values: the same argument of the first of the directives in its
-    ``times``."""
+    ``times``; ``written``: the values in ``facts`` are not in units."""
     for name in argument.times:
         for slot, fact in facts.items():
-            if slot.spec.name == name:
+            value = fact.get(argument.name)
+            if slot.spec.name == name and isinstance(value, int):
                 (own,) = (a for a in slot.spec.arguments if a.name == argument.name)
-                value = fact[argument.name]
-                assert isinstance(value, int)
-                return value * _unit(own, facts)
+                return value if written else value * _unit(own, facts)
     return 1
 
 
 def facts_of(schedule: Schedule) -> dict[Slot, Fact]:
     """The facts of a schedule by slot."""
     found = _stated(schedule)
-    return {slot: _in_units(slot, found) for slot in found}
+    return {
+        slot: fact
+        | {
+            a.name: value // _unit(a, found, written=True)
+            for a in slot.spec.arguments
+            if isinstance(value := fact.get(a.name), int)
+        }
+        for slot, fact in found.items()
+    }
 
 
-def _in_units(slot: Slot, facts: Facts) -> Fact:
-    """A fact in units, from values as they are written."""
-    fact = dict(facts[slot])
-    for argument in slot.spec.arguments:
-        value = fact.get(argument.name)
-        if argument.times and isinstance(value, int):
-            fact[argument.name] = value // _unit_as_written(argument, facts)
-    return fact
-
-
-def _unit_as_written(argument: ArgumentSpec, facts: Facts) -> int:
-    for name in argument.times:
-        for slot, fact in facts.items():
-            value = fact.get(argument.name)
-            if slot.spec.name == name and isinstance(value, int):
-                return value
-    return 1
-
-
-def _stated(schedule: Schedule) -> dict[Slot, Fact]:
-    gemm, found = schedule.gemm, dict[Slot, Fact]()
+def _stated(schedule: Schedule) -> dict[Slot, dict[str, Value]]:
+    gemm, found = schedule.gemm, dict[Slot, dict[str, Value]]()
     role_of: dict[str, Role] = {tensor: role for role, tensor in tensors(gemm).items()}
     spelled = letters(gemm)
     meant = {letter: role for role, letter in spelled.items()}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from gemmgen.ir.expr import Binary, Call, Expr, Select, Unary, Var, children
+from gemmgen.ir.expr import Binary, Call, Expr, Select, Unary, Var, children, rebuild
 from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import (
     DEFAULT_GEMM,
@@ -87,24 +87,23 @@ def _scaled(schedule: Schedule) -> Iterator[Schedule]:
         for words in (("tile",), ("tile", "warp_tile", "register_block"), ("tile", "warp_tile")):
             for divisor in (4, 2):
                 directives = tuple(
-                    (
-                        replace(
-                            d, arguments=tuple(_divided(a, letter, divisor) for a in d.arguments)
-                        )
-                        if d.name in words
-                        else d
-                    )
+                    _divided(d, letter, divisor) if d.name in words else d
                     for d in schedule.directives
                 )
                 if directives != schedule.directives:
                     yield replace(schedule, directives=directives)
 
 
-def _divided(argument: Argument, letter: str, divisor: int) -> Argument:
-    value = argument.value
-    if argument.name != letter or not isinstance(value, int) or value % divisor:
-        return argument
-    return replace(argument, value=value // divisor)
+def _divided(directive: Directive, letter: str, divisor: int) -> Directive:
+    arguments = (
+        (
+            replace(a, value=a.value // divisor)
+            if a.name == letter and isinstance(a.value, int) and a.value % divisor == 0
+            else a
+        )
+        for a in directive.arguments
+    )
+    return replace(directive, arguments=tuple(arguments))
 
 
 def _smaller_values(schedule: Schedule) -> Iterator[Schedule]:
@@ -137,36 +136,21 @@ def _plainer_epilogue(schedule: Schedule) -> Iterator[Schedule]:
 
 def _plainer(expr: Expr) -> Iterator[Expr]:
     """Each operation replaced by one of its operands, the outermost first."""
-    if isinstance(expr, (Binary, Unary, Select, Call)):
-        if isinstance(expr, Select) or (isinstance(expr, Binary) and expr.op in "+-*/"):
-            yield from children(expr)[isinstance(expr, Select) :]
-        elif not isinstance(expr, Binary):
-            yield from children(expr)
-    elif expr != Var("acc"):
+    parts = children(expr)
+    if isinstance(expr, Select) or (isinstance(expr, Binary) and expr.op in "+-*/"):
+        yield from parts[isinstance(expr, Select) :]
+    elif isinstance(expr, (Unary, Call)):
+        yield from parts
+    elif not isinstance(expr, Binary) and expr != Var("acc"):
         yield Var("acc")
-    yield from _inside(expr)
-
-
-def _inside(expr: Expr) -> Iterator[Expr]:
-    match expr:
-        case Binary(_, left, right):
-            yield from (replace(expr, left=less) for less in _plainer(left))
-            yield from (replace(expr, right=less) for less in _plainer(right))
-        case Unary(_, operand):
-            yield from (replace(expr, operand=less) for less in _plainer(operand))
-        case Select(_, yes, no):
-            yield from (replace(expr, yes=less) for less in _plainer(yes))
-            yield from (replace(expr, no=less) for less in _plainer(no))
-        case Call(_, arguments):
-            for at, argument in enumerate(arguments):
-                for less in _plainer(argument):
-                    yield replace(expr, arguments=(*arguments[:at], less, *arguments[at + 1 :]))
-        case _:
-            return
+    for at, part in enumerate(parts):
+        if isinstance(expr, (Binary, Unary, Select, Call)) and (at or not isinstance(expr, Select)):
+            for less in _plainer(part):
+                yield rebuild(expr, (*parts[:at], less, *parts[at + 1 :]))
 
 
 def _fewer_batches(schedule: Schedule) -> Iterator[Schedule]:
-    """One batch letter less, where the epilogue names none."""
+    """One batch letter less, if the schedule has no epilogue, which may name it."""
     gemm = schedule.gemm
     if schedule.epilogue:
         return
@@ -179,7 +163,7 @@ def _fewer_batches(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _usual_names(schedule: Schedule) -> Iterator[Schedule]:
-    """The same schedule with the usual letters and tensors, where its epilogue names none."""
+    """The usual letters and tensors, if the schedule has no epilogue, which may name others."""
     gemm, usual = schedule.gemm, DEFAULT_GEMM
     names = dict(zip(roles(gemm), roles(usual), strict=True))
     names |= {gemm.a.tensor: "A", gemm.b.tensor: "B", gemm.c.tensor: "C"}

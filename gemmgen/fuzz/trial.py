@@ -21,7 +21,6 @@ from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.cases import SPAN, reaching, work
 from gemmgen.proof.equivalence import same_meaning
 from gemmgen.proof.round_trip import unread_level
-from gemmgen.proof.rounded_epilogue import is_exact
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
@@ -83,16 +82,10 @@ def judge(text: str, dice: Dice, *, compiled: bool = False) -> Verdict:
     except _Failed as failed:
         return Verdict(failed.failure)
     x, y = emitted.interface.block
-    plan = plan_of(emitted.schedule, x * y)
+    plan, runs = plan_of(emitted.schedule, x * y), 0
     try:
-        check_text(emitted.schedule)
-        check_levels(emitted.program)
-        check_meaning(emitted, dice)
-        with _guarded("C2"):
-            chosen = cases(emitted, dice)
-        runs = check_runs(emitted, chosen)
-        if compiled:
-            check_compiles(emitted)
+        for layer in ("C0", "C1", "C2", *(["C3"] if compiled else [])):
+            runs += _check(layer, emitted, dice)
     except _Failed as failed:
         return Verdict(failed.failure, plan=plan)
     return Verdict(plan=plan, runs=runs)
@@ -111,17 +104,8 @@ def again(text: str, failure: Failure, chosen: tuple[Case, ...]) -> Failure | No
     try:
         with _guarded("C0"):
             emitted = compile_schedule(parse_schedule(Source(text)))
-        match failure.layer:
-            case "C0":
-                check_text(emitted.schedule)
-                check_levels(emitted.program)
-            case "C1":
-                check_meaning(emitted, Dice("again"))
-            case "C2":
-                fitted = (_fitted(emitted, case) for case in chosen)
-                check_runs(emitted, tuple(dict.fromkeys(fitted)))
-            case _:
-                check_compiles(emitted)
+        fitted = (replace(case, shape=fit(emitted, case.shape)) for case in chosen)
+        _check(failure.layer, emitted, Dice("again"), tuple(dict.fromkeys(fitted)))
     except GemmgenError:
         return None
     except _Failed as failed:
@@ -129,8 +113,23 @@ def again(text: str, failure: Failure, chosen: tuple[Case, ...]) -> Failure | No
     return None
 
 
-def _fitted(emitted: Emitted, case: Case) -> Case:
-    return replace(case, shape=fit(emitted, case.shape))
+def _check(layer: str, emitted: Emitted, dice: Dice, chosen: tuple[Case, ...] | None = None) -> int:
+    """Runs one layer; returns the number of C2's runs, which are at ``chosen`` or at random."""
+    match layer:
+        case "C0":
+            check_text(emitted.schedule)
+            check_levels(emitted.program)
+        case "C1":
+            check_meaning(emitted, dice)
+        case "C2":
+            if chosen is None:
+                with _guarded("C2"):
+                    chosen = cases(emitted, dice)
+            return check_runs(emitted, chosen)
+        case _:
+            with _guarded("C3", "compiler"):
+                compiler.compile_text(emitted.text, emitted.target)
+    return 0
 
 
 def check_text(schedule: Schedule) -> None:
@@ -161,15 +160,9 @@ def check_meaning(emitted: Emitted, dice: Dice) -> None:
         rows, columns = dice.pick(((2, n + 1), (m + 1, 3), (3, 5), (1, 1)))
         depth = dice.pick((1, 3, k + 1, ring_of(emitted.program) - 1))
         shape = fit(emitted, (min(rows, 64), min(columns, 64), min(depth, 96)))
-        complaint = difference(emitted.program, shape)
-    if complaint is not None:
-        raise _Failed(Failure("C1", "meaning", f"{spelled(shape)}: {complaint}"))
-
-
-def difference(program: Program, shape: Shape) -> str | None:
-    """A sentence about the first difference between a program and its problem, or None."""
-    found = same_meaning(make_concrete(program), program.problem, shape)
-    return found.text() if found else None
+        found = same_meaning(make_concrete(emitted.program), emitted.program.problem, shape)
+    if found is not None:
+        raise _Failed(Failure("C1", "meaning", f"{spelled(shape)}: {found.text()}"))
 
 
 def check_runs(emitted: Emitted, chosen: tuple[Case, ...]) -> int:
@@ -186,12 +179,6 @@ def check_runs(emitted: Emitted, chosen: tuple[Case, ...]) -> int:
     finally:
         kernel.close()
     return len(chosen)
-
-
-def check_compiles(emitted: Emitted) -> None:
-    """C3: the text compiles without warnings."""
-    with _guarded("C3", "compiler"):
-        compiler.compile_text(emitted.text, emitted.target)
 
 
 def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:
@@ -253,11 +240,6 @@ def _of_less_work(emitted: Emitted, shape: Shape) -> Shape:
         return fitted
     most = max(batches) - 1
     return _of_less_work(emitted, (*matrix, *(min(count, most) for count in batches)))
-
-
-def exact(emitted: Emitted) -> bool:
-    """Whether the kernel gives the same bits with every library."""
-    return is_exact(emitted.program.problem)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gemmgen.calling.launches import Case
-from gemmgen.fuzz.trial import as_called, exact
+from gemmgen.fuzz.trial import as_called
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.launch import Kernel
 from gemmgen.ir.interface import Interface
@@ -16,6 +16,7 @@ from gemmgen.numerics.formats import STORAGE, bits, is_nan
 from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import Caller
+from gemmgen.proof.rounded_epilogue import is_exact
 from gemmgen.proof.sums import Summation
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.poisoned_memory import ALIGNMENT
@@ -128,7 +129,7 @@ class Sides:
             complaint = self.caller.complaint(case, kept)  # type: ignore[arg-type]
             side = "CPU" if kept.kernel is self.host else "GPU"
             assert complaint is None, f"{replay}, {case.text()}, {side}: {complaint}"
-        if fits and exact(self.emitted):
+        if fits and is_exact(self.emitted.program.problem):
             device, host = (kept.result for kept in self.kept)
             dtype = self.kept[0].written.dtype
             numbers = ~is_nan(host, dtype)
