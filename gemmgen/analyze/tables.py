@@ -118,16 +118,8 @@ def _shared(traffic: list[Traffic], joined: tuple[Traffic, ...]) -> Section:
         )
         for name, t in named
     )
-    header = (
-        "",
-        "width",
-        "elements",
-        "requests",
-        "wavefronts",
-        "wavefronts/request",
-        "conflicts",
-        "wavefronts/phase",
-    )
+    header = ("", "width", "elements", "requests", "wavefronts", "wavefronts/request")
+    header += ("conflicts", "wavefronts/phase")
     notes = (
         "phases: a warp's access of 4 bytes is one, of 8 two half warps, of 16 four quarter warps",
         *((JOINED,) if joined else ()),

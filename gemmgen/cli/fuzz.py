@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen.base.errors import UsageError
+from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import put
 
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 _REPLAY = re.compile(r"([0-9]{1,18}):([0-9]{1,9})", re.ASCII)
 
 
-def _replay(context: click.Context, parameter: click.Parameter, text: str | None) -> object:
-    if text is None:
-        return None
+def _replay(text: str) -> tuple[int, int]:
     found = _REPLAY.fullmatch(text)
     if not found:
         raise click.BadParameter("a replay is SEED:INDEX, 1:42 say")
@@ -40,7 +39,7 @@ def _replay(context: click.Context, parameter: click.Parameter, text: str | None
 @click.option(
     "--save", type=click.Path(file_okay=False, path_type=Path), help="Folder for small schedules."
 )
-@click.option("--replay", callback=_replay, metavar="SEED:INDEX", help="This one schedule alone.")
+@click.option("--replay", type=_replay, metavar="SEED:INDEX", help="This one schedule alone.")
 @options.as_json
 def command(
     seed: int,
@@ -82,10 +81,6 @@ def command(
 
 def _needs_compilers(nvrtc: bool) -> None:
     """Raises ``CannotCheck`` if a compiler that every trial needs is missing."""
-    import shutil
-
-    from gemmgen.base.errors import CannotCheck
-
     if shutil.which("g++") is None:
         raise CannotCheck("fuzz runs kernels on the CPU, which needs g++; it is not installed")
     if nvrtc:

@@ -15,12 +15,10 @@ from gemmgen.cli.files import put, read_bytes, shown_path, writable, write_file
 from gemmgen.cli.shape_option import cube
 
 if TYPE_CHECKING:
-    from gemmgen.cli.ladder_rungs import Rung
+    from gemmgen.cli.ladder_rungs import Rungs
     from gemmgen.gpu.bench import BenchRow
 
 SIZES = (1024, 2048, 4096)
-Refused = Sequence[tuple[str, str]]
-"""Names of files that are refused, and why."""
 
 
 @click.command("ladder")
@@ -64,25 +62,24 @@ def command(
     if counts and (markdown or update is not None):
         raise UsageError("--counts is a table of its own: leave --markdown and --update out")
     document = _document(update) if update is not None else ""
-    rungs, refused = _rungs(files)
-    wanted = sizes or SIZES
+    found, wanted = _rungs(files), sizes or SIZES
     if counts:
-        _show_counts(rungs, refused, wanted[-1], gpu, as_json)
-        click.get_current_context().exit(UsageError.exit_code if refused else 0)
-    kernels = {rung.name: rung.kernel for rung in rungs}
+        _show_counts(found, wanted[-1], gpu, as_json)
+        click.get_current_context().exit(UsageError.exit_code if found.left_out else 0)
+    kernels = {rung.name: rung.kernel for rung in found.rungs}
     try:
         rows = timed.measure(kernels, [cube(size) for size in wanted])
-    except CannotCheck as missing:
+    except CannotCheck:
         if update is None and not markdown:
-            _show_counts(rungs, refused, wanted[-1], gpu, as_json)
-        raise missing
-    _show_times(rungs, refused, rows, wanted, gpu, document, as_json, markdown, update)
-    click.get_current_context().exit(UsageError.exit_code if refused else timed.exit_code(rows))
+            _show_counts(found, wanted[-1], gpu, as_json)
+        raise
+    _show_times(found, rows, wanted, gpu, document, as_json, markdown, update)
+    code = UsageError.exit_code if found.left_out else timed.exit_code(rows)
+    click.get_current_context().exit(code)
 
 
 def _show_times(
-    rungs: Sequence[Rung],
-    refused: Refused,
+    found: Rungs,
     rows: Sequence[BenchRow],
     sizes: Sequence[int],
     model: str,
@@ -94,20 +91,16 @@ def _show_times(
     from gemmgen.cli import ladder_counts as counted
     from gemmgen.cli import table
 
-    limits, gpu = counted.limits(rungs, sizes[-1], model), rows[0].gpu
-    cells = table.with_refused(table.cells(rungs, rows, sizes, limits), refused)
+    rungs, gpu = found.rungs, rows[0].gpu
+    limits = counted.limits(rungs, sizes[-1], model)
+    cells = table.with_refused(table.cells(rungs, rows, sizes, limits), found.left_out)
     if update is not None:
         write_file(update, table.replaced(document, table.as_markdown(cells, gpu)))
     if as_json:
-        put(
-            timed.json_text(
-                rows,
-                refused,
-                reads={rung.name: rung.reads for rung in rungs},
-                documents={rung.name: rung.documents for rung in rungs},
-                limited_by=limits,
-            )
-        )
+        reads = {rung.name: rung.reads for rung in rungs}
+        documents = {rung.name: rung.documents for rung in rungs}
+        more = {"reads": reads, "documents": documents, "limited_by": limits}
+        put(timed.json_text(rows, found.left_out, **more))
     elif markdown:
         put(table.as_markdown(cells, gpu))
     else:
@@ -117,39 +110,37 @@ def _show_times(
             click.echo(f"{row.name}, {row.shape[0][1]}: {row.note}", err=True)
 
 
-def _show_counts(
-    rungs: Sequence[Rung], refused: Refused, size: int, gpu: str, as_json: bool
-) -> None:
+def _show_counts(found: Rungs, size: int, gpu: str, as_json: bool) -> None:
     """The figures that need no GPU: reads, registers, conflicts, and the roofline's bound."""
     from gemmgen.cli import ladder_counts as counted
     from gemmgen.cli import table
 
-    found = counted.count(rungs, size, gpu)
+    figures = counted.count(found.rungs, size, gpu)
     if as_json:
-        put(json.dumps(counted.as_json(found, refused), indent=2) + "\n")
+        put(json.dumps(counted.as_json(figures, found.left_out), indent=2) + "\n")
     else:
-        cells = table.with_refused(counted.cells(found), refused)
-        put(f"{counted.title(size, gpu, found)}\n{table.as_text(cells)}")
-    for each in found:
+        cells = table.with_refused(counted.cells(figures), found.left_out)
+        put(f"{counted.title(size, gpu, figures)}\n{table.as_text(cells)}")
+    for each in figures:
         if each.note:
             click.echo(f"{each.rung.name}: {each.note}", err=True)
 
 
-def _rungs(files: Sequence[str]) -> tuple[tuple[Rung, ...], Refused]:
+def _rungs(files: Sequence[str]) -> Rungs:
     """The rungs, and the files that are refused."""
     from gemmgen.cli import ladder_rungs
 
     if not files:
-        return ladder_rungs.built_in(), ()
+        return ladder_rungs.Rungs(ladder_rungs.built_in())
     if len(files) > 1:
-        read = ladder_rungs.from_files(files)
-        for name, why in read.left_out:
+        found = ladder_rungs.from_files(files)
+        for name, why in found.left_out:
             click.echo(f"refused: {name} ({why}); `gemmgen check` lists all mistakes", err=True)
-        return read.rungs, read.left_out
+        return found
     found = ladder_rungs.prefixes(files[0])
     for name, why in found.left_out:
         click.echo(f"no kernel yet: {name} ({why})", err=True)
-    return found.rungs, ()
+    return ladder_rungs.Rungs(found.rungs)
 
 
 def _document(path: str) -> str:

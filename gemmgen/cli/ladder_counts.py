@@ -105,8 +105,4 @@ def title(size: int, gpu: str, counted: Sequence[Counted]) -> str:
     used = next((each.explanation.resources for each in counted if each.explanation), None)
     if used is None:
         return heading
-    return (
-        f"{heading}; ~ is estimated: {used.unknown}"
-        if used.estimated
-        else f"{heading}; {used.compiler}"
-    )
+    return f"{heading}; {f'~ is estimated: {used.unknown}' if used.estimated else used.compiler}"

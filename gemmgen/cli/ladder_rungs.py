@@ -47,7 +47,7 @@ class Rungs:
     """The rungs of a ladder; ``left_out`` names files that are refused, and says why."""
 
     rungs: tuple[Rung, ...]
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def from_files(paths: Sequence[str]) -> Rungs:

@@ -47,11 +47,9 @@ def suggest(
     from gemmgen.explore.suggest.choose import choose
     from gemmgen.explore.suggest.request import Request
 
-    wanted = shape if isinstance(shape, Mapping) else tuple(shape)
-    request = Request.of(
-        gemm, wanted, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=ld, kernel=kernel
+    return choose(
+        Request.of(gemm, shape, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=ld, kernel=kernel)
     )
-    return choose(request)
 
 
 __all__ = ["suggest"]

@@ -159,15 +159,11 @@ def _accesses(s: Suggestion) -> Iterator[str]:
 
 
 def _copies(s: Suggestion) -> Iterator[str]:
-    plan = s.chosen.plan
-    if not plan.staged:
-        return
-    ahead = plan.form.kind in ("block", "tensor")
-    fragments = "; fragments are read a step ahead" if ahead else ""
-    yield (
-        f"double_buffer: {plan.form.stages} tiles of k in shared memory, loaded {_how(s)}"
-        f"{fragments}."
-    )
+    if s.chosen.plan.staged:
+        yield (
+            f"double_buffer: {s.chosen.plan.form.stages} tiles of k in shared memory, loaded "
+            f"{_how(s)}; fragments are read a step ahead."
+        )
 
 
 def _how(s: Suggestion) -> str:

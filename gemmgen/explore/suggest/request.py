@@ -15,7 +15,7 @@ from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.target import has
 from gemmgen.language import parse_schedule
-from gemmgen.schedule.extents import Shape, shape_of
+from gemmgen.schedule.extents import AnyShape, Shape, shape_of
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.roles import extents, matrix, roles
 
@@ -36,7 +36,7 @@ class Request:
     @staticmethod
     def of(
         gemm: str,
-        shape: Mapping[str, int] | Shape,
+        shape: AnyShape,
         *,
         dtype: str = "f32",
         epilogue: str | None = None,
