@@ -49,8 +49,8 @@ SLOTS = tuple(_slots())
 _SLOT = {(slot.spec.name, slot.role, slot.hop): slot for slot in SLOTS}
 
 
-class Statements:
-    """Facts as statements of a schedule with one ``gemm`` line."""
+class FactDirectives:
+    """Facts as directives of a schedule with one ``gemm`` line."""
 
     def __init__(self, gemm: Gemm):
         self.gemm, self._spelled = gemm, letters(gemm)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from gemmgen.base.errors import Refusal
-from gemmgen.fuzz.facts import Facts, Statements
+from gemmgen.fuzz.facts import FactDirectives, Facts
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
@@ -77,13 +77,13 @@ class Legality:
     """
 
     def __init__(self, problem: Schedule):
-        self._problem, self.statements = problem, Statements(problem.gemm)
+        self._problem, self.directives = problem, FactDirectives(problem.gemm)
         self._first = _Rewritten(build(problem))
 
     def program(self, facts: Facts) -> Program:
         """The program that ``facts`` make; raises ``Refused`` if it is illegal, if its threads do
         not fill whole warps, or if it is too large to be run in an interpreter."""
-        schedule = replace(self._problem, directives=self.statements.of(facts))
+        schedule = replace(self._problem, directives=self.directives.of(facts))
         try:
             rewritten = self._first
             for rung in passes_of(schedule):

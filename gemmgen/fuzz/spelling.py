@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import OF_SLOT
-from gemmgen.fuzz.facts import SLOTS, Fact, Facts, Slot, Statements
+from gemmgen.fuzz.facts import SLOTS, Fact, FactDirectives, Facts, Slot
 from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import Argument, Directive, Gemm, Operand
 from gemmgen.schedule.roles import letters, spelt, tensors
@@ -18,10 +18,10 @@ _APART, _BARE, _SHORT, _WRITTEN, _IDLE = 0.3, 0.7, 0.6, 0.1, 0.02
 stated default that is left out; one that is not stated, written; a statement without effect."""
 
 
-def lines_of(dice: Dice, facts: Facts, statements: Statements) -> list[str]:
+def lines_of(dice: Dice, facts: Facts, directives: FactDirectives) -> list[str]:
     """The statements of ``facts``."""
-    gemm, there = statements.gemm, [slot for slot in SLOTS if slot in facts]
-    stated = dict(zip(there, statements.of(facts), strict=True))
+    gemm, there = directives.gemm, [slot for slot in SLOTS if slot in facts]
+    stated = dict(zip(there, directives.of(facts), strict=True))
     lines: list[str] = []
     for name in dict.fromkeys(slot.spec.name for slot in SLOTS):
         own = {slot: stated[slot] for slot in there if slot.spec.name == name}

@@ -83,7 +83,7 @@ class _Writing:
         return Written(self._text([*head.kernel(), *head.optional(), *head.epilogue()]), {})
 
     def _text(self, others: list[str]) -> str:
-        stated = lines_of(self.dice, self.facts, self.sketch.legality.statements)
+        stated = lines_of(self.dice, self.facts, self.sketch.legality.directives)
         lines = [*self.sketch.head.dtype, *self.sketch.assumes, *stated, *others]
         if self.dice.chance(_SHUFFLED):
             lines = self.dice.shuffled(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from pathlib import Path
 
@@ -22,7 +23,6 @@ SHARED = {
     "split": ("expand", "lower"),
     "swizzle": ("lower", "passes"),
     "wmma": ("lower", "sim"),
-    # The same thing on a GPU and on the CPU.
     # Two languages, or a header.
     "launch_request": ("sim", "sim"),
     "ptx": ("sim", "sim"),
@@ -39,3 +39,23 @@ def test_files_of_one_stem_hold_the_same_thing() -> None:
             found[path.stem].append(path.parent.name)
     shared = {stem: tuple(folders) for stem, folders in found.items() if len(folders) > 1}
     assert shared == SHARED
+
+
+SHARED_CLASSES = {
+    # The declared kernel, and the one that a user calls.
+    "Kernel": ("gpu.launch", "ir.nodes"),
+    # The directive, and the field of a tile that it sets.
+    "Swizzle": ("ir.buffers", "passes.swizzle"),
+}
+"""Names of several classes, and their modules."""
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted(ROOT.rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(module)
+    shared = {name: tuple(modules) for name, modules in found.items() if len(modules) > 1}
+    assert shared == SHARED_CLASSES
