@@ -32,8 +32,8 @@ ARCH = "sm_80"
 """The architecture of GPU tests, for any target of a random schedule."""
 MOST_WORK = 1 << 21
 """The most multiply-adds of one larger call."""
-BATCH_WORK = 1 << 19
-"""The most multiply-adds of a call with several matrices."""
+BATCH_WORK, MATRIX_WORK = 1 << 19, 1 << 23
+"""The most multiply-adds of a call with several matrices, and with one."""
 _FACTORS = (0.0, 1.0, -1.0, 0.7)
 _DATA: tuple[Data, ...] = ("integers", "permutation", "integers", "normal")
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 37)
@@ -233,13 +233,19 @@ def shapes(emitted: Emitted, dice: Dice) -> tuple[Shape, ...]:
 
 
 def _of_less_work(emitted: Emitted, shape: Shape) -> Shape:
-    """The shape as the kernel takes it, with fewer matrices if all take too long."""
+    """The shape as the kernel takes it, with fewer matrices if all take too long, and smaller ones
+    if one does, as for K = N."""
     fitted = fit(emitted, shape)
-    matrix, batches = shape[:3], shape[3:]
-    if work(emitted, fitted) <= BATCH_WORK or set(batches) <= {1}:
-        return fitted
-    most = max(batches) - 1
-    return _of_less_work(emitted, (*matrix, *(min(count, most) for count in batches)))
+    batches = fitted[3:]
+    if work(emitted, fitted) > BATCH_WORK and max(batches, default=1) > 1:
+        most = max(batches) - 1
+        return _of_less_work(emitted, (*shape[:3], *(min(count, most) for count in batches)))
+    largest = max(shape[:3])
+    if work(emitted, fitted) > MATRIX_WORK and largest > 1:
+        return _of_less_work(
+            emitted, (*(min(size, largest // 2) for size in shape[:3]), *shape[3:])
+        )
+    return fitted
 
 
 @contextlib.contextmanager
