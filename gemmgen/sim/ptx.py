@@ -67,8 +67,9 @@ def model_of(statement: AsmStatement) -> str:
 
 
 def is_collective(text: str) -> bool:
-    """Whether ``text`` has an instruction that the lanes of a warp execute together."""
-    return re.search(r"\.sync\b", text) is not None
+    """Whether ``text`` has an instruction that the lanes of a warp execute together; a comment may
+    name that of the next function."""
+    return re.search(r"\.sync\b", _without_comments(text)) is not None
 
 
 def _without_comments(text: str) -> str:

@@ -16,6 +16,7 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import CompiledKernel
+from gemmgen.sim.unit import BEGIN, collective_functions
 
 SCHEDULE = """
 gemm y[m, n] = A[m, k] * x[n, k]
@@ -24,6 +25,7 @@ register_block m=2 n=1
 vectorize A.global x.global width=4
 split_k within=warp
 """
+WIDE = SCHEDULE.replace("m=2 n=1", "m=2 n=2") + "vectorize y width=2\n"
 SHAPE = (7, 3, 420)
 """Two steps, the last a partial one; rows and columns past the last."""
 
@@ -48,6 +50,13 @@ def answers(kernel: Emitted, text: str, shape: tuple[int, int, int] = SHAPE) -> 
 def test_every_order_is_right(shape: tuple[int, int, int]) -> None:
     kernel = compile_source(Source(SCHEDULE))
     assert answers(kernel, kernel.text, shape) == dict.fromkeys(ORDERS, "")
+
+
+def test_only_shuffles_are_called_by_all_lanes() -> None:
+    """The comment between two functions is not the first one's."""
+    text = compile_source(Source(WIDE)).text
+    assert "// shfl.sync.bfly" in text and "copy2" in text
+    assert collective_functions(text.partition(BEGIN)[0]) == ("gg_shuffle_xor",)
 
 
 def test_the_defined_order_is_that_of_the_definition() -> None:
