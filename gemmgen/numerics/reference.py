@@ -41,7 +41,7 @@ def _is_exact(a: Real, b: Real) -> bool:
     """Whether the sums are of integers so small that no order of additions rounds."""
     with np.errstate(invalid="ignore"):
         integers = np.array_equal(a, np.rint(a)) and np.array_equal(b, np.rint(b))
-    largest = np.abs(a).max(initial=0.0) * np.abs(b).max(initial=0.0) * a.shape[-1]
+        largest = np.abs(a).max(initial=0.0) * np.abs(b).max(initial=0.0) * a.shape[-1]
     return integers and bool(largest <= 2.0 ** (np.finfo(a.dtype).nmant + 1))
 
 
