@@ -65,7 +65,8 @@ class Expected:
         with np.errstate(invalid="ignore"):
             near = abs(wide - self.value) <= self.bound
         same = cp.equal(wide, self.value) | (cp.isnan(wide) & cp.isnan(self.value))
-        wrong = ~(near | same)
+        beyond = cp.isinf(wide) & (held(self.value + cp.copysign(self.bound, wide), dtype) == wide)
+        wrong = ~(near | same | beyond)
         count = int(cp.count_nonzero(wrong))
         if not count:
             return None

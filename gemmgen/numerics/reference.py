@@ -19,6 +19,7 @@ from gemmgen.numerics.formats import (
     Real,
     Stored,
     bits,
+    held,
     is_nan,
     is_poison,
     numbers,
@@ -128,7 +129,8 @@ def compare(
     got: npt.NDArray[np.generic], want: Real, bound: F64 | None = None, dtype: DType = "f32"
 ) -> Comparison:
     """Compares elements stored as ``dtype`` with numbers, which are rounded to it once: their bits
-    (any NaN equals any NaN, 0 is not -0), or with ``bound`` the absolute error.
+    (any NaN equals any NaN, 0 is not -0), or with ``bound`` the absolute error; infinity is right
+    for a number that ``dtype`` can't hold.
 
     Poison in ``got`` is never right, even if a NaN is expected.
     """
@@ -146,6 +148,7 @@ def compare(
     else:
         with np.errstate(invalid="ignore"):
             right = (found == want) | (np.abs(found.astype(np.float64) - want) <= bound)
+        right |= np.isinf(found) & (held(want + np.copysign(bound, found), dtype) == found)
         reason = "error beyond the bound"
     wrong = unwritten | ~(right | both_nan)
     ulps = _greatest_distance(got, rounded, dtype)

@@ -117,3 +117,14 @@ def test_names_the_first_difference() -> None:
     assert result.text().startswith(
         "wrong bits: [1, 2] is 1.000000238418579, should be 1.0; 1 wrong"
     )
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "is_right"),
+    [(np.inf, 1e5, True), (-np.inf, -1e5, True), (-np.inf, 1e5, False), (np.inf, 6e4, False)],
+)
+def test_infinity_is_right_for_what_a_type_cannot_hold(
+    got: float, want: float, is_right: bool
+) -> None:
+    stored, exact = np.array([got], np.float16), np.array([want])
+    assert compare(stored, exact, np.array([64.0]), "f16").equal is is_right
