@@ -132,9 +132,9 @@ def _at(
     runs: dict[str, _Run] = {}
     refused: dict[str, str] = {}
     shared: dict[tuple[str, ...], DeviceArray] = {}
-    case = timed_case(tuple(shape.values()))
     for entry in entries:
         interface = entry.kernel.interface
+        case = timed_case(in_order(interface, shape))
         values = _values(interface, case, shared)
         product = contraction(interface)
         rival = f"{CUBLAS} {_orders(product)}"
@@ -158,6 +158,11 @@ def _at(
             BenchRow(name, spelled, None, None, None, None, None, None, floor, False, gpu, why)
         )
     return rows
+
+
+def in_order(interface: Interface, shape: Mapping[str, int]) -> Shape:
+    """M, N, K and batches of a shape by the names of its extents, which come in any order."""
+    return tuple(shape[interface.extent(letter)] for letter in contraction(interface).letters)
 
 
 def timed_case(shape: Shape) -> Case:

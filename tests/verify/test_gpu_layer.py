@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gemmgen.calling.launches import Case
-from gemmgen.gpu import compare, elements, verify_cases
+from gemmgen.gpu import bench, compare, elements, verify_cases
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.gpu import reference_of
@@ -46,6 +46,8 @@ CUPY = SimpleNamespace(
     broadcast_to=lambda array, shape: np.broadcast_to(array, shape, subok=True),
     equal=np.equal,
     isnan=np.isnan,
+    isinf=np.isinf,
+    copysign=np.copysign,
     argmax=np.argmax,
     count_nonzero=np.count_nonzero,
     random=SimpleNamespace(default_rng=generator),
@@ -139,3 +141,19 @@ def test_a_call_that_a_kernel_does_not_take_is_refused() -> None:
     emitted = subject("assume N % 4 == 0\n" + TILED).emitted
     (found,) = verify_cases.verify(OnHost(emitted), [Case((4, 5, 4))])
     assert found.status == "refused" and "N % 4 == 0" in found.detail
+
+
+def test_extents_are_timed_by_their_names_in_any_order() -> None:
+    batched = subject("gemm C[b, m, n] = A[b, m, k] * B[k, n]\n").emitted.interface
+    assert bench.in_order(batched, {"size_b": 2, "M": 3, "N": 4, "K": 5}) == (3, 4, 5, 2)
+    assert bench.in_order(batched, {"M": 3, "N": 4, "K": 5, "size_b": 2}) == (3, 4, 5, 2)
+
+
+def test_infinity_is_right_for_what_a_half_cannot_hold() -> None:
+    value, bound = np.array([1e5, 6e4]).view(HostArray), np.full(2, 64.0).view(HostArray)
+    expected = compare.Expected(value, bound)
+    with np.errstate(over="ignore"):  # CuPy warns of none
+        right = expected.difference(np.array([np.inf, 6e4], np.float16).view(HostArray), "f16")
+        wrong = expected.difference(np.array([np.inf, np.inf], np.float16).view(HostArray), "f16")
+    assert right is None
+    assert wrong is not None and wrong.startswith("C[1]")
