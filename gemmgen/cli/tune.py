@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen.base import terminated
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
@@ -145,11 +147,11 @@ def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tu
         bar(progress.done, progress.total, progress.stage, _speed(best) if best else "")
 
     try:
-        with Bar("starting", lines=True) as bar, terminated.as_exception():
+        with Bar("starting", lines=True) as bar, _sigterm_raises():
             return search(task, workers, path, resume=resume, watch=watch)
     except KeyboardInterrupt as ended:
         click.echo(_interrupted(best, trials), err=True)
-        code = TERMINATED if isinstance(ended, terminated.Terminated) else INTERRUPTED
+        code = TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
         click.get_current_context().exit(code)
 
 
@@ -195,3 +197,24 @@ def _report(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
     if as_json:
         put(json.dumps(winner.as_json(tuned), indent=2) + "\n")
     click.get_current_context().exit(0 if tuned.finals.winner else 1)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM was received; handled like Ctrl-C."""
+
+
+@contextmanager
+def _sigterm_raises() -> Generator[None]:
+    """A context in which SIGTERM raises ``Terminated`` in the main thread."""
+
+    def raise_it(*_: object) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, raise_it)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -46,43 +46,43 @@ def called(body: object) -> list[str]:
     return [function.text() for function in FUNCTIONS if function in found]
 
 
+def _function(file: str, **names: object) -> DeviceFunction:
+    return DeviceFunction(file, tuple((name, str(text)) for name, text in names.items()))
+
+
 def _copy_async(stored: str, size: int) -> DeviceFunction:
     cache = "cg" if size == ACCESS else "ca"
-    return DeviceFunction("copy_async", (("type", stored), ("bytes", str(size)), ("cache", cache)))
+    return _function("copy_async", type=stored, bytes=size, cache=cache)
 
 
 def _copy(dtype: DType, width: int) -> DeviceFunction:
-    vector = vector_type(dtype, width)
-    names = (("type", STORED[dtype]), ("width", str(width)), ("vector", vector))
-    return DeviceFunction("copy", names)
+    return _function("copy", type=STORED[dtype], width=width, vector=vector_type(dtype, width))
 
 
 def _base(stored: str) -> DeviceFunction:
-    return DeviceFunction("base", (("type", stored),))
+    return _function("base", type=stored)
 
 
 def _add(dtype: DType) -> DeviceFunction:
     register = "d" if dtype == "f64" else "f"
-    return DeviceFunction(
-        "add", (("type", STORED[dtype]), ("dtype", dtype), ("register", register))
-    )
+    return _function("add", type=STORED[dtype], dtype=dtype, register=register)
 
 
 _LINES: dict[Line, str] = {"row": "rows", "col": "columns"}
 
 
 def _wmma_load(side: str, line: Line, dtype: DType) -> DeviceFunction:
-    names = (("side", side), ("operand", side.upper()), ("line", line), ("lines", _LINES[line]))
-    return DeviceFunction(f"wmma_load_{dtype}", names)
+    names = {"side": side, "operand": side.upper(), "line": line, "lines": _LINES[line]}
+    return _function(f"wmma_load_{dtype}", **names)
 
 
 def _wmma_multiply(a: Line, b: Line, dtype: DType) -> DeviceFunction:
-    names = (("a_line", a), ("a_lines", _LINES[a]), ("b_line", b), ("b_lines", _LINES[b]))
-    return DeviceFunction(f"wmma_multiply_{dtype}", names)
+    names = {"a_line": a, "a_lines": _LINES[a], "b_line": b, "b_lines": _LINES[b]}
+    return _function(f"wmma_multiply_{dtype}", **names)
 
 
 def _wmma_store(line: Line) -> DeviceFunction:
-    return DeviceFunction("wmma_store", (("line", line), ("lines", _LINES[line])))
+    return _function("wmma_store", line=line, lines=_LINES[line])
 
 
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
