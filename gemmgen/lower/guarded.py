@@ -100,10 +100,11 @@ def call(run: Run, target: Target) -> Invoke:
     """The run into ``target`` by the function that reads any guarded run of its matrix: one for all
     operands if it reads theirs, too."""
     own, reading = _function(run, _names(run)), _reading(run.context, run.copy)
-    shared = len({_function(other, ANY_MATRIX) for other in reading}) == 1 < len(reading)
+    of_any = {_function(other, ANY_MATRIX) for other in reading if len(reading) > 1}
+    shared = len(of_any) == 1
     copied = [other.copy for other in reading] if shared else [run.copy]
     function = replace(
-        _function(run, ANY_MATRIX) if shared else own,
+        of_any.pop() if shared else own,
         name=f"load{run.width}" if shared else names.load(run.matrix.name),
         note=f"loads a vector of {' or '.join(c.src for c in copied)}; zeros outside the matrix",
         origins=tuple(dict.fromkeys(origin for copy in copied for origin in copy.origins)),
@@ -149,7 +150,7 @@ def _function(run: Run, names_there: tuple[str, ...]) -> Function:
         Parameter(matrix, dtype),
         *map(Parameter, (*sizes, row, column)),
     )
-    return Function("", "", (), parameters, _renamed(body, called))
+    return Function("", "", (), parameters, body if here == names_there else _renamed(body, called))
 
 
 def _renamed(tree: T, called: Mapping[str, str]) -> T:
