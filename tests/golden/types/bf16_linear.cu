@@ -31,7 +31,7 @@ __device__ __forceinline__ void copy8(unsigned short *target, const unsigned sho
     *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
 }
 
-// bf16 bits to float: they are its upper half.
+// mov.b32: bf16 bits to float, whose upper half they are.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
 {
     float number;
@@ -39,7 +39,7 @@ __device__ __forceinline__ float gg_from_bf16(unsigned short bits)
     return number;
 }
 
-// float to bf16 bits, rounded to nearest even.
+// cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_bf16(float number)
 {
     unsigned short bits;
@@ -54,38 +54,25 @@ constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 8;  // elements of a vector access
 constexpr int THREADS = LM * LN;
-constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(unsigned short) +
-    2 * BK * BN * sizeof(unsigned short);
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BN * BK, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize A B C width=8)
-__device__ __forceinline__ void load_A(
-    unsigned short *target, const unsigned short *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load8(unsigned short *target, const unsigned short *X, int ldx,
+    int rows, int cols, int i, int j)
 {
-    if (m < M && k + VEC - 1 < K) return copy8(target, &A[(long long)m * lda + k]);
+    if (i < rows && j + VEC - 1 < cols) return copy8(target, &X[(long long)i * ldx + j]);
     for (int e = 0; e < VEC; ++e)
-        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
-}
-
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=8)
-__device__ __forceinline__ void load_B(
-    unsigned short *target, const unsigned short *B, int ldb, int N, int K, int n, int k)
-{
-    if (n < N && k + VEC - 1 < K) return copy8(target, &B[(long long)n * ldb + k]);
-    for (int e = 0; e < VEC; ++e)
-        target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0;
+        target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0;
 }
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=8;
 // fuse_epilogue gelu_tanh(acc + bias[n]) + residual[m, n])
-__device__ __forceinline__ void copy8(
-    unsigned short *target, const unsigned short *source, int first, int stop)
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source,
+    int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy8(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -101,6 +88,7 @@ gemm(int M, int N, int K,
     // double_buffer A A.register B B.register)
     __shared__ alignas(16) unsigned short A_shared[2][BK][BM];
     __shared__ alignas(16) unsigned short B_shared[2][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=128 n=128 k=16)
     const int blocks_n = (N - 1) / BN + 1;
@@ -121,10 +109,10 @@ gemm(int M, int N, int K,
     alignas(16) unsigned short A_next[VEC], B_next[VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
-    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    load8(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e)
         A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
-    load_B(B_next, B, ldb, N, K, tile_n + B_n, B_k);
+    load8(B_next, B, ldb, N, K, tile_n + B_n, B_k);
     for (int e = 0; e < VEC; ++e)
         B_shared[0][B_k + e][B_n ^ ((B_k / 8) * 16)] = B_next[e];
     int stage = 0;
@@ -147,8 +135,8 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A A.register B B.register)
-        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
-        load_B(B_next, B, ldb, N, K, tile_n + B_n, next_k + B_k);
+        load8(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
+        load8(B_next, B, ldb, N, K, tile_n + B_n, next_k + B_k);
 
         // multiply the tile (register_block m=8 n=8)
         #pragma unroll

@@ -33,7 +33,7 @@ __device__ __forceinline__ void copy8(unsigned short *target, const unsigned sho
     *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
 }
 
-// f16 bits to float.
+// cvt.f32.f16: f16 bits to float, exactly.
 __device__ __forceinline__ float gg_from_f16(unsigned short bits)
 {
     float number;
@@ -41,7 +41,7 @@ __device__ __forceinline__ float gg_from_f16(unsigned short bits)
     return number;
 }
 
-// float to f16 bits, rounded to nearest even.
+// cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
 __device__ __forceinline__ unsigned short gg_to_f16(float number)
 {
     unsigned short bits;
@@ -61,40 +61,27 @@ constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
 constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = 2 * BK * BM * sizeof(unsigned short) +
-    2 * BK * BN * sizeof(unsigned short);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
 static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize A B C width=8)
-__device__ __forceinline__ void load_A(
-    unsigned short *target, const unsigned short *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load8(unsigned short *target, const unsigned short *X, int ldx,
+    int rows, int cols, int i, int j)
 {
-    if (m < M && k + VEC - 1 < K) return copy8(target, &A[(long long)m * lda + k]);
+    if (i < rows && j + VEC - 1 < cols) return copy8(target, &X[(long long)i * ldx + j]);
     for (int e = 0; e < VEC; ++e)
-        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
-}
-
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=8)
-__device__ __forceinline__ void load_B(
-    unsigned short *target, const unsigned short *B, int ldb, int K, int N, int k, int n)
-{
-    if (k < K && n + VEC - 1 < N) return copy8(target, &B[(long long)k * ldb + n]);
-    for (int e = 0; e < VEC; ++e)
-        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0;
+        target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0;
 }
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=8)
-__device__ __forceinline__ void copy8(
-    unsigned short *target, const unsigned short *source, int first, int stop)
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source,
+    int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy8(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -110,6 +97,7 @@ gemm(int M, int N, int K,
     // double_buffer A A.register B B.register)
     __shared__ alignas(16) unsigned short A_shared[2][BK][BM];
     __shared__ alignas(16) unsigned short B_shared[2][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=128 n=256 k=16; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
@@ -137,12 +125,12 @@ gemm(int M, int N, int K,
     alignas(16) unsigned short A_next[VEC], B_next[B_PIECES][VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
-    load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
+    load8(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e)
         A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
-        load_B(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
+        load8(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
             tile_n + B_n);
     }
     int stage = 0;
@@ -166,7 +154,7 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
         // load the next tile early (double_buffer A A.register B B.register)
-        load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
+        load8(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
@@ -176,7 +164,7 @@ gemm(int M, int N, int K,
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                load_B(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
+                load8(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 

@@ -45,7 +45,6 @@ constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
 constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(double) + 2 * BK * BN * sizeof(double);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
@@ -53,32 +52,20 @@ static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
 static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
-static_assert(SHARED_BYTES <= 48 * 1024, "static shared memory has 48 KiB");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
+// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
 // vectorize A B C width=2)
-__device__ __forceinline__ void load_A(
-    double *target, const double *A, int lda, int M, int K, int m, int k)
+__device__ __forceinline__ void load2(double *target, const double *X, int ldx, int rows, int cols,
+    int i, int j)
 {
-    if (m < M && k + VEC - 1 < K) return copy2(target, &A[(long long)m * lda + k]);
+    if (i < rows && j + VEC - 1 < cols) return copy2(target, &X[(long long)i * ldx + j]);
     for (int e = 0; e < VEC; ++e)
-        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0;
-}
-
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=2)
-__device__ __forceinline__ void load_B(
-    double *target, const double *B, int ldb, int K, int N, int k, int n)
-{
-    if (k < K && n + VEC - 1 < N) return copy2(target, &B[(long long)k * ldb + n]);
-    for (int e = 0; e < VEC; ++e)
-        target[e] = k < K && n + e < N ? B[(long long)k * ldb + n + e] : 0.0;
+        target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0;
 }
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=2)
-__device__ __forceinline__ void copy2(
-    double *target, const double *source, int first, int stop)
+__device__ __forceinline__ void copy2(double *target, const double *source, int first, int stop)
 {
     if (first + VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -93,6 +80,7 @@ gemm(int M, int N, int K,
     // double_buffer A A.register B B.register)
     __shared__ alignas(16) double A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) double B_shared[2][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
     // the block's tile of C (tile m=128 n=128 k=8; raster group=8)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
@@ -122,13 +110,13 @@ gemm(int M, int N, int K,
     // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
     for (int piece = 0; piece < A_PIECES; ++piece) {
-        load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
+        load2(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
         for (int e = 0; e < VEC; ++e)
             A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
     }
     #pragma unroll
     for (int piece = 0; piece < B_PIECES; ++piece) {
-        load_B(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
+        load2(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
             tile_n + B_n);
     }
     int stage = 0;
@@ -156,7 +144,7 @@ gemm(int M, int N, int K,
         } else {
             #pragma unroll
             for (int piece = 0; piece < A_PIECES; ++piece) {
-                load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
+                load2(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
             }
         }
         if (next_k + BK <= K && tile_n + BN <= N) {
@@ -168,7 +156,7 @@ gemm(int M, int N, int K,
         } else {
             #pragma unroll
             for (int piece = 0; piece < B_PIECES; ++piece) {
-                load_B(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
+                load2(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
             }
         }
 
