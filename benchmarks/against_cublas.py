@@ -16,12 +16,12 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from datetime import date
 from pathlib import Path
 
 from passes import fused_row
-from shares import BEST, DATA, ROOT, Line, read, readme, replaced
+from shares import BEST, DATA, ROOT, Line, about, read, readme, replaced
 
 from gemmgen.base.source import Source
 from gemmgen.gpu.bench import BenchRow, Entry, bench
@@ -50,6 +50,8 @@ def main() -> int:
     for line in measured(arguments.only):
         print(text(line), flush=True)
         lines.append(line)
+    if lines:
+        print(about(lines))
     if arguments.json:
         rows = json.dumps([asdict(line) for line in lines], indent=1)
         Path(arguments.json).write_text(rows + "\n", encoding="utf-8")
@@ -70,7 +72,8 @@ def measured(only: str) -> Iterator[Line]:
                     spelled = " ".join(f"{name}={size}" for name, size in row.shape)
                     ms, share = row.ms or 0.0, row.share or 0.0
                     known = (case["what"], row.name, spelled, ms, share, case["target"])
-                    yield Line(*known, row.checked, row.gpu, date.today().isoformat())
+                    where = (row.gpu, date.today().isoformat(), *astuple(row.setup))
+                    yield Line(*known, row.checked, *where)
 
 
 def kernel_of(name: str) -> Kernel:

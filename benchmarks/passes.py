@@ -11,6 +11,7 @@ from typing import Any
 from gemmgen.gpu import cublas, device
 from gemmgen.gpu.bench import BenchRow, lower_bound
 from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.setup import setup
 from gemmgen.gpu.timing import compare, time_interleaved
 
 THREADS = 256
@@ -53,6 +54,7 @@ def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) 
     mine, theirs = cp.full((m, n), cp.nan, cp.float32), cp.full((m, n), cp.nan, cp.float32)
     fused = kernel.prepare(A=a, B=b, C=mine, bias=bias)
     timings = time_interleaved({name: fused, "rival": _rival(cp, a, b, theirs, bias, passes)})
+    about = setup(cp.cuda.runtime.getDevice())
     exact = cp.maximum(a.astype(cp.float64) @ b.astype(cp.float64) + bias, 0)
     bound = 16 * 2.0**-24 * (abs(a).astype(cp.float64) @ abs(b).astype(cp.float64) + abs(bias))
     checked = all(bool((abs(c - exact) <= bound).all()) for c in (mine, theirs))
@@ -69,12 +71,13 @@ def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) 
         floor=lower_bound(kernel.interface, shape),
         checked=checked,
         gpu=device.name(cp.cuda.runtime.getDevice()),
+        setup=about,
     )
 
 
 def _rival(cp: Any, a: Any, b: Any, c: Any, bias: Any, passes: int) -> Callable[[], None]:
     module = cp.RawModule(code=SOURCE)
-    product = cublas.sgemm(cublas.matrix(a), cublas.matrix(b), cublas.matrix(c))
+    product = cublas.gemm(cublas.matrix(a), cublas.matrix(b), cublas.matrix(c))
     quads, columns = cp.int32(c.size // 4), cp.int32(c.shape[1])
     grid, block = (-(-c.size // 4 // THREADS),), (THREADS,)
     one = module.get_function("bias_relu")

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
+
+from gemmgen.gpu.setup import described, from_json
 
 ROOT = Path(__file__).parents[1]
 BEST = ROOT / "examples" / "best"
@@ -21,7 +23,10 @@ SHORT = "†"
 
 @dataclass(frozen=True)
 class Line:
-    """One schedule at one shape: milliseconds, and the rival's time over it."""
+    """One schedule at one shape: milliseconds, and the rival's time over it.
+
+    Clock and versions are those of ``gemmgen.gpu.setup``; older files have none.
+    """
 
     what: str
     schedule: str
@@ -32,6 +37,10 @@ class Line:
     checked: bool
     gpu: str
     date: str = ""
+    clock: int | None = None
+    driver: str = ""
+    cuda: str = ""
+    cublas: str = ""
 
     def extents(self) -> dict[str, int]:
         """The sizes by their names, as a kernel takes them."""
@@ -106,9 +115,11 @@ def others(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def about(lines: Sequence[Line]) -> str:
-    """The GPU and the date."""
+    """The GPU, its clock, the versions of the libraries, and the date."""
     gpus, days = ({getattr(x, part) for x in lines} - {""} for part in ("gpu", "date"))
-    return ", ".join([f"On an {' and an '.join(sorted(gpus))}", *sorted(days)])
+    versions = described(from_json(asdict(line)) for line in lines)
+    on = f"On an {' and an '.join(sorted(gpus))}{f' ({versions})' if versions else ''}"
+    return ", ".join([on, *sorted(days)])
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], right: range) -> str:

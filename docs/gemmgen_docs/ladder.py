@@ -105,7 +105,7 @@ def times(name: str, level: int = 2) -> str:
         for row in found
     ]
     header = ("shape", "ms", "TFLOP/s", "of cuBLAS", "result right")
-    note = f"On an {found[0]['gpu']}, interleaved with cuBLAS, medians; {_documents(name)}\n"
+    note = f"On an {measured.on(found)}, interleaved with cuBLAS, medians; {_documents(name)}\n"
     return f"{'#' * level} Measured\n\n{note}\n{markdown_table(header, rows, right=(1, 2, 3))}"
 
 
@@ -120,7 +120,7 @@ def table() -> str:
     """A table of all rungs of the ladder."""
     note = ""
     if found := measured.of("naive"):
-        note = f"\nMeasured on an {found[0]['gpu']}, f32, by `gemmgen ladder`.\n"
+        note = f"\nMeasured on an {measured.on(found)}, f32, by `gemmgen ladder`.\n"
     return _table("rung", RUNGS) + note
 
 

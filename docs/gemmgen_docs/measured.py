@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from gemmgen.gpu.setup import described, from_json
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = ("ladder.json", "beyond*.json")
@@ -32,6 +34,13 @@ def of(name: str) -> list[Row]:
 def cubes(name: str) -> dict[int, Row]:
     """The rows with M = N = K, by that size."""
     return {max(s): row for row in of(name) if len(s := {*row["shape"].values()}) == 1}
+
+
+def on(found: Sequence[Row]) -> str:
+    """The GPU of some rows, with its clock and the versions of the libraries if the files have
+    them: ``NVIDIA H200 (SM clock 1980 MHz, driver 580.95.05, CUDA 13.0, cuBLAS 13.1.0)``."""
+    about = described(map(from_json, found))
+    return found[0]["gpu"] + (f" ({about})" if about else "")
 
 
 def share(row: Row) -> str:

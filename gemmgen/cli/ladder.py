@@ -55,7 +55,8 @@ def command(
     A single FILE is built up directive by directive, a line for each.  Global reads are counted by
     formula, in elements.  For the examples the last column is the share of cuBLAS that their source
     documents give.  Without a GPU the table has the counts alone (--counts), and the exit code is
-    3.
+    3.  A FILE that is refused is a line that says why; the exit code is 2 if no kernel could be
+    timed, and 1 if a result was wrong.
     """
     if prefixes and len(files) != 1:
         raise UsageError("--prefixes takes one schedule: gemmgen ladder --prefixes FILE")
@@ -65,7 +66,7 @@ def command(
     found, wanted = _rungs(files), sizes or SIZES
     if counts:
         _show_counts(found, wanted[-1], gpu, as_json)
-        click.get_current_context().exit(UsageError.exit_code if found.left_out else 0)
+        return
     kernels = {rung.name: rung.kernel for rung in found.rungs}
     try:
         rows = timed.measure(kernels, [cube(size) for size in wanted])
@@ -74,8 +75,7 @@ def command(
             _show_counts(found, wanted[-1], gpu, as_json)
         raise
     _show_times(found, rows, wanted, gpu, document, as_json, markdown, update)
-    code = UsageError.exit_code if found.left_out else timed.exit_code(rows)
-    click.get_current_context().exit(code)
+    click.get_current_context().exit(_exit_code(found, rows))
 
 
 def _show_times(
@@ -90,8 +90,9 @@ def _show_times(
 ) -> None:
     from gemmgen.cli import ladder_counts as counted
     from gemmgen.cli import table
+    from gemmgen.gpu.bench import measured_on
 
-    rungs, gpu = found.rungs, rows[0].gpu
+    rungs, gpu = found.rungs, measured_on(rows)
     limits = counted.limits(rungs, sizes[-1], model)
     cells = table.with_refused(table.cells(rungs, rows, sizes, limits), found.left_out)
     if update is not None:
@@ -108,6 +109,15 @@ def _show_times(
     for row in rows:
         if row.note:
             click.echo(f"{row.name}, {row.shape[0][1]}: {row.note}", err=True)
+
+
+def _exit_code(found: Rungs, rows: Sequence[BenchRow]) -> int:
+    """1 if a result was wrong, 2 if no rung could be timed, else 0."""
+    names = {rung.name for rung in found.rungs}
+    ran = [row for row in rows if row.name in names and row.ms is not None]
+    if any(not row.checked for row in ran):
+        return 1
+    return 0 if ran else UsageError.exit_code
 
 
 def _show_counts(found: Rungs, size: int, gpu: str, as_json: bool) -> None:

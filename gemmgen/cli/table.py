@@ -70,7 +70,7 @@ def as_text(table: Cells) -> str:
 
 
 def as_markdown(table: Cells, gpu: str) -> str:
-    """The table between its marks, with the GPU and the date."""
+    """The table between its marks, with the GPU (its clock, the versions) and the date."""
     heading, *lines = table
     rule = ["---" if name in _WORDS else "---:" for name in heading]
     body = "\n".join("| " + " | ".join(line) + " |" for line in (heading, rule, *lines))

@@ -21,6 +21,7 @@ from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import LIBRARY, elements, nan
 from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.setup import Setup, described, setup
 from gemmgen.gpu.timing import Timing, Verdict, compare, time_interleaved
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.interface import Interface
@@ -45,7 +46,8 @@ class BenchRow:
     ``lower`` and ``upper`` are quartiles.  ``share`` is cuBLAS's time over this one's, for the same
     storage orders; None without a comparable call.  ``verdict`` compares the two, ties under 1%.
     ``floor`` is the least time that the GPU's arithmetic rate and memory bandwidth allow.
-    ``checked``: the result left by the timed launches was right.
+    ``checked``: the result left by the timed launches was right.  ``setup``: the clock right after
+    them, and the versions of the libraries.
     """
 
     name: str
@@ -60,6 +62,7 @@ class BenchRow:
     checked: bool
     gpu: str
     note: str = ""
+    setup: Setup = Setup()
 
 
 @record
@@ -94,13 +97,24 @@ def bench(
 
 
 def as_json(rows: Sequence[BenchRow]) -> list[dict[str, object]]:
-    """``rows`` as plain dictionaries, the shape as one too."""
-    return [{**dataclasses.asdict(row), "shape": dict(row.shape)} for row in rows]
+    """``rows`` as plain dictionaries, the shape as one too; clock and versions are fields."""
+    found: list[dict[str, object]] = []
+    for row in rows:
+        fields: dict[str, object] = dataclasses.asdict(row)
+        del fields["setup"]
+        found.append({**fields, "shape": dict(row.shape), **dataclasses.asdict(row.setup)})
+    return found
+
+
+def measured_on(rows: Sequence[BenchRow]) -> str:
+    """``NVIDIA H200 (SM clock 1980 MHz, driver 580.95.05, CUDA 13.0, cuBLAS 13.1.0)``."""
+    about = described(row.setup for row in rows)
+    return rows[0].gpu + (f" ({about})" if about else "")
 
 
 def table(rows: Sequence[BenchRow]) -> Table:
     """``rows`` for a terminal."""
-    found = Table(title=rows[0].gpu if rows else None)
+    found = Table(title=measured_on(rows) if rows else None)
     for name in ("kernel", "shape"):
         found.add_column(name)
     for name in ("ms", "quartiles", "TFLOP/s", "of cuBLAS", "over floor", "checked"):
@@ -149,14 +163,14 @@ def _at(
     timings = time_interleaved(
         {name: run.launch for name, run in runs.items()}, warmup=warmup, rounds=rounds
     )
+    number = cupy().cuda.runtime.getDevice()
+    gpu, about = device.name(number), setup(number)
     floor = lower_bound(entries[0].kernel.interface, shape)
-    rows = [_row(name, run, timings, shape, floor) for name, run in runs.items()]
-    gpu = device.name(cupy().cuda.runtime.getDevice())
+    rows = [_row(name, run, timings, shape, floor, about) for name, run in runs.items()]
     spelled = tuple(shape.items())
     for name, why in refused.items():
-        rows.append(
-            BenchRow(name, spelled, None, None, None, None, None, None, floor, False, gpu, why)
-        )
+        none = None, None, None, None, None, None
+        rows.append(BenchRow(name, spelled, *none, floor, False, gpu, why, about))
     return rows
 
 
@@ -212,7 +226,12 @@ def _cublas(interface: Interface, values: dict[str, DeviceArray], case: Case, na
 
 
 def _row(
-    name: str, run: _Run, timings: Mapping[str, Timing], shape: Mapping[str, int], floor: float
+    name: str,
+    run: _Run,
+    timings: Mapping[str, Timing],
+    shape: Mapping[str, int],
+    floor: float,
+    about: Setup,
 ) -> BenchRow:
     timing, rival = timings[name], timings.get(run.rival)
     complaint = run.expected().difference(run.output, run.dtype)
@@ -230,6 +249,7 @@ def _row(
         checked=complaint is None,
         gpu=device.name(cupy().cuda.runtime.getDevice()),
         note=complaint or "",
+        setup=about,
     )
 
 

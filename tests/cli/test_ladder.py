@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from gemmgen.cli import ladder_rungs, timed
 from gemmgen.cli.shape_option import Shape, WrittenShape
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import BenchRow
+from gemmgen.gpu.setup import Setup
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule import examples
 
@@ -148,6 +150,40 @@ def test_update_wants_one_place_before_it_measures(tmp_path: Path, text: str):
     result = gemmgen("ladder", "--update", readme)
     assert result.exit_code == 2 and "has no marks for the table" in result.stderr
     assert readme.read_text() == text
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_a_refused_file_is_a_line_and_no_failure(tmp_path: Path):
+    wrong = tmp_path / "wrong.sched"
+    wrong.write_text("tile m=7 n=3 k=8\n")
+    for how in ((), ("--counts",)):
+        result = gemmgen("ladder", *FILES, wrong, "--size", "64", *how)
+        assert result.exit_code == 0 and "\nwrong   refused: " in result.stdout
+        assert result.stderr.startswith("refused: wrong (")
+    alone = gemmgen("ladder", wrong, wrong, "--size", "64")
+    assert (alone.exit_code, alone.stdout) == (2, "") and "error" in alone.stderr
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_a_kernel_that_refuses_a_shape_beside_others_is_a_line(monkeypatch: pytest.MonkeyPatch):
+    shape = (64, 64, 64)
+    some = (row("naive", shape, None, "M % 128"), row("tiled", shape))
+    monkeypatch.setattr(timed, "measure", lambda k, s: some)
+    assert gemmgen("ladder", *FILES, "--size", "64").exit_code == 0
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_clock_and_versions_stand_beside_the_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    about = Setup(1980, "580.95.05", "13.0", "13.1.0")
+    monkeypatch.setattr(
+        timed, "measure", lambda k, s: [replace(each, setup=about) for each in rows(k, s)]
+    )
+    said = "NVIDIA H200 (SM clock 1980 MHz, driver 580.95.05, CUDA 13.0, cuBLAS 13.1.0)"
+    ladder = ("ladder", *FILES, "--size", "64")
+    assert gemmgen(*ladder).stdout.startswith(f"{said}\n")
+    assert f"f32, on an {said}, 20" in gemmgen(*ladder, "--markdown").stdout
+    assert {each["cublas"] for each in json.loads(gemmgen(*ladder, "--json").stdout)} == {"13.1.0"}
+    assert said in gemmgen("bench", *FILES, "--shape", "64").stdout
 
 
 @pytest.mark.usefixtures("uncounted")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gemmgen_docs import cublas
+from gemmgen_docs import cublas, measured
 from gemmgen_docs.cublas import shares
 
 ROOT = Path(__file__).parents[2]
@@ -82,3 +82,12 @@ def test_the_page_shows_every_schedule_that_was_measured() -> None:
     for name in {line.schedule for line in LINES}:
         assert f"### {name}\n" in listed and f"examples/best/{name}.sched" in listed
         assert f"[{name}](../cublas.md#{name})" in parts
+
+
+def test_versions_stand_beside_the_gpu_where_the_file_has_them() -> None:
+    new = replace(LINE, clock=1980, driver="580.95.05", cuda="13.0", cublas="13.1.0", date="day")
+    said = "SM clock 1980 MHz, driver 580.95.05, CUDA 13.0, cuBLAS 13.1.0"
+    assert shares.about([new]) == f"On an GPU ({said}), day"
+    assert shares.about([LINE]) == "On an GPU"
+    assert measured.on([{"gpu": "GPU", "clock": 1980}]) == "GPU (SM clock 1980 MHz)"
+    assert measured.on([{"gpu": "GPU"}]) == "GPU"
