@@ -106,10 +106,11 @@ def long_sums(emitted: Emitted) -> Shape:
 
 
 def stale_tiles(emitted: Emitted) -> Shape:
-    """The last part of split-K has more tiles than stages, the last one partial: a stage that keeps
-    elements of an earlier tile has them where a 0 belongs."""
+    """The last part of split-K has more tiles than stages, the last one of a single k: a stage that
+    keeps elements of an earlier tile, or whole vectors of them along k, has them where a 0 belongs.
+    """
     *_, stages = tile_of(emitted.program)
-    depth = ragged_depth(emitted.program, stages + 1)
+    depth = ragged_depth(emitted.program, stages + 1, 1)
     return fit(emitted, with_batches(emitted, (5, 9, depth), 1))
 
 
@@ -120,7 +121,7 @@ def far_shapes(emitted: Emitted) -> tuple[Shape, ...]:
     if not can_be_far(emitted.interface):
         return ()
     m, n, k, _ = tile_of(emitted.program)
-    depth = ragged_depth(emitted.program, 2)
+    depth = ragged_depth(emitted.program, 2, k // 2 + 1)
     large = ((m, n + 3, depth), (m // 2 + 1, n + 3, k + 3), (5, n + 3, 5))
     wanted = (*large, (9, 5, k // 2 + 1))
     shapes = [fit(emitted, with_batches(emitted, each, 2)) for each in wanted]

@@ -35,10 +35,10 @@ def tile_of(program: Program) -> tuple[int, int, int, int]:
     return sizes[problem.m], sizes[problem.n], pipeline.step if pipeline else _K_STEP, stages
 
 
-def ragged_depth(program: Program, own: int) -> int:
-    """The K for which the last part of split-K has ``own`` whole steps and a partial one."""
+def ragged_depth(program: Program, own: int, rest: int) -> int:
+    """The K for which the last part of split-K has ``own`` whole steps and one of ``rest``."""
     _, _, k, _ = tile_of(program)
-    return ((own + 2) * (program.main.work.parts - 1) + own) * k + k // 2 + 1
+    return ((own + 2) * (program.main.work.parts - 1) + own) * k + rest
 
 
 def ring_of(program: Program) -> int:
