@@ -39,6 +39,8 @@ def complaint(kernel: Emitted, changed: str) -> str | None:
 
 
 NEXT = "\n" + 24 * " "
+A_PIECE = "&A[(long long)m * lda + k],\n" + 12 * " "
+B_PIECE = "&B[(long long)k * ldb + n],\n" + 12 * " "
 TEXTS = {
     "a fragment not converted": (
         "wide", "f16", "= gg_from_f16(A_raw[e])", "= A_raw[e]", "C: wrong bits",
@@ -72,25 +74,25 @@ TEXTS = {
     ),
     "half of a wide read": (
         "wide", "f16",
-        f"*reinterpret_cast<uint4 *>(&A_raw[0]) ={NEXT}*reinterpret_cast<const uint4",
-        f"*reinterpret_cast<uint2 *>(&A_raw[0]) ={NEXT}*reinterpret_cast<const uint2",
+        "copy8(A_raw, ",
+        "*reinterpret_cast<uint2 *>(A_raw) = *reinterpret_cast<const uint2 *>(",
         "C: ",
     ),
     "a wide read guarded like a narrower one": (
-        "wide", "f16", "n + 7 < N", "n + 3 < N", "out of bounds",
+        "wide", "f16", "j + VEC - 1 < cols", "j + 3 < cols", "out of bounds",
     ),
     "a row that breaks wide accesses": (
         "wide", "f16", "B_shared[2][BK][BN]", "B_shared[2][BK][BN + 4]", "misaligned",
     ),
     "raw elements that wide reads do not fit": (
-        "wide", "f16", "alignas(16) unsigned short B_raw[8]", "unsigned short B_raw[8]",
+        "wide", "f16", "alignas(16) unsigned short B_raw[VEC]", "unsigned short B_raw[VEC]",
         "lacks alignas(16)",
     ),
     "fragments of doubles that wide reads do not fit": (
         "wide", "f64", "alignas(16) double A_frag", "double A_frag", "lacks alignas(16)",
     ),
     "a half that is not stored": (
-        "wide", "f16", f"e < 8; ++e) {{{NEXT}A_shared", f"e < 7; ++e) {{{NEXT}A_shared",
+        "wide", "f16", f"e < VEC; ++e){NEXT}A_shared", f"e < VEC - 1; ++e){NEXT}A_shared",
         "never written",
     ),
     "a barrier dropped among halves": (
@@ -100,10 +102,13 @@ TEXTS = {
         "tiled", "f64", "        __syncthreads();\n", "", "race",
     ),
     "elements counted for bytes": (
-        "asynchronous", "f16", "2 * (m < M", "(m < M", "C: ",
+        "asynchronous", "f16", f"{A_PIECE}valid * sizeof(unsigned short)", f"{A_PIECE}valid", "C: ",
     ),
     "more bytes than there are": (
-        "asynchronous", "f64", "8 * (k < K", "16 * (k < K", "valid bytes",
+        "asynchronous", "f64",
+        f"{B_PIECE}valid * sizeof(double)",
+        f"{B_PIECE}2 * valid * sizeof(double)",
+        "valid bytes",
     ),
 }  # fmt: skip
 
@@ -112,7 +117,7 @@ TEXTS = {
 def test_finds_in_the_text(name: str) -> None:
     schedule, types, old, new, found = TEXTS[name]
     kernel = emitted(schedule, types)
-    assert old in kernel.text, kernel.text
+    assert old in kernel.text, f"the emitted text has no {old!r} any more: mend this test"
     assert complaint(kernel, kernel.text) is None
     message = complaint(kernel, kernel.text.replace(old, new))
     assert message is not None and found in message, message

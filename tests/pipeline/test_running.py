@@ -17,7 +17,7 @@ MUTANTS = {
     "no barrier": ("tiled", "__syncthreads();", ""),
     "a stage off by one": ("double_buffered", "next_stage = 1 - stage", "next_stage = stage"),
     "a tail of k lost": ("register_blocked", "tile_k < K;", "tile_k + BK <= K;"),
-    "a run past its row": ("vectorized", "k + VEC - 1 < K", "k < K"),
+    "a run past its row": ("vectorized", "j + VEC - 1 < cols", "j < cols"),
     "a store past its row": ("vectorized", "first + VEC - 1 < stop", "first < stop"),
     "a stage too few": ("three stages", "STAGES - 1", "STAGES - 2"),
     "a fragment late": ("warp_tiled", "% 2][reg_m]", "% 2 ^ 1][reg_m]"),
@@ -30,7 +30,7 @@ def test_finds_the_mutant(mutant: str) -> None:
     name, old, new = MUTANTS[mutant]
     case = CASES[name]
     kernel = emitted(case.text)
-    assert old in kernel.text
+    assert old in kernel.text, f"the emitted text has no {old!r} any more: mend this test"
     changed = kernel.text.replace(old, new)
     for order in ORDERS:
         for tight in (False, True):

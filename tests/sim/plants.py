@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from gemmgen.calling.launches import Case
 
-RAGGED = Case((35, 37, 45), "normal", 0.7, -1.0, 4)
-UNSCALED = Case((35, 37, 45), "normal", 0.7, 0.0, 4)
+RAGGED = Case((35, 37, 43), "normal", 0.7, -1.0, 4)
+UNSCALED = Case((35, 37, 43), "normal", 0.7, 0.0, 4)
+RAGGED_IN_B = Case((35, 37, 44), "normal", 0.7, -1.0, 4)
+"""Of A no vector along k is partly outside."""
 WIDE = Case((130, 260, 37), "normal", 0.7, -1.0, 4)
 
 
@@ -81,11 +83,12 @@ PLANTS = {
     ),
     "the guard of a wide load too weak": Plant(
         "vectorized",
-        "n + VEC - 1 < N",
-        "n < N",
+        "j + VEC - 1 < cols",
+        "j < cols",
         "out of bounds",
-        "&B[(long long)k * ldb + n]",
+        "&X[(long long)i * ldx + j]",
         CACHED,
+        RAGGED_IN_B,
     ),
     "the guard of a store dropped": Plant(
         "tiled", "if (m < M && n < N) {", "if (m < M) {", "out of bounds", "C[(long long)m", GEMM
@@ -111,10 +114,10 @@ PLANTS = {
     ),
     "a wide load shifted by one": Plant(
         "vectorized",
-        "&B[(long long)k * ldb + n]",
-        "&B[(long long)k * ldb + n + 1]",
+        "&X[(long long)i * ldx + j]",
+        "&X[(long long)i * ldx + j + 1]",
         "misaligned",
-        "&B[(long long)k * ldb + n + 1]",
+        "&X[(long long)i * ldx + j + 1]",
         CACHED,
     ),
     "some threads pass the barrier by": Plant(
@@ -252,13 +255,12 @@ PLANTS |= {
     ),
     "the valid bytes of a piece rounded up": Plant(
         "async_copy",
-        "(M - m < 4 ? M - m : 4)",
-        "4",
+        "(M - m < VEC ? M - m : VEC)",
+        "VEC",
         "out of bounds",
         "&A[(long long)k * lda + m]",
         ASYNC,
         RAGGED,
-        2,
     ),
     "the guard of a copy dropped": Plant(
         "async_copy",
@@ -268,12 +270,11 @@ PLANTS |= {
         "&B[(long long)k * ldb + n]",
         ASYNC,
         WIDE,
-        2,
     ),
     "no zeros after the matrix": Plant(
         "async_copy",
-        "gg_copy_async_16(&A_shared[ahead]",
-        "if (k < K && m < M) gg_copy_async_16(&A_shared[ahead]",
+        "copy_A_tile(A_shared[ahead]",
+        "if (ahead * BK + A_k < K && tile_m + A_m < M) copy_A_tile(A_shared[ahead]",
         "never written",
         "&A_shared[",
         "cache_shared A[k, m] B[k, n]",
@@ -291,9 +292,9 @@ PLANTS |= {
     "a store to where a copy is under way": Plant(
         "async_copy",
         "gg_commit_group();",
-        "gg_commit_group();\n        A_shared[next_stage][A_k][A_m] = 0.0f;",
+        "gg_commit_group();\n        A_shared[(stage + 1) % STAGES][A_k][A_m] = 0.0f;",
         "under way",
-        "A_shared[next_stage][A_k][A_m] = 0.0f;",
+        "A_shared[(stage + 1) % STAGES][A_k][A_m] = 0.0f;",
         ASYNC,
         WIDE,
         2,

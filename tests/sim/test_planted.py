@@ -10,6 +10,7 @@ import pytest
 from emitted_kernels import checked, complaint, emitted, planted
 from plants import PLANTS, RAGGED, WRONG_VALUES
 
+from gemmgen.calling.dimensions import values_of
 from gemmgen.calling.launches import LANDINGS, ORDERS, Case
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.packing import Argument
@@ -36,6 +37,15 @@ def test_finds_at_its_line(name: str) -> None:
             and any(plant.directive in directive for directive in each.directives)
         ]
         assert message, str(raised.value)
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_no_two_leading_dimensions_of_its_call_are_equal(name: str) -> None:
+    """Else one could be taken for the other."""
+    interface = emitted(PLANTS[name].example).interface
+    values = values_of(interface, PLANTS[name].case)
+    leading = [values[param.name] for param in interface.params if param.kind == "ld"]
+    assert len(leading) == 3 and len(set(leading)) == 3
 
 
 @pytest.mark.parametrize("name", WRONG_VALUES)

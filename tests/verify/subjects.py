@@ -28,12 +28,13 @@ def subject(schedule: str, *shapes: Shape) -> Subject:
     return Subject(compile_schedule(parse_schedule(Source(schedule))), shapes)
 
 
-def mutant(schedule: str, before: str, after: str) -> Subject:
-    """The kernel of ``schedule`` with the first ``before`` in it replaced."""
+def mutant(schedule: str, before: str, after: str, times: int = 1) -> Subject:
+    """The kernel of ``schedule`` with its first ``before``, or ``times`` of them, replaced."""
     right = subject(schedule)
     header, begin, kernel = right.emitted.text.partition(BEGIN)
-    assert before in kernel, f"the emitted text has no {before!r} any more: mend this test"
-    text = header + begin + kernel.replace(before, after, 1)
+    found = kernel.count(before)
+    assert found >= times, f"the emitted text has {before!r} {found} times: mend this test"
+    text = header + begin + kernel.replace(before, after, times)
     return Subject(replace(right.emitted, text=text))
 
 

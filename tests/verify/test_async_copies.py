@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gemmgen.expand import pipeline_async
 from gemmgen.expand.pipeline_async import AsyncPipeline
-from gemmgen.expand.ring import Ring, rings
+from gemmgen.expand.ring import Ring
 from gemmgen.ir.control import Barrier, Block, Commit, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Timed
 from gemmgen.ir.expr import Expr, Int, Select
-from gemmgen.ir.nodes import Kernel, Pipeline
 from gemmgen.lower import async_copies as lowering
 from gemmgen.lower.context import Context
 from gemmgen.proof import compiled, cpu, meaning
@@ -92,12 +90,13 @@ def stage_overwritten(patch: Patch) -> None:
         def before(self) -> Expr:
             return self.stage
 
-    def overwriting(kernel: Kernel, pipeline: Pipeline | None) -> tuple[Ring, ...]:
-        return tuple(
-            Overwriting(r.copies, r.stages, r.prefix, r.unrolled) for r in rings(kernel, pipeline)
-        )
+    right = AsyncPipeline._ring
 
-    patch.setattr(pipeline_async, "rings", overwriting)
+    def overwriting(self: AsyncPipeline) -> Ring:
+        ring = right(self)
+        return Overwriting(ring.copies, ring.stages, ring.prefix, ring.unrolled)
+
+    patch.setattr(AsyncPipeline, "_ring", overwriting)
 
 
 def barrier_missing(patch: Patch) -> None:
