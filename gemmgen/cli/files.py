@@ -117,7 +117,7 @@ def writable(path: str, *inputs: str) -> Path:
             raise UsageError(f"{name} is no regular file; leave -o out for standard output")
         if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
             raise UsageError(f"{name} can't be written: it is read-only")
-        for other in inputs:
+        for other in filter(os.path.exists, inputs):
             if other != "-" and target.exists() and target.samefile(other):
                 raise UsageError(f"{name} is the schedule itself; choose another output")
     except (OSError, ValueError, RuntimeError) as wrong:

@@ -94,7 +94,7 @@ def _needs_compilers(nvrtc: bool) -> None:
 def _one(seed: int, index: int, nvrtc: bool) -> Tally:
     """Repeats one schedule, whose text is first printed to standard error."""
     from gemmgen.fuzz import campaign
-    from gemmgen.fuzz.draw import schedule_at
+    from gemmgen.fuzz.random_schedules import schedule_at
 
     click.echo(schedule_at(seed, index), err=True)
     return campaign.replay(seed, index, compiled=nvrtc)

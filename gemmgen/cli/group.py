@@ -32,6 +32,7 @@ COMMANDS = {
     "suggest": "Write a schedule for a shape, with the reasons.",
     "tune": "Find the fastest schedule of a search space, by measuring.",
     "explain": "Count a schedule's memory accesses, and say what bounds it.",
+    "draw": "Draw a schedule: its tiles, its threads, their registers.",
     "diff": "Compare two schedules: statements, text and explain's figures.",
     "help": "Explain the statements of the schedule language.",
     "example": "List the examples, or print one.",

@@ -15,8 +15,8 @@ from gemmgen.base.processes import end_with_parent
 from gemmgen.base.record import record
 from gemmgen.fuzz.blame import blamed
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.draw import schedule_at
 from gemmgen.fuzz.factors import EVERY_PAIR, Pair, pairs
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.shrink import Small, shrink
 from gemmgen.fuzz.trial import Failure, Verdict, judge
 

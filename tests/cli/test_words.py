@@ -47,7 +47,7 @@ def test_an_examples_name_is_the_example(folder: Path) -> None:
     assert "did you mean vectorized?" in gemmgen("check", "vectorised").stderr
 
 
-@pytest.mark.parametrize("command", ["check", "fmt", "show", "emit"])
+@pytest.mark.parametrize("command", ["check", "fmt", "show", "emit", "draw"])
 def test_every_command_takes_schedule_as_an_option(command: str, folder: Path) -> None:
     (folder / "x.sched").write_text(TILED)
     plain = gemmgen(command, "x.sched")
@@ -60,7 +60,7 @@ def test_every_command_takes_schedule_as_an_option(command: str, folder: Path) -
     assert "--schedule FILE" in gemmgen(command, "--help").stdout
 
 
-@pytest.mark.parametrize("command", ["verify", "bench", "ladder", "tune", "explain"])
+@pytest.mark.parametrize("command", ["verify", "bench", "ladder", "tune", "explain", "draw"])
 def test_longer_commands_list_the_option(command: str) -> None:
     assert "--schedule FILE" in gemmgen(command, "--help").stdout
 

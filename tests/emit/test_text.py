@@ -13,7 +13,7 @@ from pipeline.running import Operands, Want, call, check, emitted
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit.kernel_view import BEGIN, END
-from gemmgen.fuzz.draw import schedule_at
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.ir.thread_code import Node
 from gemmgen.numerics.formats import F32
 from gemmgen.pipeline import compile_source

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.fuzz import draw
-from gemmgen.fuzz.draw import schedule_at
+from gemmgen.fuzz import random_schedules
 from gemmgen.fuzz.factors import Pair, pairs, plan_of
 from gemmgen.fuzz.plans import Epoch, is_wild
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.trial import compile_text
 from gemmgen.language import VOCABULARY, parse_schedule
 from gemmgen.passes.raster import Raster
@@ -91,10 +91,10 @@ def test_what_was_drawn_is_kept_for_the_next_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(draw, "_STORED", 2)
-    texts = [draw._Drawn(7, 0).text(place) for place in (1, 0)]
-    drawn = draw._Drawn(7, 0)
-    monkeypatch.setattr(draw, "Epoch", None)
+    monkeypatch.setattr(random_schedules, "_STORED", 2)
+    texts = [random_schedules._Drawn(7, 0).text(place) for place in (1, 0)]
+    drawn = random_schedules._Drawn(7, 0)
+    monkeypatch.setattr(random_schedules, "Epoch", None)
     assert [drawn.text(1), drawn.text(0)] == texts
 
 
@@ -108,7 +108,7 @@ def test_a_pass_that_raises_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_same_seed_draws_the_same_in_every_process() -> None:
-    code = "from gemmgen.fuzz.draw import schedule_at; print(schedule_at(9, 3), end='')"
+    code = "from gemmgen.fuzz.random_schedules import schedule_at; print(schedule_at(9, 3), end='')"
     for salt in ("1", "2"):
         environment = dict(os.environ, PYTHONHASHSEED=salt)
         done = subprocess.run(

@@ -13,7 +13,7 @@ from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Judged, trial_at
-from gemmgen.fuzz.draw import schedule_at
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.shrink import shrink
 from gemmgen.ir.buffers import Buffer, Swizzle
 from gemmgen.ir.control import Barrier, Block, Break, Wait

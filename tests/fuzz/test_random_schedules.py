@@ -10,7 +10,7 @@ import pytest
 
 from gemmgen.fuzz import campaign, report
 from gemmgen.fuzz.campaign import Limits, Tally
-from gemmgen.fuzz.draw import schedule_at
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.trial import compile_text
 
 SEED, SCHEDULES, PART = 1, 90, 6

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.draw import schedule_at
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.trial import ARCH, cases, compile_text
 
 from .conftest import CALLS

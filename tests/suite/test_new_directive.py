@@ -193,7 +193,7 @@ def test_every_layer_of_proof_holds(copy: Path) -> None:
 
 def test_the_fuzzer_draws_it(copy: Path) -> None:
     draw = (
-        "from gemmgen.fuzz.draw import schedule_at\n"
+        "from gemmgen.fuzz.random_schedules import schedule_at\n"
         "from gemmgen.fuzz.factors import FACTORS\n"
         "print(FACTORS['carveout'])\n"
         "print(*(schedule_at(1, index) for index in range(4)))"

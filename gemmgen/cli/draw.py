@@ -1,0 +1,84 @@
+"""``gemmgen draw``: a schedule's tiles, threads, fragments and the rest, as SVG or as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import click
+
+from gemmgen.base.errors import UsageError
+from gemmgen.cli import options, shape_option
+from gemmgen.cli.files import put_in, shown_path, writable
+from gemmgen.draw.kinds import KINDS
+from gemmgen.gpu.gpus import DEFAULT, GPUS
+
+FORMATS = {".svg": "svg", ".txt": "text"}
+"""Formats of files, by their suffix."""
+_KINDS = "; ".join(f"{kind}: {line}" for kind, line in KINDS.items())
+
+
+@click.command("draw", epilog=f"Kinds of drawings.  {_KINDS}.")
+@click.argument("file")
+@click.option(
+    "--what",
+    "kind",
+    type=click.Choice(tuple(KINDS)),
+    default=next(iter(KINDS)),
+    show_default=True,
+    help="What is drawn.",
+)
+@click.option(
+    "--shape",
+    type=shape_option.shape,
+    metavar=shape_option.METAVAR,
+    help=f"{shape_option.HELP}; a few tiles by default.",
+)
+@click.option("--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(tuple(FORMATS.values())),
+    help="By default that of OUT's suffix, .svg or .txt; text without OUT.",
+)
+@options.output
+@options.arch
+@options.settings
+def command(
+    file: str,
+    kind: str,
+    shape: shape_option.WrittenShape | None,
+    gpu: str,
+    form: str | None,
+    output: str | None,
+    arch: str | None,
+    settings: Sequence[options.Setting],
+) -> None:
+    """Draw the schedule FILE: how it cuts the matrices, and who does what.
+
+    Drawings are made from the program, not from the schedule's text; no GPU is needed.
+    """
+    chosen = form or _format_of(output)
+    if output not in (None, "-"):
+        writable(output, file)
+    schedule = options.load(file, settings, arch)
+    sizes = shape_option.resolve(shape, schedule.gemm) if shape else None
+    from gemmgen.draw.kinds import draw
+    from gemmgen.draw.svg import svg_of
+    from gemmgen.draw.terminal import text_of
+
+    drawing = draw(kind, schedule, sizes, GPUS[gpu])
+    put_in(output, svg_of(drawing) if chosen == "svg" else text_of(drawing), file)
+
+
+def _format_of(output: str | None) -> str:
+    """The format of a file by its suffix."""
+    if output in (None, "-"):
+        return "text"
+    suffix = PurePath(output).suffix
+    if suffix not in FORMATS:
+        known = " or ".join(FORMATS)
+        raise UsageError(
+            f"{shown_path(output)}: a drawing's file ends in {known}, or give --format"
+        )
+    return FORMATS[suffix]

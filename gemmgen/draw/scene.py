@@ -1,0 +1,68 @@
+"""What is drawn: a kernel, at a shape, on a GPU."""
+
+from __future__ import annotations
+
+from gemmgen.analyze.explain import AnalyzedKernel
+from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.base.record import record
+from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.nodes import Kernel
+from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.schedule.extents import Shape
+
+TILES = 4
+"""Tiles along each side of C in a drawing whose shape nobody chose."""
+STEPS = 6
+"""Steps along k of each part of a sum in such a drawing."""
+UNTILED = 16
+"""The extent of k in such a drawing, if k is not tiled."""
+
+
+@record
+class Scene:
+    """``given`` is the shape that a user asked for, if one did."""
+
+    kernel: AnalyzedKernel
+    given: Shape | None
+    gpu: Gpu
+
+    @property
+    def main(self) -> Kernel:
+        return self.kernel.program.main
+
+    @property
+    def problem(self) -> Problem:
+        return self.kernel.program.problem
+
+    @property
+    def step(self) -> int | None:
+        """Elements of a step along k; None if k is not tiled."""
+        pipeline = pipeline_of(self.main)
+        return pipeline.step if pipeline else None
+
+    def staged(self, operand: Tensor) -> bool:
+        """Whether the block has a tile of it in shared memory."""
+        return self.main.has(f"{operand.name}_shared")
+
+    def shape(self, otherwise: int | None = None) -> Shape:
+        """The shape that was asked for; if none was, a cube of ``otherwise``, or a few tiles.
+
+        Raises ``UsageError`` for a shape that the kernel does not take.
+        """
+        if self.given is not None:
+            arguments_of(self.kernel.lowered.interface, self.problem, self.given)
+            return self.given
+        if otherwise is not None:
+            return (*[otherwise] * 3, *[1] * len(self.problem.batch))
+        work, step = self.main.work, self.step
+        sizes = {self.problem.m: TILES * work.size(self.problem.m)}
+        sizes[self.problem.n] = TILES * work.size(self.problem.n)
+        sizes[self.problem.k] = STEPS * work.parts * step if step else UNTILED
+        interface = self.kernel.lowered.interface
+        for fact in self.kernel.program.facts:
+            for letter in sizes:
+                if fact.divisor and fact.name == interface.extent(letter):
+                    by = fact.divisor
+                    sizes[letter] = -(-sizes[letter] // by) * by
+        return (*sizes.values(), *[1] * len(self.problem.batch))

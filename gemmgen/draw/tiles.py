@@ -1,0 +1,199 @@
+"""The matrices: A to the left, B above, C where they meet, cut into the tiles of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.base.record import record
+from gemmgen.draw.cuts import Cut, Part, cut
+from gemmgen.draw.marks import A, B, C, Cell, Drawing, Label, Mark, Meaning, Stroke
+from gemmgen.draw.scene import Scene
+from gemmgen.ir.problem import Tensor
+
+_LEFT, _TOP = 32.0, 48.0
+_BESIDE, _BELOW = 88.0, 72.0
+"""Pixels between A and C, and between B and C."""
+_TILE, _ACROSS, _DOWN = 96.0, 48.0, 32.0
+"""Pixels of a tile's longer side in C, and of a step along k in A and in B."""
+_ARROW = 40.0
+
+
+@record
+class _Matrix:
+    """A matrix with its letters down and across, and its upper left corner."""
+
+    tensor: Tensor
+    meaning: Meaning
+    letters: tuple[str, str]
+    down: Cut
+    across: Cut
+    x: float
+    y: float
+
+
+@record
+class _Layout:
+    """``own`` are the numbers of the block's parts of each letter."""
+
+    scene: Scene
+    own: dict[str, range]
+    matrices: tuple[_Matrix, _Matrix, _Matrix]
+
+
+def draw(scene: Scene) -> Drawing:
+    """One block's tile of C, its strips of A and of B, and its steps along k."""
+    layout = _layout(scene)
+    c = layout.matrices[2]
+    title = f"{scene.kernel.emitted.name}: the tiles of a block"
+    marks: list[Mark] = []
+    for matrix in layout.matrices:
+        marks += sorted(_cells(layout, matrix), key=lambda cell: cell.strong)
+        marks += _around(scene, matrix)
+    marks += _lines_of_a_thread(layout) if scene.step is None else ()
+    marks += _dimensions(layout)
+    size = (c.x + c.across.length + 16, c.y + c.down.length + 24)
+    return Drawing(title, " ".join(_notes(layout)), *size, tuple(marks))
+
+
+def _layout(scene: Scene) -> _Layout:
+    problem, work, shape = scene.problem, scene.main.work, scene.shape()
+    sizes = [work.size(problem.m), work.size(problem.n)]
+    tall, wide = (max(48.0, _TILE * size / max(sizes)) for size in sizes)
+    m, n = cut(shape[0], sizes[0], tall), cut(shape[1], sizes[1], wide)
+    step, steps = (scene.step, 1) if scene.step else (shape[2], 4)
+    across, down = cut(shape[2], step, steps * _ACROSS), cut(shape[2], step, steps * _DOWN)
+    x, y = _LEFT + across.length + _BESIDE, _TOP + down.length + _BELOW
+    own = {
+        letter: range(min(1, c.count - 1), min(1, c.count - 1) + 1)
+        for letter, c in _pairs(scene, m, n)
+    }
+    own[problem.k] = range(-(-across.count // work.parts))
+    a = _Matrix(problem.a, A, (problem.m, problem.k), m, across, _LEFT, y)
+    b = _Matrix(problem.b, B, (problem.k, problem.n), down, n, x, _TOP)
+    return _Layout(scene, own, (a, b, _Matrix(problem.c, C, (problem.m, problem.n), m, n, x, y)))
+
+
+def _pairs(scene: Scene, m: Cut, n: Cut) -> tuple[tuple[str, Cut], ...]:
+    return (scene.problem.m, m), (scene.problem.n, n)
+
+
+def _cells(layout: _Layout, matrix: _Matrix) -> Iterator[Cell]:
+    """Every part that is drawn; the block's have a color, and operands the number of the step."""
+    for row in matrix.down.parts:
+        for column in matrix.across.parts:
+            parts = dict(zip(matrix.letters, (row, column), strict=True))
+            at = (matrix.x + column.at, matrix.y + row.at, column.length, row.length)
+            if all(part.number in layout.own[letter] for letter, part in parts.items()):
+                yield _own(layout.scene, matrix, parts, at)
+            else:
+                yield Cell(*at)
+
+
+def _own(
+    scene: Scene,
+    matrix: _Matrix,
+    parts: dict[str, Part],
+    at: tuple[float, float, float, float],
+) -> Cell:
+    """A part that the block computes, or reads."""
+    problem = scene.problem
+    letters = problem.matrix(matrix.tensor.letters)
+    where = ", ".join(_range(letter, parts[letter]) for letter in letters)
+    step = parts.get(problem.k)
+    if step is None:
+        text, what = "block", "the block's tile"
+    else:
+        text = str(step.number) if scene.step else ""
+        what = f"step {step.number}" if scene.step else "read by the block"
+    about = f"{what}: {matrix.tensor.name}[{where}]"
+    strong = step is None or (scene.step is not None and step.number == 0)
+    return Cell(*at, matrix.meaning, text, about, strong=strong, size="normal")
+
+
+def _range(letter: str, part: Part) -> str:
+    last = part.stop - 1
+    return f"{letter} {part.begin}" if part.begin == last else f"{letter} {part.begin}..{last}"
+
+
+def _around(scene: Scene, matrix: _Matrix) -> Iterator[Mark]:
+    """A matrix's name, an arrow along what is contiguous, dots where parts are left out."""
+    letters = scene.problem.matrix(matrix.tensor.letters)
+    written = f"[{', '.join(letters)}]" if letters else ""
+    yield Label(matrix.x, matrix.y - 28, f"{matrix.tensor.name}{written}", size="large")
+    x, y = matrix.x, matrix.y - 8
+    if letters and letters[-1] == matrix.letters[0]:
+        x, y = matrix.x - 8, matrix.y
+        yield Stroke(((x, y), (x, y + _ARROW)), matrix.meaning, arrow=True)
+    elif letters:
+        yield Stroke(((x, y), (x + _ARROW, y)), matrix.meaning, arrow=True)
+    for gap in matrix.down.gaps:
+        yield Label(matrix.x + matrix.across.length / 2, matrix.y + gap, "...", "middle")
+    for gap in matrix.across.gaps:
+        yield Label(matrix.x + gap, matrix.y + matrix.down.length / 2, "...", "middle")
+
+
+def _first(layout: _Layout, letter: str, along: Cut) -> Part:
+    """The block's first part of a letter."""
+    return next(part for part in along.parts if part.number in layout.own[letter])
+
+
+def _dimensions(layout: _Layout) -> Iterator[Mark]:
+    """The extents of the block's tiles, beside its strips."""
+    a, b, _ = layout.matrices
+    scene, problem = layout.scene, layout.scene.problem
+    row, column = _first(layout, problem.m, a.down), _first(layout, problem.n, b.across)
+    yield Label(
+        a.x + a.across.length + 8,
+        a.y + row.at + row.length / 2,
+        f"BM = {scene.main.work.size(problem.m)}",
+    )
+    yield Label(
+        b.x + column.at + column.length / 2,
+        b.y + b.down.length + 12,
+        f"BN = {scene.main.work.size(problem.n)}",
+        "middle",
+    )
+    if scene.step:
+        yield Label(a.x, a.y + a.down.length + 12, f"BK = {scene.step}")
+
+
+def _lines_of_a_thread(layout: _Layout) -> Iterator[Mark]:
+    """Without tiles along k: the row of A and the column of B that one element needs."""
+    a, b, c = layout.matrices
+    row = _first(layout, layout.scene.problem.m, a.down)
+    column = _first(layout, layout.scene.problem.n, b.across)
+    y, x = a.y + row.at, b.x + column.at
+    yield Cell(a.x, y, a.across.length, 16, A, "", "a row of A: what a thread reads", strong=True)
+    yield Cell(x, b.y, 16, b.down.length, B, "", "a column of B: what a thread reads", strong=True)
+    yield Cell(c.x + column.at, y, 16, 16, C, "", "the element of a thread", strong=True)
+
+
+def _notes(layout: _Layout) -> tuple[str, ...]:
+    """What is seen, with its numbers."""
+    scene, problem, work = layout.scene, layout.scene.problem, layout.scene.main.work
+    bm, bn = work.size(problem.m), work.size(problem.n)
+    m, n, k = scene.shape()[:3]
+    a, b, c = problem.a, problem.b, problem.c
+    tiles = layout.matrices[0].down.count * layout.matrices[1].across.count
+    count = "one tile" if tiles == 1 else f"{tiles} tiles"
+    found = [f"{c.name} is {m} x {n}, cut into {count} of {bm} x {bn}, one for each block."]
+    if problem.batch:
+        found[0] = found[0].replace(".", f"; one matrix of the batch ({', '.join(problem.batch)}).")
+    if scene.step is None:
+        found.append(
+            f"For each of its elements a block reads a row of {a.name} and a column of {b.name}: "
+            f"{bm} x {bn} x 2K = {2 * k * bm * bn} reads for K = {k}."
+        )
+        return tuple(found)
+    steps = len(layout.own[problem.k])
+    depth = min(k, steps * scene.step)
+    part = f" of a part of K (1 of {work.parts})" if work.parts > 1 else ""
+    found.append(f"It takes {steps} steps of {scene.step} along k{part}, numbered from 0.")
+    if scene.staged(a) and scene.staged(b):
+        found.append(
+            f"A block reads K(BM + BN) = {depth} x ({bm} + {bn}) = {depth * (bm + bn)} elements."
+        )
+    else:
+        direct = [x.name for x in (a, b) if not scene.staged(x)]
+        found.append(f"Threads read {' and '.join(direct)} themselves, not by shared memory.")
+    return tuple(found)
