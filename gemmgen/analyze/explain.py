@@ -10,6 +10,7 @@ from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
+from gemmgen.analyze.operations import Operations, Unfused, operations_of, unfused
 from gemmgen.analyze.pads import PadChoice, pad_choices
 from gemmgen.analyze.resources import Occupancy, Resources, Waves, occupancy_of, resources_of
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
@@ -56,8 +57,9 @@ class Traffic:
 class Explanation:
     """``launch`` has the counts site by site, ``traffic`` buffer by buffer.
 
-    ``joined`` has the reads of shared memory that the compiler joins into wider ones, as it does:
-    the roofline uses their counts in place of the text's (``hardware``).
+    ``unfused``: what elementwise kernels in place of the epilogue would add; None if it is a
+    product as BLAS has it.  ``joined`` has the reads of shared memory that the compiler joins into
+    wider ones, as it does: the roofline uses their counts in place of the text's (``hardware``).
     """
 
     kernel: AnalyzedKernel
@@ -67,6 +69,8 @@ class Explanation:
     launch: LaunchCounts
     traffic: tuple[Traffic, ...]
     formulas: tuple[Formula, ...]
+    operations: Operations
+    unfused: Unfused | None
     pads: tuple[PadChoice, ...]
     resources: Resources
     occupancy: Occupancy
@@ -124,7 +128,9 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         beta,
         launch,
         traffic_of(launch),
-        formulas_of(kernel.program, launch, shape),
+        formulas_of(kernel.program, launch, shape, blocks),
+        operations_of(kernel.program.problem, shape),
+        unfused(kernel.program.problem, shape),
         pad_choices(kernel.program, kernel.lowered, values),
         resources,
         occupancy,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from gemmgen.analyze.explain import Explanation, Traffic
+from gemmgen.ir.dtypes import BYTES
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -21,6 +22,16 @@ def as_json(e: Explanation) -> dict[str, Json]:
         "gpu": e.gpu.name,
         "beta": e.beta,
         "flops": e.roofline.flops,
+        "operations": {
+            **_fields(e.operations, "product", "product_formula", "epilogue", "epilogue_formula"),
+            **_fields(e.operations, "expression", "total", "formula"),
+            "each": dict(e.operations.each),
+        },
+        "unfused": (
+            {"kernels": list(e.unfused.names), **_fields(e.unfused, "elements", "bytes")}
+            if e.unfused
+            else None
+        ),
         "multiply_adds": e.fmas,
         "formulas": [
             {"name": f.name, "counted": f.counted, "formula": f.text, "value": f.value}
@@ -89,6 +100,25 @@ def _fields(value: object, *names: str) -> dict[str, Json]:
     return {name: getattr(value, name) for name in names}
 
 
+def _accesses_of_c(e: Explanation) -> dict[str, str]:
+    """Elements of C read and written: here, and if elementwise kernels did the epilogue."""
+    c = e.kernel.program.problem.c
+    size = BYTES[c.dtype]
+    own = {t.write: t.counts.elements for t in e.traffic if t.buffer == c.name}
+    reads, writes = own.get(False, 0), own.get(True, 0)
+    name = f"accesses of {c.name}"
+    found = {name: _reads_and_writes(reads, writes, size)}
+    if e.unfused is not None:
+        more = e.unfused.elements // 2
+        what = f"{name}, by elementwise kernels ({', '.join(e.unfused.names)})"
+        found[what] = _reads_and_writes(reads + more, writes + more, size)
+    return found
+
+
+def _reads_and_writes(reads: int, writes: int, size: int) -> str:
+    return f"{reads:,} reads, {writes:,} writes ({(reads + writes) * size / 1e6:,.1f} MB)"
+
+
 def as_figures(e: Explanation) -> dict[str, str]:
     """What two schedules are compared by: a name and a readable figure, in the report's order."""
     found = {"threads a block": f"{e.resources.threads:,}"}
@@ -110,6 +140,7 @@ def as_figures(e: Explanation) -> dict[str, str]:
     found["waves"] = f"{e.waves.count} (last {e.waves.last_fill:.0%} full)"
     for f in e.formulas:
         found[f.name] = f"{f.counted:,}"
+    found |= _accesses_of_c(e)
     for t in e.hardware:
         c = t.counts
         if c.phases:

@@ -8,12 +8,13 @@ TN elements a thread the same holds between shared memory and registers: MNK(1/T
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
+from math import ceil, prod
 
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.record import record
 from gemmgen.ir import names
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.context import WORKSPACE
@@ -33,8 +34,11 @@ class Formula:
         return self.counted / self.value if self.value else 0.0
 
 
-def formulas_of(program: Program, launch: LaunchCounts, shape: Shape) -> tuple[Formula, ...]:
-    """Of the reads of A and B, hop by hop, and of the writes of C."""
+def formulas_of(
+    program: Program, launch: LaunchCounts, shape: Shape, blocks: int
+) -> tuple[Formula, ...]:
+    """Of the reads of A and B, hop by hop, and of the writes of C: of a launch, and on average of
+    one of its ``blocks``, and of a block's step along k."""
     problem = program.problem
     operands = (problem.b.name, problem.a.name)
     mnk = products_of(problem)
@@ -47,15 +51,53 @@ def formulas_of(program: Program, launch: LaunchCounts, shape: Shape) -> tuple[F
     if any(value > 1 for _, value in sharing):
         found.append(_formula(what, reads, mnk, products, sharing))
     tiles = [name for name in operands if program.main.has(f"{name}_shared")]
+    if len(tiles) == len(operands):
+        found.append(_of_block(program, what, reads / blocks, shape[2]))
     if tiles:
         counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
         sharing = [_sharing(program, name, shared=False) for name in tiles]
         found.append(_formula("shared reads", counted, mnk, products, sharing))
+        found += _of_step(program, counted / blocks, shape[2], sharing)
     found += _parts(program, launch, shape)
     writes = total(launch, (problem.c.name,), write=True).elements
     elements = float(shape[0] * shape[1] * prod(shape[3:]))
-    text = _extents(problem, problem.m, problem.n)
+    text = elements_of(problem)
     return (*found, Formula(f"global writes of {problem.c.name}", writes, text, elements))
+
+
+def _of_block(program: Program, what: str, counted: float, depth: int) -> Formula:
+    """``K(BM + BN)``; of blocks that share a tile each has a part of K."""
+    problem, work = program.problem, program.main.work
+    (rows, m), (columns, n) = (
+        (names.block(letter).name, work.size(letter)) for letter in (problem.m, problem.n)
+    )
+    share = f"/{work.parts}" if work.parts > 1 else ""
+    text = f"{problem.extent(problem.k)}{share}({rows} + {columns})"
+    return Formula(f"{what}, a block", round(counted), text, depth / work.parts * (m + n))
+
+
+def _of_step(
+    program: Program, counted: float, depth: int, sharing: list[tuple[str, int]]
+) -> Iterable[Formula]:
+    """``2*BM*BN*BK`` where each multiply-add reads its factors, and with elements in registers
+    ``BM*BN*BK(1/TM + 1/TN)``: of each block, whenever it goes on along k."""
+    pipeline, problem, work = pipeline_of(program.main), program.problem, program.main.work
+    if pipeline is None:
+        return
+    letters = problem.m, problem.n, problem.k
+    tile = "*".join(names.block(letter).name for letter in letters)
+    products = float(work.size(problem.m) * work.size(problem.n) * pipeline.step)
+    steps = ceil(depth / pipeline.step) / work.parts
+    what, found = "shared reads, a block and step", round(counted / steps)
+    count = len(sharing)
+    yield Formula(what, found, f"{count}*{tile}" if count > 1 else tile, count * products)
+    if any(value > 1 for _, value in sharing):
+        yield _formula(what, found, tile, products, sharing)
+
+
+def elements_of(problem: Problem) -> str:
+    """``MN``, the elements of C; with batches ``size_b*MN``."""
+    return _extents(problem, problem.m, problem.n)
 
 
 def products_of(problem: Problem) -> str:
@@ -81,7 +123,7 @@ def _parts(program: Program, launch: LaunchCounts, shape: Shape) -> Iterable[For
     if work.parts == 1:
         return
     problem = program.problem
-    results = _extents(problem, problem.m, problem.n)
+    results = elements_of(problem)
     elements = float(shape[0] * shape[1] * prod(shape[3:]))
     for write in (True, False):
         many, more = work.parts, 0 if work.groups == 1 else work.groups

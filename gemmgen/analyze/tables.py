@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from gemmgen.analyze.explain import Explanation, Traffic
+from gemmgen.analyze.operations import Unfused
 from gemmgen.analyze.pads import PadChoice
 from gemmgen.analyze.resources import Resources
 from gemmgen.analyze.transactions import SECTOR
@@ -55,6 +57,7 @@ def _head(e: Explanation, name: str) -> Section:
     rows = [
         ("shape", f"{shape}: {c} is {m} x {n}{of_each}, K = {k}; beta = {e.beta:g}"),
         ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
+        *_operations(e),
         ("launch", f"{e.waves.blocks:,} blocks of {x} x {y} threads"),
     ]
     parts = e.kernel.lowered.interface.parts
@@ -67,6 +70,36 @@ def _head(e: Explanation, name: str) -> Section:
             ("ragged edges", f"{useful:.1%} of the multiply-adds are of {c}, the rest padding")
         )
     return Section(f"{name} on {e.gpu.name} ({e.gpu.arch})", (), tuple(rows))
+
+
+def _operations(e: Explanation) -> Iterator[tuple[str, str]]:
+    """The operations one by one, and what C would be read and written without fusion."""
+    work, problem, depth = e.operations, e.kernel.program.problem, e.shape[2]
+    a, b, c = problem.a.name, problem.b.name, problem.c.name
+    yield (
+        "",
+        f"{work.product:,} = {work.product_formula} of {a} {b}: {depth} multiplications and "
+        f"{depth - 1} additions for an element of {c}",
+    )
+    if work.epilogue:
+        yield (
+            "",
+            f"{work.epilogue:,} = {work.epilogue_formula} more for {work.expression}: "
+            f"{work.spelled}; in all {work.total:,} = {work.formula}",
+        )
+    if e.unfused is not None:
+        yield ("fusion", saved_by_fusion(e.unfused, c))
+
+
+def saved_by_fusion(unfused: Unfused, c: str) -> str:
+    """What the epilogue's operations would read and write in kernels of their own."""
+    half, names = unfused.elements // 2, ", ".join(unfused.names)
+    one = f"{half // unfused.kernels:,}"
+    each = "" if unfused.kernels == 1 else f"; one kernel for all of them {one} and {one}"
+    return (
+        f"elementwise kernels ({names}) would add {half:,} reads and {half:,} writes of {c}, "
+        f"{unfused.bytes / 1e6:,.1f} MB{each}"
+    )
 
 
 def _formulas(e: Explanation) -> Section:

@@ -131,3 +131,12 @@ def test_diff_as_json():
     assert changed["tile"]["after"] == "tile m=128 n=128 k=8"
     assert message["text"].startswith("---")
     assert message["before"]["resources"]["threads"] == 1024
+
+
+def test_diff_has_the_accesses_of_c_with_and_without_fusion():
+    blocked, fused = (EXAMPLES / f"{name}.sched" for name in ("register_blocked", "fused"))
+    said = gemmgen("diff", blocked, fused, "--shape", "512", "--no-text").stdout
+    line = next(line for line in said.splitlines() if "accesses of C, by elementwise" in line)
+    assert line.endswith("524,288 reads, 786,432 writes (5.2 MB)")
+    said = gemmgen("explain", fused, "--shape", "512").stdout
+    assert "elementwise kernels (addition, relu) would add 524,288 reads and 524,288" in said

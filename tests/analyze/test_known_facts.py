@@ -91,7 +91,8 @@ def test_where_tiles_divide_the_formulas_hold_exactly(shape: Shape):
     assert found["MNK(1/BM + 1/BN)"].counted == reads["MNK(1/BM + 1/BN)"]
     assert found["MNK(1/TM + 1/TN)"].counted == m * n * k // 4
     assert found["MN"].counted == reads["MN"]
-    assert all(f.ratio == 1 for text, f in found.items() if text != "2MNK")
+    assert all(f.ratio == 1 for text, f in found.items() if text[0] != "2")
+    assert found["2*BM*BN*BK"].ratio == 1 / 8
     (naive,) = (f for f in explained(NAIVE, shape).formulas if f.text == "2MNK")
     assert naive.counted == reads["2MNK"]
 
@@ -106,3 +107,56 @@ def test_ragged_edges_read_no_more_than_there_is():
     """The naive kernel's threads outside C leave; those inside read 2K elements each."""
     naive, _ = explained(NAIVE, (33, 45, 7)).formulas
     assert naive.counted == 2 * 33 * 45 * 7
+
+
+def test_operations_are_those_of_the_products_and_of_the_epilogue():
+    """K multiplications and K - 1 additions an element; alpha, beta and an addition."""
+    work = explained(NAIVE, (8, 4, 16)).operations
+    assert (work.product, work.product_formula) == (8 * 4 * (2 * 16 - 1), "MN(2K - 1)")
+    assert (work.epilogue, work.epilogue_formula) == (3 * 8 * 4, "3MN")
+    assert (work.total, work.formula) == (2 * 8 * 4 * (16 + 1), "MN(2K + 2)")
+    assert work.spelled == "2 multiplications and 1 addition"
+
+
+@pytest.mark.parametrize(
+    ("expression", "formula", "each"),
+    [
+        ("acc", "MN(2K - 1)", 31),
+        ("alpha * acc", "MN(2K)", 32),
+        ("relu(acc + bias[n])", "MN(2K + 1)", 33),
+    ],
+)
+def test_operations_of_an_epilogue_are_counted_in_it(expression: str, formula: str, each: int):
+    work = explained(f"{NAIVE}\nfuse_epilogue {expression}", (8, 4, 16)).operations
+    assert (work.formula, work.total) == (formula, 8 * 4 * each)
+
+
+def test_operations_have_the_names_of_a_schedules_own_letters():
+    text = "gemm Y[b, row, j] = X[b, row, t] * W[t, j]\nfuse_epilogue relu(acc)"
+    work = explained(text, (8, 4, 16, 3)).operations
+    assert work.product_formula == "size_b*ROW*J(2T - 1)" and work.total == 3 * 8 * 4 * 32
+
+
+def test_a_block_reads_what_its_tile_is_wide_and_high():
+    found = {f.text: f for f in explained(TRANSPOSED).formulas}
+    block = found["K(BM + BN)"]
+    assert block.counted == block.value == 256 * (128 + 128) and block.name.endswith(", a block")
+    assert found["2*BM*BN*BK"].value == 2 * 128 * 128 * 8
+    step = found["BM*BN*BK(1/TM + 1/TN)"]
+    assert step.counted == step.value == 128 * 128 * 8 // 4
+    assert step.name == "shared reads, a block and step"
+
+
+def test_blocks_that_share_a_tile_read_a_part_of_k_each():
+    text = "tile m=32 n=32 k=8\ncache_shared A B\nsplit_k parts=2"
+    found = {f.text: f for f in explained(text).formulas}
+    assert found["K/2(BM + BN)"].counted == 128 * (32 + 32)
+    assert found["2*BM*BN*BK"].ratio == 1
+
+
+def test_fusion_saves_a_read_and_a_write_of_c_for_each_operation():
+    fused = explained(f"{NAIVE}\nfuse_epilogue relu(acc + bias[n])", (8, 4, 16)).unfused
+    assert fused is not None and fused.names == ("addition", "relu")
+    assert (fused.elements, fused.bytes) == (2 * 2 * 8 * 4, 4 * 2 * 2 * 8 * 4)
+    assert explained(NAIVE).unfused is None
+    assert explained(f"{NAIVE}\nfuse_epilogue acc + 2 * exp(bias[n])").unfused.kernels == 1
