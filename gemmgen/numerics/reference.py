@@ -148,7 +148,7 @@ def compare(
     else:
         with np.errstate(invalid="ignore"):
             right = (found == want) | (np.abs(found.astype(np.float64) - want) <= bound)
-        right |= np.isinf(found) & (held(want + np.copysign(bound, found), dtype) == found)
+            right |= np.isinf(found) & (held(want + np.copysign(bound, found), dtype) == found)
         reason = "error beyond the bound"
     wrong = unwritten | ~(right | both_nan)
     ulps = _greatest_distance(got, rounded, dtype)

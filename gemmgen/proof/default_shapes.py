@@ -11,7 +11,7 @@ from math import ceil, prod
 from gemmgen.calling.dimensions import can_be_far
 from gemmgen.calling.launches import Shape
 from gemmgen.pipeline import Emitted
-from gemmgen.proof.shapes import fit, ragged_depth, ring_of, tile_of, with_batches
+from gemmgen.proof.shapes import fit, ragged_depth, ring_of, shallow_depth, tile_of, with_batches
 from gemmgen.schedule.roles import batches, extents
 
 _MOST_ROWS = 4000
@@ -72,12 +72,13 @@ def whole_tiles(emitted: Emitted) -> Shape:
 
 
 def many_blocks(emitted: Emitted) -> Shape:
-    """A last, shorter raster group, and large block numbers."""
+    """A last, shorter raster group, and large block numbers, of blocks that multiply."""
     m, n, *_ = tile_of(emitted.program)
     parts, band = emitted.program.main.work.parts, _band(emitted)
     rows = band + 2 if band > 1 else 3 if parts > 1 else 5
     columns = max(2 if band > 1 else 3, ceil(_BLOCKS / (rows * parts)))
-    wanted = ((rows - 1) * m + 1, (columns - 1) * n + 1, 3)
+    depth = shallow_depth(emitted.program)
+    wanted = ((rows - 1) * m + 1, (columns - 1) * n + 1, depth)
     return fit(emitted, with_batches(emitted, wanted, 1))
 
 

@@ -41,6 +41,12 @@ def ragged_depth(program: Program, own: int, rest: int) -> int:
     return ((own + 2) * (program.main.work.parts - 1) + own) * k + rest
 
 
+def shallow_depth(program: Program) -> int:
+    """A K of few terms that leaves no part of split-K empty, unless the parts are very many."""
+    _, _, k, _ = tile_of(program)
+    return min(k * (program.main.work.parts - 1), _MOST_DEPTH) + 3
+
+
 def ring_of(program: Program) -> int:
     """The K that uses every stage in every part."""
     _, _, k, stages = tile_of(program)

@@ -18,7 +18,7 @@ _SPAN_BECOMES = (
     re.compile(r"^write ([0-9.]+)$"),
 )
 _ARGUMENT = re.compile(r"^(?:a divisor of [0-9]+: )?([a-z_]+)=([0-9]+)\b")
-_RENAMED = re.compile(r"^any other (?:small )?name will do, such as `(\w+)`$")
+_RENAMED = re.compile(r"^any other (?:lowercase )?name will do, such as `(\w+)`$")
 _SMALL = re.compile(r"^write `([a-z]\w*)`, as in ")
 _MEANT = re.compile(r"^write `(\S+)`$")
 _WHOLE = re.compile(r"^did you mean `(gemm .*)`\?$")

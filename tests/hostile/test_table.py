@@ -65,7 +65,7 @@ JUDGEMENT = (
     "do a part of it",
     "take a part of the expression",
     "bracket a long sum",
-    "words are written in",
+    "words use the letters a to z",
     "an open bracket continues",
     "an epilogue's arithmetic",
     "indices are written in square",

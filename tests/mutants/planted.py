@@ -45,10 +45,9 @@ def short_k(body: str, start: int) -> Iterator[Change]:
 
 
 def few_blocks(body: str, start: int) -> Iterator[Change]:
-    """Blocks from the 30th on do nothing."""
-    at = body.find("\n{\n", start) + 1
-    if at:
-        yield at, "{", "{ if (blockIdx.x >= 30) return;"
+    """Blocks from the 30th on do nothing, in the kernel or in a function that it calls."""
+    for found in re.finditer(r"(?<=\n)\{(?=\n)", body[start:]):
+        yield start + found.start(), found[0], "{ if (blockIdx.x >= 30) return;"
 
 
 def no_casts(body: str, start: int) -> Iterator[Change]:
