@@ -37,6 +37,29 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     "passes/test_banks.py::test_a_pattern_without_conflicts_has_none_in_the_lowered_code": (
         "pairs",
     ),
+    # Drawings: each way in which sums are held, and in which tiles are cut.
+    "draw/test_rendering.py::test_every_example_is_drawn": (
+        "best/odd_mk_kn-*",
+        "matvec-*",
+        "naive-*",
+        "register_blocked-*",
+        "tensor_core-*",
+        "uses/lstm-*",
+    ),
+    "draw/test_threads.py::test_a_thread_stores_the_elements_drawn_as_its_own": (
+        "best/small_mk_kn",
+        "fused",
+        "matvec",
+        "torch/gpt2_scores",
+        "uncoalesced",
+        "warp_tiled",
+    ),
+    "draw/test_threads.py::test_a_thread_computes_the_elements_drawn_as_its_own": (
+        "best/batched",
+        "tensor_core",
+        "uncoalesced",
+        "warp_tiled",
+    ),
     "suggest/test_proved.py::test_the_text_of_a_suggestion_is_right": ("few columns",),
     # Layers of proof: each layer, and each kind of failure, once.
     "verify/test_tensor_cores.py::test_every_storage_order_is_right": (),

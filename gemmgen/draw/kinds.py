@@ -15,6 +15,7 @@ from gemmgen.schedule.model import Schedule
 
 KINDS = {
     "tiles": "the matrices, cut into the tiles of blocks and the steps along k",
+    "threads": "which warp and which thread has which elements of a block's tile of C",
 }
 """Each kind's file, which has a function ``draw(scene)``, and what it shows."""
 

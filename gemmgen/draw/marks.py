@@ -27,8 +27,10 @@ class Meaning:
 
     @property
     def key(self) -> str:
-        """The entry of the palette: ``A``, ``thread3``."""
-        return f"thread{self.number % TINTS}" if self.name in ("thread", "warp") else self.name
+        """The entry of the palette: ``A``, ``thread3``; rows of threads begin with another."""
+        if self.name not in ("thread", "warp"):
+            return self.name
+        return f"thread{(self.number + self.number // TINTS) % TINTS}"
 
 
 PLAIN = Meaning("plain")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import lcm
+
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.base.record import record
@@ -55,14 +57,24 @@ class Scene:
             return self.given
         if otherwise is not None:
             return (*[otherwise] * 3, *[1] * len(self.problem.batch))
-        work, step = self.main.work, self.step
-        sizes = {self.problem.m: TILES * work.size(self.problem.m)}
-        sizes[self.problem.n] = TILES * work.size(self.problem.n)
-        sizes[self.problem.k] = STEPS * work.parts * step if step else UNTILED
-        interface = self.kernel.lowered.interface
+        return self._tiles(TILES, STEPS)
+
+    def least(self) -> Shape:
+        """One tile and one step along k of each part, or as few as the kernel takes."""
+        return self._tiles(1, 1)
+
+    def _tiles(self, tiles: int, steps: int) -> Shape:
+        """So many tiles along both sides of C, or more where the schedule assumes multiples."""
+        problem, work, step = self.problem, self.main.work, self.step
+        sizes = {letter: tiles * work.size(letter) for letter in (problem.m, problem.n)}
+        sizes[problem.k] = steps * work.parts * step if step else UNTILED
+        extent = self.kernel.lowered.interface.extent
         for fact in self.kernel.program.facts:
             for letter in sizes:
-                if fact.divisor and fact.name == interface.extent(letter):
-                    by = fact.divisor
-                    sizes[letter] = -(-sizes[letter] // by) * by
-        return (*sizes.values(), *[1] * len(self.problem.batch))
+                if fact.divisor and fact.name == extent(letter):
+                    sizes[letter] = -(-sizes[letter] // fact.divisor) * fact.divisor
+        same = {
+            name: lcm(*(sizes[x] for x in sizes if extent(x) == name))
+            for name in map(extent, sizes)
+        }
+        return (*(same[extent(letter)] for letter in sizes), *[1] * len(problem.batch))

@@ -8,19 +8,14 @@ from xml.etree import ElementTree
 import pytest
 
 from gemmgen.draw import palette
-from gemmgen.draw.kinds import KINDS, draw
+from gemmgen.draw.kinds import KINDS
 from gemmgen.draw.marks import CONFLICT, A, Cell, Drawing, Label, Stroke, thread
 from gemmgen.draw.svg import svg_of
 from gemmgen.draw.terminal import text_of
-from gemmgen.gpu.gpus import DEFAULT, GPUS
-from gemmgen.language import parse_schedule
-from gemmgen.schedule import examples
-from gemmgen.schedule.read import read_source
 from tests.cli.running import fresh
+from tests.draw.reading import ALL, drawn
 
 SVG = "{http://www.w3.org/2000/svg}"
-REFUSED = "versions/v6"
-ALL = [n for n in examples.names() if not n.startswith("spaces/") and n != REFUSED]
 SMALL = Drawing(
     "A < B",
     "Two cells & an arrow.",
@@ -33,11 +28,6 @@ SMALL = Drawing(
         Label(88, 52, "<end>"),
     ),
 )
-
-
-def drawn(name: str, kind: str) -> Drawing:
-    schedule = parse_schedule(read_source(str(examples.path_of(name))))
-    return draw(kind, schedule, None, GPUS[DEFAULT])
 
 
 @pytest.mark.parametrize("kind", KINDS)

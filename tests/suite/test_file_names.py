@@ -23,6 +23,8 @@ SHARED = {
     "split": ("expand", "lower"),
     "swizzle": ("lower", "passes"),
     "wmma": ("lower", "sim"),
+    # What is lowered, and the drawing of it.
+    "threads": ("draw", "lower"),
     # Two languages, or a header.
     "launch_request": ("sim", "sim"),
     "ptx": ("sim", "sim"),

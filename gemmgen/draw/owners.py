@@ -1,0 +1,115 @@
+"""Which thread has which element of its block's tile of C, as the lowered kernel shows it.
+
+A thread that stores an element has its sum.  Tensor cores leave open which lane has which element
+of a fragment: what a warp stores is its own, and threads that pass such sums on to C are followed
+back to that warp.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmgen.analyze.accesses import Site
+from gemmgen.base.record import record
+from gemmgen.draw.recorded import Values, dense, position, record_block
+from gemmgen.draw.scene import Scene
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.edit import contraction
+from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import Ints
+
+NOBODY = -1
+
+
+@record
+class Owners:
+    """``threads``: the one that has each element (m, n) of the tile; of a warp's fragments its
+    first.  ``fragments``: their numbers within their warp, from 0 in the order of their stores;
+    None where threads have elements of their own."""
+
+    threads: Ints
+    fragments: Ints | None
+
+    @property
+    def warps(self) -> Ints:
+        return self.threads // WARP
+
+
+def owners(scene: Scene) -> Owners:
+    """Of the first tile of C."""
+    values, followed = dense(scene, scene.least()), _Followed(scene)
+    record_block(scene, values, followed.see)
+    return followed.owners(values)
+
+
+def readers(scene: Scene) -> Ints:
+    """Of sums that lanes share: the thread that reads the element k of the first row of A in a step
+    along k; ``NOBODY`` if the row comes from shared memory."""
+    problem, values = scene.problem, dense(scene, scene.least())
+    found = np.full(scene.step or 1, NOBODY)
+
+    def see(site: Site, first: Ints) -> None:
+        if site.buffer == problem.a.name:
+            for thread in np.flatnonzero(first >= 0).tolist():
+                for e in range(site.width):
+                    at = position(scene, problem.a, values, int(first[thread]) + e)
+                    if at[problem.m] == 0 and not scene.staged(problem.a):
+                        found[at[problem.k] % found.size] = thread
+
+    record_block(scene, values, see)
+    return found
+
+
+class _Followed:
+    """The accesses of a block, and where the sums that it stores in C come from."""
+
+    def __init__(self, scene: Scene):
+        self._scene = scene
+        self._sources: dict[str, dict[int, tuple[int, int]]] = {}
+        self._fragments: dict[tuple[str, int], int] = {}
+        self._read: dict[int, list[tuple[int, int]]] = {}
+        self._stored: dict[int, tuple[int, int]] = {}
+
+    def see(self, site: Site, first: Ints) -> None:
+        """``first``: each thread's first element, -1 for none."""
+        final = site.buffer == self._scene.problem.c.name
+        if site.fragment and site.write:
+            self._store_fragment(site, first, final)
+        elif site.write and final:
+            self._store(site, first)
+        elif not site.write and site.buffer in self._sources:
+            known = self._sources[site.buffer]
+            for thread in np.flatnonzero(first >= 0).tolist():
+                start = int(first[thread])
+                words = (known[start + e] for e in range(site.width))
+                self._read.setdefault(thread, []).extend(words)
+
+    def _store(self, site: Site, first: Ints) -> None:
+        """Threads store their own elements, or those that they read last."""
+        for thread in np.flatnonzero(first >= 0).tolist():
+            sources = self._read.pop(thread, [])[-site.width :] or [(thread, 0)] * site.width
+            for e, source in enumerate(sources):
+                self._stored[int(first[thread]) + e] = source
+
+    def _store_fragment(self, site: Site, first: Ints, final: bool) -> None:
+        """One of the accesses by which a warp stores a fragment."""
+        atom = ATOMS[contraction(self._scene.main).atom]
+        accesses = atom.m * atom.n // (WARP * site.width)
+        target = self._stored if final else self._sources.setdefault(site.buffer, {})
+        for warp, starts in enumerate(first.reshape(-1, WARP).tolist()):
+            if max(starts) >= 0:
+                count = self._fragments.get((site.buffer, warp), 0)
+                self._fragments[site.buffer, warp] = count + 1
+                for start in starts:
+                    for e in range(site.width):
+                        target[start + e] = (warp * WARP, count // accesses)
+
+    def owners(self, values: Values) -> Owners:
+        problem, work, main = self._scene.problem, self._scene.main.work, self._scene.main
+        tile = work.size(problem.m), work.size(problem.n)
+        threads, fragments = np.full(tile, NOBODY), np.full(tile, NOBODY)
+        for address, (thread, fragment) in self._stored.items():
+            at = position(self._scene, problem.c, values, address)
+            where = at.get(problem.m, 0), at.get(problem.n, 0)
+            threads[where], fragments[where] = thread, fragment
+        return Owners(threads, fragments if main.spread.holding == "opaque" else None)

@@ -1,0 +1,44 @@
+"""What a drawing says, read from the words of its cells: independent of how it was made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gemmgen.analyze.explain import compile_kernel
+from gemmgen.draw.kinds import draw
+from gemmgen.draw.marks import Drawing
+from gemmgen.draw.scene import Scene
+from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.language import parse_schedule
+from gemmgen.schedule import examples
+from gemmgen.schedule.extents import Shape
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.read import read_source
+
+REFUSED = "versions/v6"
+ALL = [n for n in examples.names() if not n.startswith("spaces/") and n != REFUSED]
+_RANGE = re.compile(r"(\w+) (\d+)(?:\.\.(\d+))?")
+
+
+def schedule_of(name: str) -> Schedule:
+    return parse_schedule(read_source(str(examples.path_of(name))))
+
+
+def scene_of(name: str, shape: Shape | None = None) -> Scene:
+    return Scene(compile_kernel(schedule_of(name)), shape, GPUS[DEFAULT])
+
+
+def drawn(name: str, kind: str, shape: Shape | None = None) -> Drawing:
+    return draw(kind, schedule_of(name), shape, GPUS[DEFAULT])
+
+
+def told(drawing: Drawing, form: str) -> Iterator[tuple[tuple[str, ...], dict[str, range]]]:
+    """Of cells whose words begin with ``form`` (a regular expression): its groups, and the ranges
+    of the letters in the brackets behind it."""
+    for cell in drawing.cells:
+        found = re.fullmatch(rf"{form}: (\w+)\[(.*)\]", cell.about)
+        if found:
+            ranges = _RANGE.findall(found[found.re.groups])
+            known = {x: range(int(a), int(b or a) + 1) for x, a, b in ranges}
+            yield tuple(found.groups()[:-1]), known

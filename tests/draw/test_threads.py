@@ -1,0 +1,175 @@
+"""Threads as drawn are those that compute and store the elements when the kernel runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from gemmgen.draw import owners
+from gemmgen.draw.marks import Drawing
+from gemmgen.draw.scene import Scene
+from gemmgen.interpreter.checked_memory import elements
+from gemmgen.interpreter.interpret import run_kernel
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.target import WARP
+from gemmgen.numerics.formats import STORAGE
+from gemmgen.numerics.operators import Ints
+from gemmgen.sim.allocation import scratch_of
+from gemmgen.sim.run import CompiledKernel
+from tests.draw.reading import ALL, drawn, scene_of, told
+
+NOBODY = -1
+OF_TENSOR_CORES = ("best/large_f16", "tensor_core")
+SUMS = re.compile(r"((?:float|double) acc(?:\[\w+\])*) = (?:\{\}|0\.0f?);")
+"""Where the text's sums begin with zeros."""
+
+
+def arguments(scene: Scene, kind: Callable[[DType], object]) -> dict[str, object]:
+    """Matrices of zeros at the shape of one tile, sums scaled by 1; ``kind`` gives the type of an
+    array."""
+    interface, problem, shape = scene.kernel.lowered.interface, scene.problem, scene.least()
+    sizes = dict(zip(problem.letters, shape, strict=True))
+    found: dict[str, object] = {}
+    for param in interface.params:
+        if param.kind == "tensor":
+            extents = [sizes[letter] for letter in param.indices]
+            found[param.name] = np.zeros(extents, kind(param.dtype))
+            strides = np.cumprod([1, *extents[:0:-1]])[::-1].tolist()
+            names = zip(interface.steps(param), strides, strict=True)
+            found |= {name: stride for name, stride in names if name}
+        elif param.kind == "scalar":
+            found[param.name] = 0.0 if param.name == "beta" else 1.0
+    return found | {interface.extent(letter): size for letter, size in sizes.items()}
+
+
+def of_tile(scene: Scene, values: Ints) -> Ints:
+    """The first tile of ``values``, which are shaped as C is, by (m, n)."""
+    problem, work = scene.problem, scene.main.work
+    found = values
+    for at in reversed([i for i, x in enumerate(problem.c.letters) if x in problem.batch]):
+        found = found.take(0, at)
+    letters = problem.matrix(problem.c.letters)
+    found = found if letters == (problem.m, problem.n) else found.T
+    return found[: work.size(problem.m), : work.size(problem.n)]
+
+
+def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
+    """The warp of each element as drawn; 0 where the block has one."""
+    m, n = problem.problem.m, problem.problem.n
+    found = np.full(shape, NOBODY)
+    for (number, _), ranges in told(drawing, r"warp (\d+)"):
+        here = np.ix_(ranges[m], ranges[n])
+        assert (found[here] == NOBODY).all(), "drawn twice"
+        found[here] = int(number)
+    return found if (found >= 0).any() else np.zeros(shape, np.int64)
+
+
+def threads(drawing: Drawing, shape: tuple[int, ...], scene: Scene) -> Ints:
+    """The thread of each element of warp 0 as drawn, of lanes that share a sum the first."""
+    found = np.full(shape, NOBODY)
+    for (number, name), ranges in told(drawing, r"threads? (\d+)(?: to \d+)?"):
+        if name == scene.problem.c.name:
+            here = np.ix_(ranges[scene.problem.m], ranges[scene.problem.n])
+            assert (found[here] == NOBODY).all(), "drawn twice"
+            found[here] = int(number)
+    return found
+
+
+def check(drawing: Drawing, scene: Scene, stored: Ints) -> None:
+    """``stored``: by which thread each element is stored."""
+    lanes = scene.main.spread.lanes_per_sum
+    assert (warps(drawing, stored.shape, scene) == stored // WARP).all()
+    first = np.where(stored < WARP, stored // lanes * lanes, NOBODY)
+    assert (threads(drawing, stored.shape, scene) == first).all()
+
+
+def stored_by(scene: Scene) -> Ints:
+    """The interpreter runs all threads on memory, and says who wrote which element."""
+    given = arguments(scene, elements)
+    flat = {k: v.reshape(-1) if isinstance(v, np.ndarray) else v for k, v in given.items()}
+    c = scene.problem.c.name
+    written = run_kernel(scene.kernel.lowered, flat)[c].reshape(given[c].shape)
+    return of_tile(scene, (written - 1) % scene.kernel.lowered.interface.threads)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in OF_TENSOR_CORES])
+def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
+    """Of tensor cores who stores a sum did not compute it."""
+    scene = scene_of(name)
+    assert scene.main.spread.holding != "opaque"
+    check(drawn(name, "threads"), scene, stored_by(scene))
+
+
+def computed_by(scene: Scene) -> Ints:
+    """The emitted text runs as C++ with sums that begin with the number of their thread, which are
+    all that C then has."""
+    emitted = scene.kernel.emitted
+    x, lanes = emitted.interface.block[0], scene.main.spread.lanes_per_piece
+    own = f"(threadIdx.y * {x} + threadIdx.x) / {lanes} * {lanes}"
+    fill = r"\1; for (auto *x = reinterpret_cast<float *>(&acc); x < reinterpret_cast<float *>"
+    fill += rf"(&acc + 1); ++x) *x = {own};"
+    text, count = SUMS.subn(fill, emitted.text)
+    assert count == 1
+    given = arguments(scene, STORAGE.__getitem__)
+    extents = {name: given[name] for name in emitted.interface.shaping()}
+    CompiledKernel(text, emitted.interface, warn=False).run(
+        given | scratch_of(emitted.interface, extents)
+    )
+    sums = of_tile(scene, given[scene.problem.c.name]).astype(np.float64)
+    return np.rint(sums).astype(np.int64) // scene.main.work.parts
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["uncoalesced", "warp_tiled", "fused", "tensor_core", "best/batched", "best/small_mk_nk"],
+)
+def test_a_thread_computes_the_elements_drawn_as_its_own(name: str) -> None:
+    scene, drawing = scene_of(name), drawn(name, "threads")
+    found = computed_by(scene)
+    assert (warps(drawing, found.shape, scene) == found // WARP).all()
+    if scene.main.spread.holding != "opaque":
+        check(drawing, scene, found)
+
+
+def test_lanes_that_share_a_sum_are_all_of_it() -> None:
+    """Each sum of ``matvec`` is that of its lanes' numbers."""
+    scene, drawing = scene_of("matvec"), drawn("matvec", "threads")
+    first = warps(drawing, (8, 1), scene) * WARP
+    assert (computed_by(scene) == WARP * first + WARP * (WARP - 1) // 2).all()
+
+
+def test_a_lane_reads_what_is_drawn_along_k() -> None:
+    """The text reads 16 bytes a lane, of neighbours in neighbouring lanes."""
+    drawing = drawn("matvec", "threads")
+    found = {k: int(n) for (n, t), r in told(drawing, r"thread (\d+)") if t == "A" for k in r["k"]}
+    assert found == {k: k // 4 for k in range(128)}
+
+
+@pytest.mark.parametrize("name", OF_TENSOR_CORES)
+def test_fragments_fill_what_a_warp_has(name: str) -> None:
+    scene = scene_of(name)
+    found = {int(n): r for (n, _), r in told(drawn(name, "threads"), r"fragment (\d+) of warp 0")}
+    assert sorted(found) == list(range(len(found)))
+    assert all(len(r["m"]) == len(r["n"]) == 16 for r in found.values())
+    places = {(r["m"].start, r["n"].start) for r in found.values()}
+    assert len(places) == len(found) == scene.main.spread.registers * WARP // 256
+
+
+@pytest.mark.parametrize("name", ["warp_tiled", "naive"])
+def test_a_wrong_owner_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = owners._Followed.owners
+
+    def wrong(self: owners._Followed, values: object) -> owners.Owners:
+        found = right(self, values)
+        found.threads[0, 0], found.threads[-1, -1] = found.threads[-1, -1], found.threads[0, 0]
+        return found
+
+    scene = scene_of(name)
+    stored = stored_by(scene)
+    check(drawn(name, "threads"), scene, stored)
+    monkeypatch.setattr(owners._Followed, "owners", wrong)
+    with pytest.raises(AssertionError):
+        check(drawn(name, "threads"), scene, stored)
