@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from jinja2 import Environment, StrictUndefined
 
-from gemmgen_docs import commands, cublas, documents, ladder, language, schedules, uses
+from gemmgen_docs import (
+    commands,
+    cublas,
+    documents,
+    drawings,
+    ladder,
+    language,
+    schedules,
+    uses,
+)
 
 FUNCTIONS = {
     "beyond_table": ladder.beyond_table,
@@ -21,6 +30,7 @@ FUNCTIONS = {
     "cuda": schedules.cuda,
     "directives": language.directives,
     "documents": documents.tables,
+    "drawing": drawings.drawing,
     "epilogue_functions": language.epilogue_functions,
     "helper": uses.helper,
     "ladder_table": ladder.table,
