@@ -335,6 +335,25 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "000-drawing *",
         "000-the tiled *",
     ),
+    # Drawings: each mechanism of copies and pipelines once.
+    "draw/test_copies.py::test_elements_lie_where_the_interpreter_puts_them": (
+        "tiled",
+        "vectorized",
+        "swizzled",
+        "odd_extents",
+        "tensor_core",
+        "types/f16_fast",
+    ),
+    "draw/test_timeline.py::test_steps_are_in_the_order_of_the_interpreter": (
+        "naive",
+        "tiled",
+        "vectorized",
+        "warp_tiled",
+        "async_copy",
+        "tensor_core",
+        "matvec",
+        "best/vector",
+    ),
     # The site takes most of a minute to build.
     "docs/test_contents.py::test_a_place_on_a_page_is_there": (),
     "docs/test_site.py::test_no_link_is_dead": (),

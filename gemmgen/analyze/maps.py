@@ -28,16 +28,22 @@ class HeatRow:
 
     label: str
     lanes: tuple[int, ...]
+    again: bool = False
+    """A wavefront more than the phase would need without a conflict."""
 
 
 @record
 class Picture:
-    """One request: ``columns`` name what the cells of the ``rows`` hold."""
+    """One request: ``columns`` name what the cells of the ``rows`` hold.
+
+    ``ways`` is the n of its n-way bank conflict; 1 if it has none, or is one of global memory.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[HeatRow, ...]
     notes: tuple[str, ...]
+    ways: int = 1
 
 
 @record
@@ -79,17 +85,18 @@ def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, Draw]:
 
 
 def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Request]:
+    """The different ones of block 0, in their order."""
     problem, pipeline = kernel.program.problem, pipeline_of(kernel.program.main)
     name = kernel.lowered.interface.extent(problem.k)
     short = STEPS * (pipeline.step if pipeline else 1)
     few = dict(values) | {name: min(int(values[name]), short)}
-    return [
-        _Request(site, warp, first)
-        for site, by_warp in first_block(kernel.lowered, few)
-        if site.buffer == buffer
-        for warp, first in enumerate(by_warp)
-        if (first >= 0).any()
-    ]
+    found: dict[tuple[Site, bytes], _Request] = {}
+    for site, by_warp in first_block(kernel.lowered, few):
+        if site.buffer == buffer:
+            for warp, first in enumerate(by_warp):
+                if (first >= 0).any():
+                    found.setdefault((site, first.tobytes()), _Request(site, warp, first))
+    return list(found.values())
 
 
 def _cost(request: _Request) -> float:
@@ -166,7 +173,7 @@ def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture
         for front in range(max(map(len, columns))):
             cells = tuple(c[front] if front < len(c) else NOBODY for c in columns)
             label = f"phase {phase}" if front == 0 else f"  again ({front + 1})"
-            drawn.append(HeatRow(label, cells))
+            drawn.append(HeatRow(label, cells, again=front > 0))
     cost = transactions.shared(request.first[None], site.width, site.size)
     ways, fronts, phases = (int(x[0]) for x in (cost.ways, cost.wavefronts, cost.phases))
     verdict = "no bank conflict" if ways == 1 else f"a {ways}-way bank conflict"
@@ -178,6 +185,7 @@ def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture
             f"columns are banks, rows wavefronts: {fronts} in {phases} phases, {verdict}; "
             "of threads that share a word the first is shown",
         ),
+        ways,
     )
 
 

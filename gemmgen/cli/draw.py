@@ -19,7 +19,7 @@ _KINDS = "; ".join(f"{kind}: {line}" for kind, line in KINDS.items())
 
 
 @click.command("draw", epilog=f"Kinds of drawings.  {_KINDS}.")
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--what",
     "kind",
@@ -45,7 +45,7 @@ _KINDS = "; ".join(f"{kind}: {line}" for kind, line in KINDS.items())
 @options.arch
 @options.settings
 def command(
-    file: str,
+    files: Sequence[str],
     kind: str,
     shape: shape_option.WrittenShape | None,
     gpu: str,
@@ -56,19 +56,38 @@ def command(
 ) -> None:
     """Draw the schedule FILE: how it cuts the matrices, and who does what.
 
-    Drawings are made from the program, not from the schedule's text; no GPU is needed.
+    Drawings are made from the program, not from the schedule's text; no GPU is needed.  Several
+    schedules are drawn under one another, to be compared.
     """
     chosen = form or _format_of(output)
     if output not in (None, "-"):
-        writable(output, file)
-    schedule = options.load(file, settings, arch)
-    sizes = shape_option.resolve(shape, schedule.gemm) if shape else None
-    from gemmgen.draw.kinds import draw
+        writable(output, *files)
+    schedules = [options.load(file, settings, arch) for file in files]
+    from gemmgen.analyze.explain import compile_kernel
+    from gemmgen.draw.kinds import draw_scene, draw_several
+    from gemmgen.draw.scene import Scene
     from gemmgen.draw.svg import svg_of
     from gemmgen.draw.terminal import text_of
 
-    drawing = draw(kind, schedule, sizes, GPUS[gpu])
-    put_in(output, svg_of(drawing) if chosen == "svg" else text_of(drawing), file)
+    scenes = {
+        name: Scene(
+            compile_kernel(schedule),
+            shape_option.resolve(shape, schedule.gemm) if shape else None,
+            GPUS[gpu],
+        )
+        for name, schedule in zip(_names(files), schedules, strict=True)
+    }
+    first, *more = scenes.values()
+    drawing = draw_several(kind, scenes) if more else draw_scene(kind, first)
+    put_in(output, svg_of(drawing) if chosen == "svg" else text_of(drawing), *files)
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """The stems of files; their paths if two stems are the same."""
+    stems = [PurePath(file).stem for file in files]
+    if len(set(files)) < len(files):
+        raise UsageError("a schedule is given twice; once is enough")
+    return stems if len(set(stems)) == len(stems) else list(files)
 
 
 def _format_of(output: str | None) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import cast
 
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
+from gemmgen.draw.stack import stacked
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.model import Schedule
@@ -16,8 +18,12 @@ from gemmgen.schedule.model import Schedule
 KINDS = {
     "tiles": "the matrices, cut into the tiles of blocks and the steps along k",
     "threads": "which warp and which thread has which elements of a block's tile of C",
+    "copies": "which thread copies which elements of a tile, and where they lie in shared memory",
+    "banks": "a warp's costliest requests of shared memory, with and without pad and swizzle",
+    "timeline": "a block's loads, stores, barriers and arithmetic, and what of them overlaps",
 }
-"""Each kind's file, which has a function ``draw(scene)``, and what it shows."""
+"""Each kind's file, which has a function ``draw(scene)``, and what it shows.  If there is more to
+several kernels than their drawings under one another, it has ``together(scenes)`` too."""
 
 
 def draw(kind: str, schedule: Schedule, shape: Shape | None, gpu: Gpu) -> Drawing:
@@ -26,6 +32,23 @@ def draw(kind: str, schedule: Schedule, shape: Shape | None, gpu: Gpu) -> Drawin
     Raises ``ScheduleError`` for a mistake in the schedule, ``UsageError`` for a shape that its
     kernel does not take.
     """
-    module = importlib.import_module(f"gemmgen.draw.{kind}")
-    make = cast(Callable[[Scene], Drawing], module.draw)
-    return make(Scene(compile_kernel(schedule), shape, gpu))
+    return draw_scene(kind, Scene(compile_kernel(schedule), shape, gpu))
+
+
+def draw_scene(kind: str, scene: Scene) -> Drawing:
+    """The same of a kernel that is compiled."""
+    return cast(Callable[[Scene], Drawing], _module(kind).draw)(scene)
+
+
+def draw_several(kind: str, scenes: Mapping[str, Scene]) -> Drawing:
+    """Kernels by their names in one drawing: as the kind draws them ``together``, or else under one
+    another."""
+    together = getattr(_module(kind), "together", None)
+    if together is not None:
+        return cast(Callable[[Mapping[str, Scene]], Drawing], together)(scenes)
+    drawings = [(name, draw_scene(kind, scene)) for name, scene in scenes.items()]
+    return stacked(f"{', '.join(scenes)}: {KINDS[kind]}", drawings)
+
+
+def _module(kind: str) -> ModuleType:
+    return importlib.import_module(f"gemmgen.draw.{kind}")

@@ -10,8 +10,12 @@ ACROSS, DOWN = 8, 16
 
 def text_of(drawing: Drawing) -> str:
     """The drawing's own text, or else its marks; under its title, followed by its description."""
-    body = drawing.text or _canvas(drawing)
-    return f"{drawing.title}\n\n{body.rstrip()}\n\n{drawing.description}\n"
+    return f"{drawing.title}\n\n{body_of(drawing)}\n\n{drawing.description}\n"
+
+
+def body_of(drawing: Drawing) -> str:
+    """The same without title and description."""
+    return (drawing.text or _canvas(drawing)).rstrip()
 
 
 class _Canvas:

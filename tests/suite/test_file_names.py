@@ -23,7 +23,9 @@ SHARED = {
     "split": ("expand", "lower"),
     "swizzle": ("lower", "passes"),
     "wmma": ("lower", "sim"),
-    # What is lowered, and the drawing of it.
+    # What decides or lowers a mechanism, and the drawing of it.
+    "banks": ("draw", "passes"),
+    "copies": ("draw", "lower"),
     "threads": ("draw", "lower"),
     # Two languages, or a header.
     "launch_request": ("sim", "sim"),

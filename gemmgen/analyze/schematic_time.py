@@ -1,0 +1,121 @@
+"""When the steps of a block happen, in a model whose durations are schematic.
+
+The block takes its steps in order.  A load, an asynchronous copy and a read of shared memory go on
+while it does what comes next, until a step needs what they bring.  Only order and overlap are those
+of the program: how long each takes is a choice, for the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gemmgen.analyze.block_steps import BlockStep
+from gemmgen.base.record import record
+
+TILE = 1.0
+"""The arithmetic of one tile: the unit of time."""
+LATENCY = 0.7
+"""From the issue of a tile's load until it is there."""
+READING = 0.6
+"""From the issue of a read of shared memory until it is there, in steps of arithmetic."""
+STORE, BARRIER, END = 0.06, 0.02, 0.3
+"""What the block itself spends on a store of a tile, on a barrier, and on writing C."""
+ISSUE, READ = 0.2, 0.05
+"""What it spends on issuing a tile's load, and a read of shared memory, in steps of arithmetic."""
+
+
+@record
+class StepTime:
+    """``step`` is under way from ``start`` to ``end``, and what it brings is first ``needed`` at
+    that time; the block itself spends ``busy`` on it, at its begin."""
+
+    step: BlockStep
+    start: float
+    end: float
+    busy: float
+    needed: float
+
+
+def times_of(steps: Sequence[BlockStep]) -> tuple[StepTime, ...]:
+    """Each of ``steps``, but commits, in time."""
+    per_tile = sum(s.what == "multiply" and s.tile == 0 for s in steps)
+    clock = _Clock(TILE / max(1, per_tile), single=per_tile <= 1)
+    for step in steps:
+        clock.take(step)
+    return tuple(
+        StepTime(step, start, end, busy, clock.needed.get(at, end))
+        for at, (step, start, end, busy) in enumerate(clock.times)
+    )
+
+
+class _Clock:
+    """``step``: the arithmetic of one step; ``single``: a tile is one step.
+
+    What is on its way is known by the numbers of its times, until something waits for it.
+    """
+
+    def __init__(self, step: float, *, single: bool):
+        self.step, self.single, self.now = step, single, 0.0
+        self.times: list[tuple[BlockStep, float, float, float]] = []
+        self.needed: dict[int, float] = {}
+        self.brought: dict[tuple[str, int, int | None], int] = {}
+        self.issued: list[int] = []
+        self.groups: list[list[int]] = []
+
+    def take(self, step: BlockStep) -> None:
+        match step.what:
+            case "commit":
+                self.groups.append(self.issued)
+                self.issued = []
+            case "load" | "copy":
+                self.load(step)
+            case "store":
+                self.spend(step, STORE, self.arrived((step.operand, step.tile, None)))
+            case "wait":
+                done = self.groups[: len(self.groups) - step.pending]
+                del self.groups[: len(done)]
+                self.spend(step, 0.0, self.awaited(*(at for group in done for at in group)))
+            case "barrier":
+                self.spend(step, BARRIER)
+            case "read":
+                self.bring(step, self.step * READ, self.step * READING)
+            case "multiply":
+                self.spend(step, self.step, self.operands(step))
+            case "reduce" | "write":
+                self.spend(step, END)
+
+    def load(self, step: BlockStep) -> None:
+        """``direct``: for one step of arithmetic, like a read of shared memory."""
+        direct = step.k is not None and not self.single
+        issue = READ if direct else min(ISSUE, STORE / self.step)
+        self.bring(step, self.step * issue, self.step if direct else LATENCY)
+
+    def bring(self, step: BlockStep, busy: float, latency: float) -> None:
+        """Begins what goes on while the block does something else."""
+        if step.what == "copy":
+            self.issued.append(len(self.times))
+        else:
+            self.brought[step.operand, step.tile, step.k] = len(self.times)
+        self.times.append((step, self.now, self.now + latency, busy))
+        self.now += busy
+
+    def spend(self, step: BlockStep, duration: float, ready: float = 0.0) -> None:
+        """What the block does itself, once what it needs is ``ready``."""
+        begin = max(self.now, ready)
+        self.now = begin + duration
+        self.times.append((step, begin, self.now, duration))
+
+    def operands(self, step: BlockStep) -> float:
+        """When what is multiplied is in registers."""
+        wanted = step.tile, step.k
+        return self.arrived(*(key for key in self.brought if key[1:] == wanted))
+
+    def arrived(self, *keys: tuple[str, int, int | None]) -> float:
+        return self.awaited(*(self.brought.pop(key) for key in keys if key in self.brought))
+
+    def awaited(self, *numbers: int) -> float:
+        """When all of these times have ended."""
+        ready = max((self.times[at][2] for at in numbers), default=0.0)
+        for at in numbers:
+            self.needed[at] = max(self.now, ready)
+        return ready

@@ -1,0 +1,179 @@
+"""Block 0 of a kernel, run by the interpreter, with a log of what it accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from gemmgen.analyze.explain import AnalyzedKernel, compile_kernel
+from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.interpreter.async_copies import CheckedCopies
+from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
+from gemmgen.interpreter.checked_memory import Elements, FlatMemory, elements
+from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.node_table import code_for
+from gemmgen.interpreter.scope import Closure
+from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.interpreter.workspace import LaunchState
+from gemmgen.ir.interface import Param
+from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.thread_code import RegisterArray
+from gemmgen.ir.warp_matrices import FragmentArray
+from gemmgen.language import parse_schedule
+from gemmgen.numerics.operators import Value
+from gemmgen.schedule.extents import Shape
+from gemmgen.schedule.read import read_source
+from tests.draw.reading import schedule_of
+
+
+def compiled(name: str) -> AnalyzedKernel:
+    """An example's kernel."""
+    return compile_kernel(schedule_of(name))
+
+
+@dataclass
+class Log:
+    """``events``: what is done (load, store), in which buffer.  ``requests``: of shared memory, the
+    buffer, whether it is written, each thread's first element (-1: none), and how many."""
+
+    events: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, bool, np.ndarray, int]] = field(default_factory=list)
+    shared: dict[str, Elements] = field(default_factory=dict)
+    quiet: bool = False
+
+    def see(self, memory: Memory, index: Index, mask: Mask, width: int, *, write: bool) -> None:
+        if not self.quiet:
+            self.events.append(("store" if write else "load", memory.name))
+            lanes = cast(FlatMemory, memory).lanes
+            first = np.broadcast_to(np.asarray(index), lanes.count)
+            first = first if mask is None else np.where(mask, first, -1)
+            self.requests.append((memory.name, write, first, width))
+
+
+class Logged(FlatMemory):
+    """A memory that logs each access, wide ones once."""
+
+    log: Log
+
+    def load(self, index: Index, mask: Mask) -> Value:
+        self.log.see(self, index, mask, 1, write=False)
+        return super().load(index, mask)
+
+    def store(self, index: Index, value: Value, mask: Mask) -> None:
+        self.log.see(self, index, mask, 1, write=True)
+        super().store(index, value, mask)
+
+    def read(
+        self, index: Index, width: int, mask: Mask, valid: Value | None = None
+    ) -> Sequence[Value]:
+        if valid is None or np.any(np.greater(valid, 0)):
+            self.log.see(self, index, mask, width, write=False)
+        before, self.log.quiet = self.log.quiet, True
+        found = super().read(index, width, mask, valid)
+        self.log.quiet = before
+        return found
+
+    def write(self, index: Index, values: Sequence[Value], mask: Mask) -> None:
+        self.log.see(self, index, mask, len(values), write=True)
+        before, self.log.quiet = self.log.quiet, True
+        super().write(index, values, mask)
+        self.log.quiet = before
+
+
+class LoggedCopies(CheckedCopies):
+    """Copies that land at once."""
+
+    log: Log
+
+    def issue(self, target: Memory, index: Index, values: Sequence[Value], mask: Mask) -> None:
+        self.log.see(target, index, mask, len(values), write=True)
+        before, self.log.quiet = self.log.quiet, True
+        super().issue(target, index, values, mask)
+        self.log.quiet = before
+
+    def commit(self, mask: Mask) -> None:
+        self.log.events.append(("commit", ""))
+        super().commit(mask)
+
+    def wait(self, pending: int, mask: Mask) -> None:
+        self.log.events.append(("wait", str(pending)))
+        super().wait(pending, mask)
+
+
+class LoggedMachine(CheckedMachine):
+    """A machine whose memories log; ``acc`` logs its stores."""
+
+    def __init__(self, log: Log, lanes: Lanes, arguments: dict[str, Argument], state: LaunchState):
+        written = {
+            name: np.zeros(value.size, np.int64)
+            for name, value in arguments.items()
+            if isinstance(value, np.ndarray)
+        }
+        super().__init__(lanes, arguments, written, state, "early")
+        self.log, self.copies = log, LoggedCopies("early")
+        self.copies.log = log
+
+    def parameter(self, param: Param) -> Closure | Memory:
+        found = super().parameter(param)
+        if isinstance(found, FlatMemory) and not param.is_scratch and not param.written:
+            return self._logged(found)
+        return found
+
+    def shared(self, array: SharedArray) -> Memory:
+        memory = cast(FlatMemory, super().shared(array))
+        self.log.shared[array.name] = memory.data
+        return self._logged(memory)
+
+    def _logged(self, memory: FlatMemory) -> Memory:
+        memory.__class__ = Logged
+        cast(Logged, memory).log = self.log
+        return memory
+
+    def registers(
+        self, array: RegisterArray | FragmentArray, size: int
+    ) -> tuple[Memory, Step | None]:
+        memory, declare = super().registers(array, size)
+        if array.name == "acc":
+            store, log = memory.store, self.log
+
+            def logged(index: Index, value: Value, mask: Mask) -> None:
+                log.events.append(("multiply", ""))
+                store(index, value, mask)
+
+            memory.store = logged  # type: ignore[method-assign]
+        return memory, declare
+
+    def barrier(self, mask: Mask) -> None:
+        self.log.events.append(("barrier", ""))
+        super().barrier(mask)
+
+
+def run(kernel: AnalyzedKernel, shape: Shape) -> Log:
+    """Block 0 at ``shape``; each element of a tensor holds its own number."""
+    interface = kernel.lowered.interface
+    arguments: dict[str, Argument] = dict(arguments_of(interface, kernel.program.problem, shape))
+    for param in interface.tensors:
+        sizes = [cast(int, arguments[interface.extent(letter)]) for letter in param.indices]
+        steps = [1 if s is None else cast(int, arguments[s]) for s in interface.steps(param)]
+        span = 4 + sum(size * step for size, step in zip(sizes, steps, strict=True))
+        arguments[param.name] = np.arange(span).astype(elements(param.dtype))
+    extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
+    log, lanes = Log(), Lanes(0, 1, *interface.block)
+    state = LaunchState.of(interface, extents, "ascending")
+    step = code_for(LoggedMachine(log, lanes, arguments, state)).kernel(kernel.lowered)
+    assert step is not None
+    with np.errstate(all="ignore"):
+        step(None)
+    return log
+
+
+def of_text(text: str, folder: Path) -> AnalyzedKernel:
+    """The kernel of a schedule that is written here."""
+    path = folder / "own.sched"
+    path.write_text(text)
+    return compile_kernel(parse_schedule(read_source(str(path))))

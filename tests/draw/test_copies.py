@@ -1,0 +1,86 @@
+"""What is drawn of copies is what shared memory holds after them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gemmgen.analyze.copied_tiles import CopiedTile, Position, copied_tiles
+from gemmgen.analyze.explain import AnalyzedKernel
+from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.analyze.whole_tiles import staged_tiles, whole_tiles
+from gemmgen.draw.copies import is_permuted
+from tests.cli.running import gemmgen
+from tests.draw.block_zero import compiled, of_text, run
+from tests.draw.reading import ALL
+
+STAGED = [name for name in ALL if staged_tiles(compiled(name))]
+
+
+def images(kernel: AnalyzedKernel) -> dict[str, dict[Position, Position]]:
+    """By tensor, where each element of its tile lies after one step along k, in the interpreter."""
+    shape = whole_tiles(kernel, 1)
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
+    pitch, log = dict(kernel.lowered.interface.pitch), run(kernel, shape)
+    found: dict[str, dict[Position, Position]] = {}
+    for tile in copied_tiles(kernel):
+        rows, columns = tile.array_shape
+        step, stage = int(values[pitch[tile.tensor]]), log.shared[tile.array][: rows * columns]
+        covered = {(p.at[0], p.at[1] + e) for p in tile.stores for e in range(p.width)}
+        found[tile.tensor] = {
+            divmod(int(stage[row * columns + column]), step): (row, column)
+            for row, column in sorted(covered)
+        }
+    return found
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_elements_lie_where_the_interpreter_puts_them(name: str) -> None:
+    kernel = compiled(name)
+    found = images(kernel)
+    for tile in copied_tiles(kernel):
+        assert dict(tile.where) == found[tile.tensor]
+        rows, columns = tile.shape
+        assert dict(tile.where).keys() == {(r, c) for r in range(rows) for c in range(columns)}
+
+
+@pytest.mark.parametrize("name", ["tiled", "vectorized", "async_copy", "tensor_core"])
+def test_a_thread_stores_what_it_loads(name: str) -> None:
+    for tile in copied_tiles(compiled(name)):
+        where = dict(tile.where)
+        loaded = owners(tile, stored=False)
+        assert len(loaded) == tile.shape[0] * tile.shape[1] == sum(p.width for p in tile.loads)
+        stored = owners(tile, stored=True)
+        assert {where[at]: thread for at, thread in loaded.items()} == stored
+
+
+def owners(tile: CopiedTile, *, stored: bool) -> dict[Position, int]:
+    pieces = tile.stores if stored else tile.loads
+    return {(p.at[0], p.at[1] + e): p.thread for p in pieces for e in range(p.width)}
+
+
+def test_a_layout_that_is_not_drawn_is_found(tmp_path: Path) -> None:
+    """The comparison above tells two layouts of one tile from each other."""
+    text = "tile m=64 n=64 k=8\ncache_shared A[k, m] B\nregister_block m=4 n=4\n"
+    plain, swizzled = (of_text(text + more, tmp_path) for more in ("", "swizzle A\n"))
+    a = copied_tiles(plain)[0]
+    assert not is_permuted(a) and dict(a.where) == images(plain)["A"] != images(swizzled)["A"]
+    assert is_permuted(copied_tiles(swizzled)[0])
+
+
+def test_text_has_the_threads() -> None:
+    lines = gemmgen("draw", "vectorized", "--what", "copies").stdout.splitlines()
+    at = lines.index("A[m, k] in global memory, thread by thread")
+    assert lines[at + 3].split() == ["1", "2", "2", "2", "2", "3", "3", "3", "3"]
+    assert any(line.startswith("A_shared[k, m]") for line in lines)
+    assert (
+        "loaded 4 at a time and stored 1 at a time in A_shared[k, m], turned, rows padded by 4"
+        in (lines[-1])
+    )
+
+
+def test_a_kernel_that_stages_nothing_is_refused() -> None:
+    result = gemmgen("draw", "naive", "--what", "copies")
+    assert result.exit_code == 2 and not result.stdout
+    assert "cache_shared stages tiles there" in result.stderr
