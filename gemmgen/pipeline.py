@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from gemmgen.base.errors import Mistake, Refusal, ScheduleError
@@ -9,6 +10,8 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.emit import emit
 from gemmgen.emit.formula import what_it_computes
+from gemmgen.emit.main import OWN, Wanted
+from gemmgen.emit.main import host_program as program_of
 from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
@@ -16,7 +19,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.validate import verify
 from gemmgen.language import parse_schedule
 from gemmgen.lower import lower
-from gemmgen.lower.collisions import check_identifiers
+from gemmgen.lower.collisions import check_identifiers, check_program
 from gemmgen.lower.limits import check_limits
 from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of
@@ -59,6 +62,18 @@ def compile_schedule(schedule: Schedule) -> Emitted:
     check_identifiers(schedule, kernel)
     text = emit(kernel, what_it_computes(program), format_schedule(schedule))
     return Emitted(schedule.kernel, text, kernel.interface, schedule.target, schedule, program)
+
+
+def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:
+    """The kernel and a program around it, for one ``file``: it times the kernel and cuBLAS in turns
+    and compares their results, by default with ``extents`` (those of ``interface``, by name).
+
+    Raises ``ScheduleError`` where the schedule has a name that the program needs.
+    """
+    interface = emitted.interface
+    check_program(emitted.schedule, interface, OWN)
+    wanted = Wanted(interface, emitted.program.problem, extents, file, emitted.target)
+    return program_of(wanted, emitted.text)
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source
+from gemmgen.calling.dimensions import solve
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writable
 from gemmgen.cli.unified_diff import unified
 from gemmgen.language import parse_schedule
-from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.pipeline import Emitted, compile_schedule, host_program
 from gemmgen.schedule.assume_lines import assume_key
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Assume, Schedule
 from gemmgen.schedule.roles import extents
 
+DEFAULT = 1024
+"""The extents of a program that is written without a shape."""
+_PLAIN = re.compile(r"\w[\w.-]*\.cu", re.ASCII)
+"""A file's name that needs no quotes in a shell."""
 MOST = 1 << 16
 """The greatest divisor that a schedule may state."""
 
@@ -38,6 +45,7 @@ MOST = 1 << 16
     metavar=shape_option.METAVAR,
     help="Assume the divisors of this shape's extents.",
 )
+@click.option("--main", "program", is_flag=True, help="With a program that times it beside cuBLAS.")
 @click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin"]), default="cu")
 @click.option(
     "--check",
@@ -53,6 +61,7 @@ def command(
     arch: str | None,
     settings: Sequence[options.Setting],
     shape: shape_option.WrittenShape | None,
+    program: bool,
     form: str,
     golden: str | None,
 ) -> None:
@@ -60,6 +69,10 @@ def command(
 
     With --shape the kernel is for extents with this shape's divisors, without the guards that these
     make unnecessary; its header lists the `assume` lines.
+
+    With --main the file is a whole program, which times the kernel and cuBLAS in turns, compares
+    their results and says whether the kernel is right; its first lines say how it is compiled and
+    called.  Without extents of its own (--shape) it takes 1024.
 
     `require registers` and `require spills` are checked by compiling it.  Without NVRTC and nvcc
     the kernel is printed nevertheless, and the exit code is 3.
@@ -71,6 +84,8 @@ def command(
         raise UsageError("FILE and --schedule name the same thing: give one of them")
     if golden is not None and (output is not None or form == "cubin"):
         raise UsageError("--check compares text and writes nothing: leave -o and cubin out")
+    if program and form != "cu":
+        raise UsageError(f"--main writes CUDA C, and {form} is none: leave --format out")
     if output not in (None, "-"):
         writable(output, path)
     schedule = options.load(path, settings, arch)
@@ -80,7 +95,10 @@ def command(
         schedule = assume_shape(schedule, shape_option.resolve(shape, schedule.gemm))
     emitted = compile_schedule(schedule)
     unchecked = options.unchecked(emitted)
-    data = emitted.text if form == "cu" else _compiled(emitted, form, output)
+    if program:
+        data = _program(emitted, shape, golden or output)
+    else:
+        data = emitted.text if form == "cu" else _compiled(emitted, form, output)
     if golden is not None:
         assert isinstance(data, str)
         _compare(data, golden, name_of(path))
@@ -132,6 +150,16 @@ def _check(assume: Assume, sizes: dict[str, int]) -> None:
     if assume.equals is not None and size != sizes[assume.equals]:
         other = f"{assume.equals}, and {size} is not {sizes[assume.equals]}"
         raise UsageError(f"--shape: the schedule assumes {assume.name} == {other}")
+
+
+def _program(emitted: Emitted, shape: shape_option.WrittenShape | None, path: str | None) -> str:
+    """The kernel with a program around it, for the file at ``path``."""
+    interface, gemm = emitted.interface, emitted.schedule.gemm
+    sizes = shape_option.resolve(shape or shape_option.cube(DEFAULT), gemm)
+    named = zip(extents(gemm), sizes, strict=True)
+    found = solve(interface, {interface.extent(letter): size for letter, size in named}, 0)
+    name = PurePath(path or "-").name
+    return host_program(emitted, found, name if _PLAIN.fullmatch(name) else "run.cu")
 
 
 def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:

@@ -34,15 +34,18 @@ C_NAMES = {
     "sqrt_f64": "sqrt",
     "abs_f64": "fabs",
     "round_f64": "rint",
+    "min_f64": "fmin",
+    "max_f64": "fmax",
     "double": "static_cast<double>",
     "from_f16": "gg_from_f16",
     "to_f16": "gg_to_f16",
     "from_bf16": "gg_from_bf16",
     "to_bf16": "gg_to_bf16",
+    **{name: name for name in ("relu", "sigmoid", "silu", "gelu", "gelu_tanh", "clamp")},
     "address": "reinterpret_cast<size_t>",
     "dim3": "dim3",
 }
-"""The C names of the functions that lowered code and launchers call."""
+"""The C names of the functions that lowered code, launchers and host programs call."""
 
 
 def c_text(expr: Expr) -> str:

@@ -46,7 +46,7 @@ _MATH = _words("""
 _PATTERNS = (
     (re.compile(r"u?(char|short|int|long|longlong|float|double|half)[1-4](_\w+)?"), "a CUDA type"),
     (
-        re.compile(r"cu[A-Z]\w*|cuda[A-Z]\w*|CUDA_?[A-Z]\w*|CU_[A-Z]\w*|CUuuid"),
+        re.compile(r"cu[A-Z]\w*|cuda[A-Z]\w*|CUDA_?[A-Z]\w*|CU_[A-Z]\w*|CUuuid|(cublas|CUBLAS)\w*"),
         "a name of CUDA's library",
     ),
     (re.compile(r"atomic[A-Z]\w*"), "a function of CUDA"),

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import NoReturn
 
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.expr import Element, Var, walk
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
 from gemmgen.ir.thread_code import CountArrival, Node, Point, RegisterArray
@@ -24,11 +26,22 @@ from gemmgen.schedule.model import Schedule
 def check_identifiers(schedule: Schedule, kernel: LoweredKernel) -> None:
     """Raises ``ScheduleError`` if a name of the schedule meets one of the text."""
     name = next(repeated(kernel), None)
-    if name is None:
-        return
+    if name is not None:
+        _refuse(schedule, name, "the emitted text would have two things called")
+
+
+def check_program(schedule: Schedule, interface: Interface, own: frozenset[str]) -> None:
+    """Raises ``ScheduleError`` if a name of the schedule is one of a host program's ``own``."""
+    letters = (letter for param in interface.tensors for letter in param.indices)
+    for name in (*(param.name for param in interface.params), *letters):
+        if name in own:
+            _refuse(schedule, name, "the program around the kernel has its own")
+
+
+def _refuse(schedule: Schedule, name: str, why: str) -> NoReturn:
     word, span = _blamed(schedule, name)
     mistake = Mistake(
-        f"`{word}` can't have that name here: the emitted text would have two things called {name}",
+        f"`{word}` can't have that name here: {why} {name}",
         span,
         f"any other name will do, such as `my_{word}`",
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 EMIT = Path(__file__).parents[2] / "gemmgen" / "emit"
-PATHS = sorted(EMIT.glob("*.py"))
+PATHS = sorted(EMIT.rglob("*.py"))
 
 C = re.compile(
     r"\b(asm|alignas|const|constexpr|extern|reinterpret_cast|return|sizeof|static_assert|static_cast"

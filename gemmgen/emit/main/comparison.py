@@ -1,0 +1,111 @@
+"""The expected results of the host program: the epilogue in double precision, and its rounding."""
+
+from __future__ import annotations
+
+from gemmgen.emit.ctext import c_double, c_text
+from gemmgen.emit.main.layout import paragraph, place
+from gemmgen.emit.printing import printed
+from gemmgen.emit.views import View
+from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Var, children, transform, walk
+from gemmgen.ir.exprtext import format_expression
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.problem import Problem
+
+_DIGITS: dict[DType, int] = {"f32": 24, "f64": 53, "f16": 11, "bf16": 8}
+"""Binary digits of a significand: a rounded number is off by 2^-digits of itself."""
+_LARGEST: dict[DType, float] = {
+    "f32": (2 - 2.0**-23) * 2.0**127,
+    "f64": (2 - 2.0**-52) * 2.0**1023,
+    "f16": 65504.0,
+    "bf16": (2 - 2.0**-7) * 2.0**127,
+}
+_LIBRARY = ("exp", "tanh", "erf", "sqrt", "abs", "round")
+_OWN = ("relu", "sigmoid", "silu", "gelu", "gelu_tanh", "clamp")
+_PARTIAL = ("exp", "sqrt")
+"""Functions whose results may be no numbers, or beyond a type's."""
+
+
+def epilogue_view(problem: Problem) -> View:
+    """What ``comparison.j2`` sees of the epilogue."""
+    called = {part.function for part in walk(problem.epilogue) if isinstance(part, Call)}
+    return {
+        "formula": f"{problem.c.text} = {format_expression(problem.epilogue)}",
+        "functions": [printed(f"main/functions/{name}.j2", {}) for name in _OWN if name in called],
+        "names": names(problem.epilogue),
+        "expression": c_text(transform(problem.epilogue, _in_double)),
+        "edges": [c_double(_LARGEST[problem.c.dtype])] if _is_partial(problem.epilogue) else [],
+    }
+
+
+def names(epilogue: Expr) -> list[str]:
+    """What the epilogue is computed from: ``acc``, scalars, letters, and elements by their
+    tensors' names."""
+    return list(dict.fromkeys(("acc", *_outside(epilogue))))
+
+
+def _outside(expr: Expr) -> list[str]:
+    """The names in ``expr`` but for those of an element's indices."""
+    match expr:
+        case Var(name):
+            return [name]
+        case Element(buffer, _):
+            return [buffer]
+        case _:
+            return [name for part in children(expr) for name in _outside(part)]
+
+
+def _in_double(expr: Expr) -> Expr | None:
+    """A part of the epilogue as C++ computes it in double precision."""
+    match expr:
+        case Float(value):
+            return Float(value, "f64")
+        case Element(buffer, _):
+            return Var(buffer)
+        case Call(function, arguments) if function in (*_LIBRARY, "min", "max"):
+            return Call(f"{function}_f64", tuple(transform(a, _in_double) for a in arguments))
+        case _:
+            return None
+
+
+def _is_partial(epilogue: Expr) -> bool:
+    return any(
+        (isinstance(part, Call) and part.function in _PARTIAL)
+        or (isinstance(part, Binary) and part.op == "/")
+        for part in walk(epilogue)
+    )
+
+
+def wide(problem: Problem) -> str:
+    """What a tensor's numbers are converted to: all of one program have it in common."""
+    return "double" if problem.accumulate == "f64" else "float"
+
+
+def rounding_view(problem: Problem, depth: str) -> View:
+    """How far a sum, and a result, may be off; the bounds are those of ``gpu.compare``."""
+    acc, c = _DIGITS[problem.accumulate], _DIGITS[problem.c.dtype]
+    tensor_cores = problem.a.dtype in HALVES and problem.b.dtype in HALVES
+    why: View = {
+        "terms": "max(16, sqrt(K) / 2)" if tensor_cores else "16",
+        "digits": acc,
+        "truncated": range(tensor_cores),
+    }
+    rounded = f"16 * 0x1p-{acc}"
+    stored = [f"2 * 0x1p-{c}"] if problem.c.dtype != problem.accumulate else []
+    return {
+        "wide": wide(problem),
+        "unit": f"0x1p-{acc}",
+        "why": paragraph("main/rounded.j2", why),
+        "rounding": f"({' + '.join([rounded, *stored])})" if stored else rounded,
+        "terms": "16" if not tensor_cores else "max(16, sqrt(K) / 2)",
+        "units": printed("main/units.j2", {"depth": depth}) if tensor_cores else "16",
+    }
+
+
+def arguments(interface: Interface, problem: Problem) -> list[str]:
+    """The values of ``names`` at an element of C, within loops over its letters; ``at`` is its own index."""
+    places = {param.name: place(interface, param) for param in interface.tensors}
+    places[problem.c.name] = "at"
+    return [
+        f"{name}[{places[name]}]" if name in places else name for name in names(problem.epilogue)
+    ]

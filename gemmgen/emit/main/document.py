@@ -1,0 +1,248 @@
+"""The whole host program: a comment, the kernel's text, the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle
+from pathlib import PurePath
+
+from gemmgen.base.record import record
+from gemmgen.emit.ctext import c_double, c_float, c_text
+from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.line_breaks import laid_out
+from gemmgen.emit.main.comparison import arguments, epilogue_view, names, rounding_view, wide
+from gemmgen.emit.main.layout import (
+    chain,
+    element_types,
+    elements,
+    number_type,
+    place,
+    steps,
+)
+from gemmgen.emit.main.rival import DATA, has_call, rival
+from gemmgen.emit.printing import printed
+from gemmgen.emit.views import View
+from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
+from gemmgen.ir.interface import Equal, Interface, MultipleOf, Param
+from gemmgen.ir.problem import Problem, Tensor, default_epilogue
+
+OWN = frozenset(
+    (
+        "argc argv launch handle one zero product type gpu flops ms found totals total every "
+        "compared at"
+    ).split()
+)
+"""The program's own variables next to those that a schedule names."""
+
+CUBLAS = "cuBLAS"
+_TIMED = {"alpha": 1.0, "beta": 0.0}
+_CHECKED = {"alpha": 1.5, "beta": -0.5}
+_OTHERS = (0.75, -1.25, 1.75, -2.25)
+"""The values of other scalars, as ``gemmgen bench`` has them."""
+
+
+@record
+class Wanted:
+    """A host program: the kernel's interface and problem, the extents that it has by default, by
+    their names, the file that it will be in, and the target."""
+
+    interface: Interface
+    problem: Problem
+    extents: Mapping[str, int]
+    file: str
+    target: str
+
+
+def host_program(wanted: Wanted, kernel: str) -> str:
+    """The text of one file: ``kernel`` (an emitted text) and a ``main`` that times it and cuBLAS in
+    turns, and then compares their results."""
+    return "".join(
+        (
+            laid_out(printed("main/head.j2", _head(wanted))),
+            "\n\n",
+            kernel,
+            laid_out(printed("main/program.j2", _program(wanted))),
+            "\n",
+        )
+    )
+
+
+def _head(wanted: Wanted) -> View:
+    letters = wanted.interface.extent_names()
+    return {
+        "name": wanted.interface.name,
+        "beside": "and cuBLAS, " if has_call(wanted.problem) else "",
+        "program": PurePath(wanted.file).stem,
+        "file": wanted.file,
+        "letters": letters,
+        "defaults": [wanted.extents[name] for name in letters],
+        "target": wanted.target,
+    }
+
+
+def _program(wanted: Wanted) -> View:
+    interface, problem = wanted.interface, wanted.problem
+    halves = [x for x in HALVES if any(p.dtype == x for p in interface.tensors)]
+    epilogue = epilogue_view(problem)
+    comparison = {
+        **epilogue,
+        **rounding_view(problem, interface.extent(problem.k)),
+        "parameters": [f"double {name}" for name in names(problem.epilogue)],
+        "whole": range(not epilogue["edges"]),
+    }
+    requires = range(bool(_requirements(interface)))
+    return {
+        "halves": [printed(f"main/halves/include_{x}.j2", {}) for x in halves],
+        "parts": [
+            printed(
+                "main/errors.j2", {"halves": [printed(f"main/halves/{x}.j2", {}) for x in halves]}
+            ),
+            *(printed("main/require.j2", {}) for _ in requires),
+            printed("main/tensor.j2", {"wide": wide(problem)}),
+            *(printed("main/zeros.j2", {}) for _ in interface.scratch[:1]),
+            printed("main/timing.j2", {}),
+            printed("main/comparison.j2", comparison),
+        ],
+        "main": printed("main/main.j2", _main(wanted)),
+    }
+
+
+def _main(wanted: Wanted) -> View:
+    """What ``main.j2`` sees."""
+    interface, problem = wanted.interface, wanted.problem
+    letters = interface.extent_names()
+    fits = has_call(problem)
+    tensors = [_tensor(interface, param) for param in interface.tensors]
+    return {
+        "name": interface.name,
+        "letters": letters,
+        "extents": [f"{name} = {wanted.extents[name]}" for name in letters],
+        "addresses": [f"&{name}" for name in letters],
+        "requires": _requirements(interface),
+        "tensors": tensors,
+        "scalars": _scalars(interface),
+        "tiles": [c_text(chain("*", *_tiles(interface)))] if interface.scratch else [],
+        "scratch": [
+            {"type": _scratch_type(param), "name": param.name, "per_tile": param.per_tile}
+            for param in interface.scratch
+        ],
+        "arguments": [
+            f"{param.name}.there" if param.kind == "tensor" else param.name
+            for param in interface.params
+        ],
+        "rival": [
+            rival(interface, problem, number_type(problem.accumulate), len(tensors) + 1)
+            for _ in range(fits)
+        ],
+        "shown": ", ".join(f"{name} %d" for name in letters),
+        "race": printed("main/race.j2" if fits else "main/alone.j2", _race(interface, problem)),
+        "check": printed("main/check.j2", _check(interface, problem, fits)),
+    }
+
+
+def _requirements(interface: Interface) -> list[str]:
+    """What the launcher requires of extents alone."""
+    extents = interface.extent_names()
+    return [
+        rule.text()
+        for rule in interface.requirements
+        if isinstance(rule, MultipleOf | Equal) and rule.name in extents
+    ]
+
+
+def _tensor(interface: Interface, param: Param) -> View:
+    return {
+        "name": param.name,
+        "types": element_types(param, STORED[param.dtype]),
+        "steps": steps(interface, param),
+        "count": elements(interface, param),
+    }
+
+
+def _scalars(interface: Interface) -> list[View]:
+    others = cycle(_OTHERS)
+    return [
+        {
+            "type": STORED[param.dtype],
+            "name": param.name,
+            "value": _literal(
+                _TIMED[param.name] if param.name in _TIMED else next(others), param.dtype
+            ),
+        }
+        for param in interface.scalars
+    ]
+
+
+def _literal(value: float, dtype: DType) -> str:
+    return c_double(value) if dtype == "f64" else c_float(value)
+
+
+def _tiles(interface: Interface) -> list[Expr]:
+    """How many tiles cover each extent of C, and how many matrices there are."""
+    found: list[Expr] = []
+    for name, size in interface.tiles:
+        last = Binary("-", Var(name), Int(1))
+        found.append(Binary("+", Binary("/", last, Int(size)), Wide(Int(1))))
+    return [*found, *(Var(name) for _, name in interface.batches)]
+
+
+def _scratch_type(param: Param) -> str:
+    return "unsigned" if param.kind == "counter" else STORED[param.dtype]
+
+
+def _race(interface: Interface, problem: Problem) -> View:
+    operands = (problem.a, problem.b, problem.c)
+    width = max(len(interface.name), len(CUBLAS))
+    return {
+        "label": interface.name.ljust(width),
+        "rival": CUBLAS.ljust(width),
+        "sizes": [interface.extent(letter) for letter in problem.letters],
+        "type": DATA[problem.c.dtype],
+        "of": (
+            ""
+            if problem.epilogue in (Var("acc"), default_epilogue(problem.c))
+            else ", the product alone"
+        ),
+        "types": ", ".join(f"{tensor.name} {tensor.dtype}" for tensor in operands),
+    }
+
+
+def _check(interface: Interface, problem: Problem, fits: bool) -> View:
+    """What ``check.j2`` sees: loops over the letters of C, and what is added for an element."""
+    tensors = {param.name: param for param in interface.tensors}
+    *outer, inner = [
+        printed("main/loop.j2", {"letter": letter, "extent": interface.extent(letter)})
+        for letter in problem.c.letters
+    ]
+    depth = interface.extent(problem.k)
+    a, b = (_element(interface, tensors[x.name], x) for x in (problem.a, problem.b))
+    scalars: dict[str, DType] = {param.name: param.dtype for param in interface.scalars}
+    return {
+        "beside": (
+            ", beside the epilogue of cuBLAS's sums" if fits else " beside sums in double precision"
+        ),
+        "innermost": inner,
+        "alone": range(not fits),
+        "k": problem.k,
+        "depth": depth,
+        "a": a,
+        "b": b,
+        "place": place(interface, tensors[problem.c.name]),
+        "total": "totals[at]" if fits else "total",
+        "arguments": arguments(interface, problem),
+        "c": problem.c.name,
+        "scalars": [
+            {"name": name, "value": _literal(value, scalars[name])}
+            for name, value in _CHECKED.items()
+            if name in scalars
+        ],
+        "rival": [DATA[problem.accumulate]] if fits else [],
+        "loops": ["    " * at + loop for at, loop in enumerate(outer)],
+        "indent": "    " * len(outer),
+        **rounding_view(problem, depth),
+    }
+
+
+def _element(interface: Interface, param: Param, tensor: Tensor) -> str:
+    return f"{tensor.name}[{place(interface, param)}]"

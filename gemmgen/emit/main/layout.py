@@ -1,0 +1,100 @@
+"""How the host program lays its tensors out, and the arithmetic of their elements' places."""
+
+from __future__ import annotations
+
+import textwrap
+from functools import reduce
+
+from gemmgen.base.record import record
+from gemmgen.emit.ctext import c_text
+from gemmgen.emit.line_breaks import WIDTH
+from gemmgen.emit.printing import printed
+from gemmgen.emit.views import View
+from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Var, Wide
+from gemmgen.ir.interface import Interface, Param
+
+_NUMBERS: dict[DType, str] = {
+    "f32": "float",
+    "f64": "double",
+    "f16": "host::f16",
+    "bf16": "host::bf16",
+}
+
+
+@record
+class Step:
+    """A leading dimension or a stride: its type, and the value that packs a tensor."""
+
+    type: str
+    name: str
+    value: str
+
+
+def paragraph(template: str, view: View) -> list[str]:
+    """The lines of a comment, filled."""
+    return textwrap.wrap(" ".join(printed(template, view).split()), WIDTH - len("    // "))
+
+
+def number_type(dtype: DType) -> str:
+    """The C++ type of a number on the host."""
+    return _NUMBERS[dtype]
+
+
+def element_types(param: Param, stored: str) -> list[str]:
+    """An element on the host, and what the launcher takes if that is another type."""
+    number = number_type(param.dtype)
+    return [number, stored] if param.dtype in HALVES else [number]
+
+
+def steps(interface: Interface, param: Param) -> list[Step]:
+    """What packs a tensor in the order of its letters, the innermost first: each letter's elements
+    are as far apart as those after it take, or a little more where the launcher wants multiples."""
+    names, found = interface.steps(param), list[Step]()
+    extents = interface.extent_names()
+    for at in reversed(range(len(names) - 1)):
+        name = names[at]
+        if name is None or name in extents:  # a schedule that assumes lda == K
+            continue
+        packed = _span(interface, param, at + 1)
+        kind = "int" if name in dict(interface.pitch).values() else "long long"
+        found.append(Step(kind, name, _rounded(packed, interface.divisor(name))))
+    return found
+
+
+def elements(interface: Interface, param: Param) -> str:
+    """The number of elements that a tensor takes, gaps included."""
+    return c_text(_span(interface, param, 0))
+
+
+def place(interface: Interface, param: Param) -> str:
+    """The index of the element whose letters have their own names: ``(long long)m * ldc + n``."""
+    terms = [
+        Var(letter) if step is None else _times(Var(letter), step)
+        for letter, step in zip(param.indices, interface.steps(param), strict=True)
+    ]
+    return c_text(chain("+", *terms))
+
+
+def chain(op: BinaryOp, first: Expr, *others: Expr) -> Expr:
+    """``first op second op ...``, grouped from the left."""
+    return reduce(lambda left, right: Binary(op, left, right), others, first)
+
+
+def _span(interface: Interface, param: Param, at: int) -> Expr:
+    """The elements from one index of the letter before ``at`` to the next."""
+    extent, step = Var(interface.extent(param.indices[at])), interface.steps(param)[at]
+    return extent if step is None else _times(extent, step)
+
+
+def _times(number: Var, step: str) -> Expr:
+    return Binary("*", Wide(number), Var(step))
+
+
+def _rounded(size: Expr, divisor: int) -> str:
+    """``size``, or the next multiple of what it must be divisible by."""
+    if divisor == 1:
+        return c_text(size)
+    by = Int(divisor)
+    up = Binary("/", Binary("+", size, Int(divisor - 1)), by)
+    return c_text(Binary("*", up, by))

@@ -1,0 +1,140 @@
+"""Programs of ``gemmgen emit --main``, and how tests compile and run them."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from gemmgen.base.source import Source
+from gemmgen.calling.dimensions import solve
+from gemmgen.calling.gemm_roles import contraction
+from gemmgen.ir.dtypes import HALVES
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.pipeline import Emitted, compile_source, host_program
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SEARCHED = ("spaces/f32", "versions/v6")
+"""A search space, and a schedule that is an example of what is refused."""
+NAMES = tuple(
+    name
+    for path in sorted(EXAMPLES.rglob("*.sched"))
+    if (name := path.relative_to(EXAMPLES).with_suffix("").as_posix()) not in SEARCHED
+)
+BEGIN = "// ---- the program ----"
+ON_CPU = Path(__file__).parent / "on_cpu"
+
+
+@functools.cache
+def example(name: str) -> Emitted:
+    path = EXAMPLES / f"{name}.sched"
+    return compile_source(Source(path.read_text(encoding="utf-8"), f"{name}.sched"))
+
+
+def program(emitted: Emitted, *shape: int) -> str:
+    """The program whose extents are ``shape`` by default, or the next that the launcher takes."""
+    return host_program(emitted, extents(emitted.interface, shape), "run.cu")
+
+
+def extents(interface: Interface, shape: tuple[int, ...]) -> dict[str, int]:
+    """M, N, K and batches (2, 3, ... matrices where they are left out) by the launcher's names."""
+    letters = contraction(interface).letters
+    full = (*shape, *range(2, 2 + len(letters) - len(shape)))
+    named = {interface.extent(x): size for x, size in zip(letters, full, strict=True)}
+    found = solve(interface, named, 0)
+    return {name: found[name] for name in interface.extent_names()}
+
+
+# On this machine: the launcher's checks as emitted, and a definition in place of its kernel.
+
+FORMULAS = {
+    "relu": "(x) < 0.0 ? 0.0 : (x)",
+    "gelu_tanh": "0.5 * (x) * (1 + std::tanh(0.79788456 * ((x) + 0.044715 * std::pow(x, 3))))",
+}
+"""Functions of an epilogue, written once more."""
+
+
+def on_cpu(emitted: Emitted, text: str, epilogue: str, folder: Path, *flags: str) -> Path:
+    """``text`` (a program of ``emitted``) compiled for this machine; ``epilogue`` is its formula,
+    of ``acc`` and the elements by their tensors' names."""
+    launcher = emitted.text.partition("#ifndef __CUDACC_RTC__\n")[2].rpartition("#endif")[0]
+    launcher = re.sub(r"<<<.*?>>>\(", "_defined(", launcher, flags=re.DOTALL)
+    constants = "\n".join(re.findall(r"^constexpr int [^;]*;", emitted.text, re.MULTILINE))
+    (folder / "run.cpp").write_text(
+        '#include "runtime.h"\n#include <cmath>\n'
+        f"namespace {emitted.name}_detail {{\n{constants}\n}}\n"
+        f"{_definition(emitted, epilogue)}\n{launcher}\n{text[text.index(BEGIN):]}",
+        encoding="utf-8",
+    )
+    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unused", *flags, f"-I{ON_CPU}"]
+    done = subprocess.run(
+        [*command, "run.cpp", "-o", "run"], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+def _definition(emitted: Emitted, epilogue: str) -> str:
+    """The kernel as loops; with -DPLANTED=0.01 its last element is off by that."""
+    interface, product = emitted.interface, contraction(emitted.interface)
+    of = {param.name: param for param in interface.tensors}
+    lines = [
+        f"#define {name}(x) ({formula})" for name, formula in FORMULAS.items() if name in epilogue
+    ]
+    lines += [f"void {emitted.name}_defined({', '.join(map(_declared, interface.params))})", "{"]
+    for letter in product.c.indices:
+        lines.append(_loop(interface, letter) + " {")
+    a, b = (_read(interface, param) for param in (product.a, product.b))
+    lines += ["double acc = 0.0;", f"{_loop(interface, product.k)} acc += 1.0 * {a} * {b};"]
+    lines += [
+        f"const double {name}_at = {_read(interface, param)};"
+        for name, param in of.items()
+        if re.search(rf"\b{name}_at\b", epilogue)
+    ]
+    c = product.c
+    last = " && ".join(f"{x} == {interface.extent(x)} - 1" for x in c.indices)
+    lines.append(f"double value = {epilogue};")
+    lines.append(f"#ifdef PLANTED\nif ({last}) value += PLANTED;\n#endif")
+    if c.dtype in HALVES:
+        lines.append(f"{_place(interface, c)} = {_half(c)}(value).bits;")
+    else:
+        lines.append(f"{_place(interface, c)} = value;")
+    lines += ["}"] * len(c.indices)
+    lines.append("}")
+    lines += [f"#undef {name}" for name in FORMULAS if name in epilogue]
+    return "\n".join(lines)
+
+
+def _declared(param: Param) -> str:
+    types = {"f32": "float", "f64": "double", "f16": "unsigned short", "bf16": "unsigned short"}
+    if param.kind in ("extent", "ld", "stride"):
+        return f"{'long long' if param.kind == 'stride' else 'int'} {param.name}"
+    kind = "unsigned" if param.kind == "counter" else types[param.dtype]
+    if param.kind == "scalar":
+        return f"{kind} {param.name}"
+    return f"{'' if param.written or param.is_scratch else 'const '}{kind} *{param.name}"
+
+
+def _loop(interface: Interface, letter: str) -> str:
+    return f"for (int {letter} = 0; {letter} < {interface.extent(letter)}; ++{letter})"
+
+
+def _place(interface: Interface, param: Param) -> str:
+    steps: Mapping[str, str | None] = dict(
+        zip(param.indices, interface.steps(param), strict=True)
+    )
+    terms = (f"1LL * {letter} * {step or 1}" for letter, step in steps.items())
+    return f"{param.name}[{' + '.join(terms)}]"
+
+
+def _read(interface: Interface, param: Param) -> str:
+    place = _place(interface, param)
+    if param.dtype not in HALVES:
+        return place
+    return f"static_cast<float>(*reinterpret_cast<const {_half(param)} *>(&{place}))"
+
+
+def _half(param: Param) -> str:
+    return {"f16": "__half", "bf16": "__nv_bfloat16"}[param.dtype]

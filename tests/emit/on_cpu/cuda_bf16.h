@@ -1,0 +1,1 @@
+// runtime.h has __nv_bfloat16.

@@ -1,0 +1,65 @@
+// What a host program calls of CUDA's runtime, on this machine: memory is memory, and whatever is
+// between two events takes 50 ms.
+#pragma once
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorInvalidValue,
+  cudaErrorMemoryAllocation,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorMisalignedAddress = 716
+};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost };
+enum cudaDataType_t { CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_16BF = 14 };
+using cudaEvent_t = int;
+using cudaStream_t = void *;
+struct cudaDeviceProp { char name[256]; };
+
+inline const char *cudaGetErrorString(cudaError_t error) { return error ? "an error" : "no error"; }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+#define cudaFuncSetAttribute(kernel, attribute, bytes) cudaSuccess
+template <typename T> cudaError_t cudaMalloc(T **there, size_t bytes) {
+  *there = static_cast<T *>(std::malloc(bytes));
+  return *there ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaFree(void *there) { return std::free(there), cudaSuccess; }
+inline cudaError_t cudaMemset(void *there, int value, size_t bytes) {
+  return std::memset(there, value, bytes), cudaSuccess;
+}
+inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
+  return std::memcpy(to, from, bytes), cudaSuccess;
+}
+inline cudaError_t cudaEventCreate(cudaEvent_t *) { return cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {
+  return *ms = 50.0f, cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *found, int) {
+  return std::strcpy(found->name, "this CPU"), cudaSuccess;
+}
+
+// Numbers of 16 bits, as cuda_fp16.h and cuda_bf16.h have them: rounded to nearest, ties to even.
+inline unsigned bits_of(float number) { unsigned bits; return std::memcpy(&bits, &number, 4), bits; }
+inline float float_of(unsigned bits) { float number; return std::memcpy(&number, &bits, 4), number; }
+struct __nv_bfloat16 {
+  unsigned short bits = 0;
+  __nv_bfloat16() = default;
+  explicit __nv_bfloat16(double number) {
+    const unsigned whole = bits_of(static_cast<float>(number));
+    bits = static_cast<unsigned short>((whole + 0x7FFF + (whole >> 16 & 1)) >> 16);
+  }
+  operator float() const { return float_of(unsigned{bits} << 16); }
+};
+struct __half {
+  unsigned short bits = 0;
+  __half() = default;
+  explicit __half(double number) {
+    const _Float16 rounded = static_cast<_Float16>(number);
+    std::memcpy(&bits, &rounded, 2);
+  }
+  operator float() const { _Float16 number; return std::memcpy(&number, &bits, 2), number; }
+};
