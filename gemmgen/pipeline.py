@@ -10,8 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.emit import emit
 from gemmgen.emit.formula import what_it_computes
-from gemmgen.emit.main import OWN, Wanted
-from gemmgen.emit.main import host_program as program_of
+from gemmgen.emit.main import OWN, HostProgram, program_text
 from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
@@ -72,8 +71,8 @@ def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str
     """
     interface = emitted.interface
     check_program(emitted.schedule, interface, OWN)
-    wanted = Wanted(interface, emitted.program.problem, extents, file, emitted.target)
-    return program_of(wanted, emitted.text)
+    wanted = HostProgram(interface, emitted.program.problem, extents, file, emitted.target)
+    return program_text(wanted, emitted.text)
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:

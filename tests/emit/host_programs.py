@@ -25,6 +25,8 @@ NAMES = tuple(
 )
 BEGIN = "// ---- the program ----"
 ON_CPU = Path(__file__).parent / "on_cpu"
+CUBLAS = ON_CPU / "cublas"
+"""A stand-in for cuBLAS."""
 
 
 @functools.cache
@@ -68,7 +70,17 @@ def on_cpu(emitted: Emitted, text: str, epilogue: str, folder: Path, *flags: str
         f"{_definition(emitted, epilogue)}\n{launcher}\n{text[text.index(BEGIN):]}",
         encoding="utf-8",
     )
-    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unused", *flags, f"-I{ON_CPU}"]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unused",
+        *flags,
+        f"-I{ON_CPU}",
+        f"-I{CUBLAS}",
+    ]
     done = subprocess.run(
         [*command, "run.cpp", "-o", "run"], cwd=folder, capture_output=True, text=True
     )
@@ -122,9 +134,7 @@ def _loop(interface: Interface, letter: str) -> str:
 
 
 def _place(interface: Interface, param: Param) -> str:
-    steps: Mapping[str, str | None] = dict(
-        zip(param.indices, interface.steps(param), strict=True)
-    )
+    steps: Mapping[str, str | None] = dict(zip(param.indices, interface.steps(param), strict=True))
     terms = (f"1LL * {letter} * {step or 1}" for letter, step in steps.items())
     return f"{param.name}[{' + '.join(terms)}]"
 

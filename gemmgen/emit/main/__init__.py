@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.main.document import OWN, Wanted, host_program
+from gemmgen.emit.main.host_program import OWN, HostProgram, program_text
 
-__all__ = ["OWN", "Wanted", "host_program"]
+__all__ = ["OWN", "HostProgram", "program_text"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gemmgen.emit.ctext import c_double, c_text
 from gemmgen.emit.main.layout import paragraph, place
 from gemmgen.emit.printing import printed
@@ -33,7 +35,7 @@ def epilogue_view(problem: Problem) -> View:
         "formula": f"{problem.c.text} = {format_expression(problem.epilogue)}",
         "functions": [printed(f"main/functions/{name}.j2", {}) for name in _OWN if name in called],
         "names": names(problem.epilogue),
-        "expression": c_text(transform(problem.epilogue, _in_double)),
+        "expression": c_text(transform(problem.epilogue, partial(_in_double, problem.accumulate))),
         "edges": [c_double(_LARGEST[problem.c.dtype])] if _is_partial(problem.epilogue) else [],
     }
 
@@ -55,15 +57,17 @@ def _outside(expr: Expr) -> list[str]:
             return [name for part in children(expr) for name in _outside(part)]
 
 
-def _in_double(expr: Expr) -> Expr | None:
-    """A part of the epilogue as C++ computes it in double precision."""
+def _in_double(sums: DType, expr: Expr) -> Expr | None:
+    """A part of the epilogue as C++ computes it in double precision, from the kernel's numbers."""
     match expr:
-        case Float(value):
+        case Float(value) if sums == "f64":
             return Float(value, "f64")
         case Element(buffer, _):
             return Var(buffer)
         case Call(function, arguments) if function in (*_LIBRARY, "min", "max"):
-            return Call(f"{function}_f64", tuple(transform(a, _in_double) for a in arguments))
+            return Call(
+                f"{function}_f64", tuple(transform(a, partial(_in_double, sums)) for a in arguments)
+            )
         case _:
             return None
 

@@ -23,7 +23,7 @@ _NUMBERS: dict[DType, str] = {
 
 
 @record
-class Step:
+class PackedStep:
     """A leading dimension or a stride: its type, and the value that packs a tensor."""
 
     type: str
@@ -47,10 +47,10 @@ def element_types(param: Param, stored: str) -> list[str]:
     return [number, stored] if param.dtype in HALVES else [number]
 
 
-def steps(interface: Interface, param: Param) -> list[Step]:
+def steps(interface: Interface, param: Param) -> list[PackedStep]:
     """What packs a tensor in the order of its letters, the innermost first: each letter's elements
     are as far apart as those after it take, or a little more where the launcher wants multiples."""
-    names, found = interface.steps(param), list[Step]()
+    names, found = interface.steps(param), list[PackedStep]()
     extents = interface.extent_names()
     for at in reversed(range(len(names) - 1)):
         name = names[at]
@@ -58,7 +58,7 @@ def steps(interface: Interface, param: Param) -> list[Step]:
             continue
         packed = _span(interface, param, at + 1)
         kind = "int" if name in dict(interface.pitch).values() else "long long"
-        found.append(Step(kind, name, _rounded(packed, interface.divisor(name))))
+        found.append(PackedStep(kind, name, _rounded(packed, interface.divisor(name))))
     return found
 
 

@@ -43,7 +43,7 @@ _OTHERS = (0.75, -1.25, 1.75, -2.25)
 
 
 @record
-class Wanted:
+class HostProgram:
     """A host program: the kernel's interface and problem, the extents that it has by default, by
     their names, the file that it will be in, and the target."""
 
@@ -54,7 +54,7 @@ class Wanted:
     target: str
 
 
-def host_program(wanted: Wanted, kernel: str) -> str:
+def program_text(wanted: HostProgram, kernel: str) -> str:
     """The text of one file: ``kernel`` (an emitted text) and a ``main`` that times it and cuBLAS in
     turns, and then compares their results."""
     return "".join(
@@ -68,7 +68,7 @@ def host_program(wanted: Wanted, kernel: str) -> str:
     )
 
 
-def _head(wanted: Wanted) -> View:
+def _head(wanted: HostProgram) -> View:
     letters = wanted.interface.extent_names()
     return {
         "name": wanted.interface.name,
@@ -81,7 +81,7 @@ def _head(wanted: Wanted) -> View:
     }
 
 
-def _program(wanted: Wanted) -> View:
+def _program(wanted: HostProgram) -> View:
     interface, problem = wanted.interface, wanted.problem
     halves = [x for x in HALVES if any(p.dtype == x for p in interface.tensors)]
     epilogue = epilogue_view(problem)
@@ -108,7 +108,7 @@ def _program(wanted: Wanted) -> View:
     }
 
 
-def _main(wanted: Wanted) -> View:
+def _main(wanted: HostProgram) -> View:
     """What ``main.j2`` sees."""
     interface, problem = wanted.interface, wanted.problem
     letters = interface.extent_names()

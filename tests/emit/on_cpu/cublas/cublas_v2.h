@@ -1,5 +1,7 @@
 // The calls of cuBLAS that a host program makes, by the definition of a matrix stored by columns.
 #pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE = 7 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };

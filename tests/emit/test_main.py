@@ -1,0 +1,224 @@
+"""``gemmgen emit --main``: programs that compile, run, and know right from wrong.
+
+On this machine a program runs with its launcher as emitted and a definition in place of the kernel,
+beside a stand-in for cuBLAS: extents, leading dimensions and comparisons are what is tested here.
+``tests/gpu/test_main.py`` runs kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli.running import gemmgen
+
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.emit.main import OWN
+from gemmgen.ir.identifiers import EMITTED
+from gemmgen.pipeline import Emitted, compile_source
+
+from .host_programs import BEGIN, CUBLAS, NAMES, example, on_cpu, program
+
+NVCC = shutil.which("nvcc")
+STAND_IN = (
+    "there is no cuBLAS: programs are compiled with a stand-in for its header, and not linked"
+)
+
+SCALED = "alpha * acc + beta * C_at"
+BIASED = "relu(acc + bias_at)"
+FORMULAS = {
+    "vectorized": BIASED,
+    "fused": BIASED,
+    "best/bias_relu": BIASED,
+    "matvec": "alpha * acc + beta * y_at",
+    "types/bf16_linear": "gelu_tanh(acc + bias_at) + residual_at",
+    "torch/gpt2_c_attn": "acc + bias_at",
+    "torch/gpt2_c_fc": "gelu_tanh(acc + bias_at)",
+    "torch/gpt2_c_proj": "acc + bias_at",
+    "torch/gpt2_down": "acc + bias_at",
+    "torch/gpt2_lm_head": "acc",
+    "torch/gpt2_means": "acc",
+    "torch/gpt2_scores": "j <= i ? scale * acc : -3e+38",
+    "uses/attention_scores": "scale * acc",
+    "uses/attention_values": "alpha * acc + beta * O_at",
+    "uses/convolution": "acc + bias_at",
+    "uses/linear": BIASED,
+    "uses/lstm": "acc + bias_at",
+}
+"""What the examples compute, but for those that scale."""
+
+
+@functools.cache
+def of(text: str) -> Emitted:
+    return compile_source(Source(text, "x.sched"))
+
+
+def run(
+    emitted: Emitted, formula: str, folder: Path, *arguments: int, planted: str = ""
+) -> tuple[int, str]:
+    """The exit code of a program with the extents 7, 9, 11, and what it says."""
+    flags = [f"-DPLANTED={planted}"] if planted else []
+    made = on_cpu(emitted, program(emitted, 7, 9, 11), formula, folder, *flags)
+    done = subprocess.run([made, *map(str, arguments)], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_examples_program_finds_it_right(name: str, tmp_path: Path) -> None:
+    code, said = run(example(name), FORMULAS.get(name, SCALED), tmp_path)
+    assert code == 0 and "\nright: largest error" in said, said
+    assert "% of cuBLAS" in said and "this CPU" in said
+
+
+@pytest.mark.parametrize(
+    "orders", [*itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m"))], ids=str
+)
+def test_every_storage_order_is_cublas_own(orders: tuple[str, str, str], tmp_path: Path) -> None:
+    a, b, c = orders
+    kernel = of(f"gemm C[{c}] = A[{a}] * B[{b}]\n")
+    code, said = run(kernel, SCALED, tmp_path)
+    assert code == 0, said
+
+
+OTHERS = {
+    "batches with one B": ("gemm C[b, m, n] = A[b, m, k] * B[k, n]\n", SCALED),
+    "batches in the middle": ("gemm C[h, m, b, n] = A[h, m, b, k] * B[b, k, n]\n", SCALED),
+    "batches of rows": ("gemm C[b, h, n, m] = A[h, m, b, k] * B[b, n, k]\n", SCALED),
+    "halves without a call": ("dtype A=f16 B=bf16 C=f32\n", SCALED),
+    "a narrow result": ("dtype A=f32 B=f32 C=f16\nfuse_epilogue acc + v[m]\n", "acc + v_at"),
+    "assumed leading dimensions": ("assume lda == K\nassume N % 4 == 0\n", SCALED),
+    "one extent for two": ("assume N == K\n", SCALED),
+    "beyond the greatest number": ("fuse_epilogue exp(40 * acc)\n", "std::exp(40.0f * acc)"),
+    "no numbers": ("fuse_epilogue sqrt(acc)\n", "std::sqrt(acc)"),
+    "C without beta": ("fuse_epilogue max(acc, C[m, n]) / 2\n", "std::fmax(acc, C_at) / 2"),
+    "sums of doubles": (
+        "dtype A=f64 B=f64 C=f64 acc=f64\nfuse_epilogue 0.1 * acc + clamp(acc, -1, s)\n",
+        "0.1 * acc + std::fmin(std::fmax(acc, -1.0), s)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_no_example_has_is_found_right(what: str, tmp_path: Path) -> None:
+    text, formula = OTHERS[what]
+    code, said = run(of(text), formula, tmp_path)
+    assert code == 0, said
+    assert ("cuBLAS has no call for A" in said) == (
+        what in ("halves without a call", "a narrow result")
+    )
+
+
+@pytest.mark.parametrize("planted", ("1e-4", "NAN", "INFINITY"))
+def test_one_wrong_element_is_found(planted: str, tmp_path: Path) -> None:
+    code, said = run(example("naive"), SCALED, tmp_path, planted=planted)
+    assert code == 1 and "\nWRONG: largest error" in said, said
+
+
+def test_extents_of_the_command_line_are_checked(tmp_path: Path) -> None:
+    kernel = of("assume N % 4 == 0\n")
+    assert run(kernel, SCALED, tmp_path, 5, 8, 3)[0] == 0
+    made = tmp_path / "run"
+    for wrong in (["1"], ["1", "4", "x"], ["0", "4", "4"], ["9999999999", "4", "4"], [""] * 3):
+        done = subprocess.run([made, *wrong], capture_output=True, text=True)
+        assert done.returncode == 2 and "[M N K]: positive numbers, all or none" in done.stderr
+    done = subprocess.run([made, "5", "6", "7"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "the kernel requires N % 4 == 0\n")
+
+
+# The text.
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_tidy_and_has_no_names_but_those_that_are_kept(name: str) -> None:
+    emitted = example(name)
+    text = program(emitted, 1024, 1024, 1024)
+    assert emitted.text in text and text.isascii() and "\n\n\n" not in text
+    assert all(len(line) <= 100 and line == line.rstrip() for line in text.split("\n"))
+    ours = text[text.index("int main(") :]
+    declared = set(re.findall(r"[\w>*] [*&]?([A-Za-z_]\w*)(?:\(.*\))? ?(?:=|;|\{2)", ours))
+    users = {param.name for param in emitted.interface.params}
+    users |= {letter for param in emitted.interface.tensors for letter in param.indices}
+    assert declared - users - EMITTED <= OWN
+
+
+@pytest.mark.parametrize("name", sorted(OWN))
+def test_a_name_of_the_programs_own_is_refused_with_its_place(name: str) -> None:
+    text = f"gemm {name}[m, n] = A[m, k] * B[k, n]\n"
+    try:
+        emitted = of(text)
+    except ScheduleError:
+        return  # no kernel may have it
+    with pytest.raises(
+        ScheduleError, match=f"the program around the kernel has its own {name}"
+    ) as e:
+        program(emitted, 4, 4, 4)
+    assert (e.value.line, e.value.column) == (1, 6)
+
+
+def test_the_first_lines_say_how_it_is_compiled_and_called(tmp_path: Path) -> None:
+    written = tmp_path / "race.cu"
+    assert gemmgen("emit", "vectorized", "--main", "-o", written).exit_code == 0
+    text = written.read_text()
+    assert "//     nvcc -std=c++17 -O3 -arch=native -o race race.cu -lcublas\n" in text
+    assert "//     ./race [M N K]    1024 1024 1024 without numbers\n" in text
+    assert gemmgen("emit", "vectorized", "--main", "--check", written).exit_code == 0
+    assert gemmgen("emit", "vectorized", "--check", written).exit_code == 1
+    named = gemmgen("emit", "naive", "--main", "--name", "mine", "--shape", "256x128x64").stdout
+    assert "-o run run.cu" in named and "[M N K]    256 128 64 without" in named
+    assert "launch_mine(M, N, K," in named[named.index(BEGIN) :]
+
+
+def test_default_extents_meet_what_the_schedule_assumes() -> None:
+    text = gemmgen("emit", "-", "--main", input="assume N % 768 == 0\n").stdout
+    assert "1024 1536 1024 without numbers" in text
+
+
+def test_a_compiled_form_is_refused() -> None:
+    result = gemmgen("emit", "naive", "--main", "--format", "ptx")
+    assert result.exit_code == 2 and "--main writes CUDA C, and ptx is none" in result.stderr
+
+
+# Compiled by nvcc.
+
+
+def cublas() -> tuple[Path, Path] | None:
+    """cuBLAS's headers and libraries, of the toolkit or of the wheel; None where there are none."""
+    wheel = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in wheel.submodule_search_locations or ()] if wheel else []
+    roots = [Path(NVCC).resolve().parents[1]] if NVCC else []
+    for root in (
+        *roots,
+        Path("/usr/local/cuda"),
+        *(found for at in places for found in at.iterdir()),
+    ):
+        for library in ("lib64", "lib"):
+            found = sorted((root / library).glob("libcublas.so*"))
+            if found and (root / "include" / "cublas_v2.h").is_file():
+                return root / "include", found[0]
+    return None
+
+
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("name", NAMES)
+def test_nvcc_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
+    """With cuBLAS's header where there is one, else with the stand-in."""
+    emitted, there = example(name), cublas()
+    (tmp_path / "run.cu").write_text(program(emitted, 64, 64, 64))
+    include = there[0] if there else CUBLAS
+    flags = ["-std=c++17", f"-arch={emitted.target}", "-Werror", "all-warnings", "-Xptxas", "-O0"]
+    link = ["-o", "run", str(there[1])] if there else ["-c", "-o", "run.o"]
+    command = [str(NVCC), *flags, "-Xcompiler", "-Wall", f"-I{include}", "run.cu", *link]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.skipif(cublas() is None, reason=STAND_IN)
+def test_there_is_a_cublas_to_link_with() -> None:
+    """Is skipped, with the reason, where the test above had none."""
