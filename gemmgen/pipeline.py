@@ -10,7 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.emit import emit
 from gemmgen.emit.formula import what_it_computes
-from gemmgen.emit.main import OWN, HostProgram, program_text
+from gemmgen.emit.main import OWN, MainProgram, program_text
 from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
@@ -71,7 +71,7 @@ def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str
     """
     interface = emitted.interface
     check_program(emitted.schedule, interface, OWN)
-    wanted = HostProgram(interface, emitted.program.problem, extents, file, emitted.target)
+    wanted = MainProgram(interface, emitted.program.problem, extents, file, emitted.target)
     return program_text(wanted, emitted.text)
 
 

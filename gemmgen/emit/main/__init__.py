@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.main.host_program import OWN, HostProgram, program_text
+from gemmgen.emit.main.host_program import OWN, MainProgram, program_text
 
-__all__ = ["OWN", "HostProgram", "program_text"]
+__all__ = ["OWN", "MainProgram", "program_text"]

@@ -107,7 +107,7 @@ def rounding_view(problem: Problem, depth: str) -> View:
 
 
 def arguments(interface: Interface, problem: Problem) -> list[str]:
-    """The values of ``names`` at an element of C, within loops over its letters; ``at`` is its own index."""
+    """The values of ``names`` within loops over C's letters; the index of its element is ``at``."""
     places = {param.name: place(interface, param) for param in interface.tensors}
     places[problem.c.name] = "at"
     return [

@@ -28,11 +28,8 @@ from gemmgen.ir.interface import Equal, Interface, MultipleOf, Param
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 
 OWN = frozenset(
-    (
-        "argc argv launch handle one zero product type gpu flops ms found totals total every "
-        "compared at"
-    ).split()
-)
+    ("argc", "argv", "launch", "handle", "one", "zero", "product", "type", "gpu", "flops", "ms")
+) | frozenset(("found", "totals", "total", "every", "compared", "at"))
 """The program's own variables next to those that a schedule names."""
 
 CUBLAS = "cuBLAS"
@@ -43,7 +40,7 @@ _OTHERS = (0.75, -1.25, 1.75, -2.25)
 
 
 @record
-class HostProgram:
+class MainProgram:
     """A host program: the kernel's interface and problem, the extents that it has by default, by
     their names, the file that it will be in, and the target."""
 
@@ -54,7 +51,7 @@ class HostProgram:
     target: str
 
 
-def program_text(wanted: HostProgram, kernel: str) -> str:
+def program_text(wanted: MainProgram, kernel: str) -> str:
     """The text of one file: ``kernel`` (an emitted text) and a ``main`` that times it and cuBLAS in
     turns, and then compares their results."""
     return "".join(
@@ -68,7 +65,7 @@ def program_text(wanted: HostProgram, kernel: str) -> str:
     )
 
 
-def _head(wanted: HostProgram) -> View:
+def _head(wanted: MainProgram) -> View:
     letters = wanted.interface.extent_names()
     return {
         "name": wanted.interface.name,
@@ -81,7 +78,7 @@ def _head(wanted: HostProgram) -> View:
     }
 
 
-def _program(wanted: HostProgram) -> View:
+def _program(wanted: MainProgram) -> View:
     interface, problem = wanted.interface, wanted.problem
     halves = [x for x in HALVES if any(p.dtype == x for p in interface.tensors)]
     epilogue = epilogue_view(problem)
@@ -108,7 +105,7 @@ def _program(wanted: HostProgram) -> View:
     }
 
 
-def _main(wanted: HostProgram) -> View:
+def _main(wanted: MainProgram) -> View:
     """What ``main.j2`` sees."""
     interface, problem = wanted.interface, wanted.problem
     letters = interface.extent_names()

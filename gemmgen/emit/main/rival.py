@@ -28,7 +28,7 @@ def has_call(problem: Problem) -> bool:
 
 
 @record
-class _Matrix:
+class _CublasMatrix:
     """A matrix as cuBLAS's call names it; ``stride`` parts those of one call."""
 
     op: str
@@ -102,14 +102,14 @@ def _matrix(
     outer: tuple[str, ...],
     inner: tuple[str, ...],
     buffer: str = "",
-) -> _Matrix:
+) -> _CublasMatrix:
     """A tensor's matrix: as it lies if ``contiguous`` is its last letter, else transposed."""
     step = dict(zip(param.indices, interface.steps(param), strict=True))
     start: Expr = Var(f"{buffer or param.name}.there")
     for letter in outer:
         if (stride := step.get(letter)) is not None:
             start = Binary("+", start, Binary("*", Wide(Var(letter)), Var(stride)))
-    return _Matrix(
+    return _CublasMatrix(
         op="CUBLAS_OP_N" if param.indices[-1] == contiguous else "CUBLAS_OP_T",
         at=c_text(start),
         type=DATA[param.dtype],
