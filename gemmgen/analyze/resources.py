@@ -11,12 +11,12 @@ import re
 from collections import Counter
 
 from gemmgen.analyze.loop import LoopCode, loop_code
+from gemmgen.analyze.register_estimate import compiled_registers
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.record import record
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.gpu.gpus import REGISTERS, SCHEDULERS, Gpu
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.occupancy import allowed_registers, estimated_registers
 from gemmgen.ir.target import WARP
 from gemmgen.pipeline import Emitted
 
@@ -131,9 +131,8 @@ def resources_of(emitted: Emitted, kernel: LoweredKernel, gpu: Gpu) -> Resources
     try:
         compiled = compile_text(emitted.text, arch)
     except CannotCheck as missing:
-        wanted = estimated_registers(emitted.program.main)
-        registers = min(wanted, allowed_registers(threads, kernel.blocks))
-        why = str(missing)
+        program, why = emitted.program, str(missing)
+        registers = compiled_registers(program.main, kernel.blocks, len(program.problem.batch))
         return Resources(threads, shared, registers, unknown=why, unread=why)
     loop, unread = _loop(compiled.cubin)
     return Resources(

@@ -8,6 +8,7 @@ from math import prod
 from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.operations import Unfused
 from gemmgen.analyze.pads import PadChoice
+from gemmgen.analyze.register_estimate import OFF
 from gemmgen.analyze.resources import Resources
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record
@@ -223,7 +224,9 @@ def _resources(e: Explanation) -> Section:
 def registers_line(used: Resources) -> str:
     """Registers and spills, and the compiler that reports them."""
     if used.estimated:
-        return f"about {used.registers} a thread, estimated from its arrays: {used.unknown}"
+        return (
+            f"about {used.registers} a thread, estimated from its arrays (+- 25%): {used.unknown}"
+        )
     spills = "no spills"
     if used.spills:
         spills = f"spills {used.spill_stores} bytes of stores + {used.spill_loads} of loads"
