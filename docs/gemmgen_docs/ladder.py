@@ -45,7 +45,7 @@ def changes(name: str, level: int = 2) -> str:
 @functools.cache
 def explained(name: str) -> Mapping[str, Any]:
     """The figures of ``gemmgen explain`` for an example."""
-    ran = commands.run(f"{_explain(name)} --json")
+    ran = commands.run(f"{_explain(name)} --json --no-next")
     assert ran.exit_code == 0, ran.err
     return json.loads(ran.out)
 

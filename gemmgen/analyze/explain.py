@@ -10,7 +10,7 @@ from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
-from gemmgen.analyze.operations import Operations, Unfused, operations_of, unfused
+from gemmgen.analyze.operation_counts import Operations, Unfused, operations_of, unfused
 from gemmgen.analyze.pads import PadChoice, pad_choices
 from gemmgen.analyze.resources import Occupancy, Resources, Waves, occupancy_of, resources_of
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
@@ -140,6 +140,21 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         _joined(launch, compiled),
         _is_uniform(kernel, values),
     )
+
+
+def roofline_at(
+    schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0
+) -> tuple[Roofline, float]:
+    """The bounds of a schedule, with all reads joined that a compiler may join, and the operations
+    a second below them as evenly as whole blocks share out.  Raises as ``explain`` does."""
+    kernel = compile_kernel(schedule)
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
+    blocks = kernel.lowered.interface.grid(_extents(kernel, values))
+    fmas = _multiply_adds(kernel, values, blocks)
+    compiled = as_compiled(count_compiled(kernel.lowered, values), None)
+    found = roofline_of(_work(kernel, values, compiled, fmas, shape), gpu)
+    balance = Waves(blocks, blocks, gpu.sms).balance if _is_uniform(kernel, values) else 1.0
+    return found, found.attainable_with(balance)
 
 
 def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:

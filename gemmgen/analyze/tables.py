@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from math import prod
 
 from gemmgen.analyze.explain import Explanation, Traffic
-from gemmgen.analyze.operations import Unfused
+from gemmgen.analyze.operation_counts import Unfused
 from gemmgen.analyze.pads import PadChoice
-from gemmgen.analyze.register_estimate import OFF
 from gemmgen.analyze.resources import Resources
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record

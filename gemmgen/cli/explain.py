@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from gemmgen.analyze.figures import Json
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, writable, write_file
@@ -37,6 +38,7 @@ beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0
     metavar="A.shared",
     help="Draw which thread accesses what: A.global, A.shared, C.global, ...",
 )
+@click.option("--no-next", is_flag=True, help="Try no further statements: a second less.")
 @click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
 def command(
     file: str,
@@ -47,11 +49,14 @@ def command(
     settings: Sequence[options.Setting],
     as_json: bool,
     what: str | None,
+    no_next: bool,
     plot: str | None,
 ) -> None:
     """Count the memory accesses of the schedule FILE, and say what bounds it on a GPU.
 
-    Counts are exact at any shape, with their formulas; no GPU is needed.
+    Counts are exact at any shape, with their formulas; no GPU is needed.  The last line is the
+    statement that would help most: further ones are tried, and judged by the bounds and by the cost
+    model of `suggest`.
     """
     if what is not None and as_json:
         raise UsageError("--map draws a picture, --json prints figures: take one of them")
@@ -81,7 +86,16 @@ def command(
         from gemmgen.analyze.plots import plot_roofline
 
         write_file(plot, plot_roofline(explanation), file)
+    more: dict[str, Json] = {}
+    sections = report(explanation, name_of(file))
+    if not no_next:
+        from gemmgen.explore.next_step import wording
+        from gemmgen.explore.next_step.trying import next_step
+
+        step = next_step(explanation)
+        more["next_step"] = wording.as_json(step)
+        sections = (*sections, wording.section(explanation, step))
     if as_json:
-        put(json.dumps(values(explanation), indent=2) + "\n")
+        put(json.dumps({**values(explanation), **more}, indent=2) + "\n")
     else:
-        show(report(explanation, name_of(file)))
+        show(sections)

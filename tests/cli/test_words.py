@@ -70,7 +70,7 @@ def test_a_refused_file_is_a_row_of_the_ladder(folder: Path) -> None:
     (folder / "bad.sched").write_text("tile m=7 n=3 k=8\n")
     options = ("--counts", "--size", "64", "good.sched", "bad.sched")
     result = gemmgen("ladder", *options)
-    assert result.exit_code == 2
+    assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[2].startswith("good") and lines[-1].startswith("bad     refused: ")
     good, bad = json.loads(gemmgen("ladder", *options, "--json").stdout)

@@ -20,6 +20,7 @@ from gemmgen.explore.tune.space import SearchSpace, Settings
 from gemmgen.lower.limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
 from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.model import Schedule
 
 CHUNK = 128
 """Points of one job of a process."""
@@ -75,15 +76,24 @@ def judge(space: SearchSpace, number: int, shapes: Sequence[Shape]) -> Found:
     """One point: legal, or its first mistake."""
     try:
         schedule = space.schedule(number)
-        program = rewrite(schedule)[-1].program
-        kernel = make_concrete(program).kernels[0]
-        check_limits(schedule, program, kernel)
-        for shape in shapes:
-            arguments_of(kernel.interface, program.problem, shape, dense=True)
+        block = sized(schedule, shapes)
     except (ScheduleError, UsageError) as error:
         return error.message if isinstance(error, ScheduleError) else str(error)
-    text = format_schedule(schedule)
-    return Legal(number, space.settings(number), text, block_sizes(program, kernel.interface))
+    return Legal(number, space.settings(number), format_schedule(schedule), block)
+
+
+def sized(schedule: Schedule, shapes: Sequence[Shape]) -> BlockSizes:
+    """The sizes of the schedule's blocks for the cost model.
+
+    Raises ``ScheduleError`` for one that does not compile, ``UsageError`` if its kernel does not
+    take dense tensors of one of ``shapes``.
+    """
+    program = rewrite(schedule)[-1].program
+    kernel = make_concrete(program).kernels[0]
+    check_limits(schedule, program, kernel)
+    for shape in shapes:
+        arguments_of(kernel.interface, program.problem, shape, dense=True)
+    return block_sizes(program, kernel.interface)
 
 
 def _judge_chunk(space: SearchSpace, shapes: tuple[Shape, ...], first: int) -> list[Found]:

@@ -1,0 +1,1 @@
+"""The next step of a schedule: the statement that the models expect most of, found by trying."""
