@@ -25,7 +25,8 @@ def read_schedule(path: str) -> Source:
         return read_source(path)
     from gemmgen.schedule import examples
 
-    known, name = examples.names(), path.removesuffix(examples.SUFFIX)
+    known = examples.names()
+    name = path.removesuffix(examples.SUFFIX).removeprefix("examples/")
     if path in known:
         return read_source(str(examples.path_of(path)))
     try:
@@ -33,7 +34,7 @@ def read_schedule(path: str) -> Source:
     except UsageError as missing:
         near = close(path, _neighbors(path))
         if name in known:
-            hint = f"`gemmgen example {name}` prints the example of that name"
+            hint = f"`gemmgen example {name} -o {Path(path).name}` writes the example of that name"
         elif near or (near := close(name, known)):
             hint = f"did you mean {shown_path(near)}?"
         else:

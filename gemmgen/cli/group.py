@@ -51,11 +51,10 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f"gemmgen.cli.{cmd_name}")
         command = cast(click.Command, module.command)
-        if _takes_a_schedule(command):
-            same = click.Option(
-                ["--schedule"], metavar="FILE", expose_value=False, help="The same as FILE."
+        if same := _schedules(command):
+            command.params.append(
+                click.Option(["--schedule"], metavar="FILE", expose_value=False, help=same)
             )
-            command.params.append(same)
         return command
 
     def resolve_command(
@@ -95,11 +94,16 @@ class Commands(click.Group):
             sys.exit(UsageError.exit_code)
 
 
-def _takes_a_schedule(command: click.Command) -> bool:
-    """Whether the command has an argument FILE, and no option --schedule yet."""
+def _schedules(command: click.Command) -> str:
+    """What the option --schedule stands for; nothing for a command that takes no schedule, or has
+    the option."""
     arguments = {p.name for p in command.params if isinstance(p, click.Argument)}
     options = {p.name for p in command.params if isinstance(p, click.Option)}
-    return bool(arguments & {"file", "files"}) and not options & {"schedule", "named"}
+    if options & {"schedule", "named"}:
+        return ""
+    if "before" in arguments:
+        return "BEFORE, and given again AFTER."
+    return "The same as FILE." if arguments & {"file", "files"} else ""
 
 
 def _positional(args: list[str]) -> list[str]:

@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from gemmgen.cli import group, options
+from gemmgen.base.errors import UsageError
+from gemmgen.base.source import Source
+from gemmgen.cli import files, group, options
+from gemmgen.schedule import examples
+from gemmgen.schedule.read import read_source
 
 from .running import EXAMPLES, ROOT, gemmgen
 
@@ -40,11 +45,56 @@ def test_an_examples_name_is_the_example(folder: Path) -> None:
     named = gemmgen("emit", "tiled")
     assert named.exit_code == 0
     assert named.stdout == gemmgen("emit", EXAMPLES / "tiled.sched").stdout
-    for command in (("emit", "--schedule"), ("explain",), ("check",)):
-        result = gemmgen(*command, "vectorized.sched")
-        assert result.exit_code == 2
-        assert "`gemmgen example vectorized` prints the example" in result.stderr
     assert "did you mean vectorized?" in gemmgen("check", "vectorised").stderr
+
+
+TAKING = tuple(
+    name
+    for name in group.COMMANDS
+    if {"file", "files", "before"}
+    & {p.name for p in import_module(f"gemmgen.cli.{name}").command.params}
+)
+"""The commands that take schedules."""
+
+
+def calls_of(command: str, schedule: str) -> list[list[str]]:
+    """The command with one schedule (of two, the second), as an argument and as an option."""
+    first = ["naive"] if command == "diff" else []
+    rest = ["--shape", "64"] if command == "tune" else []
+    named = [word for each in (*first, schedule) for word in ("--schedule", each)]
+    return [[command, *first, schedule, *rest], [command, *named, *rest]]
+
+
+def test_all_that_take_schedules_are_known() -> None:
+    assert set(group.COMMANDS) - set(TAKING) == {"fuzz", "suggest", "help", "example"}
+
+
+@pytest.mark.parametrize("command", TAKING)
+def test_a_missing_example_is_answered_by_what_writes_it(command: str, folder: Path) -> None:
+    for path in ("vectorized.sched", "examples/vectorized.sched"):
+        for call in calls_of(command, path):
+            result = gemmgen(*call)
+            assert result.exit_code == 2, result.stderr
+            hint = "`gemmgen example vectorized -o vectorized.sched` writes the example"
+            assert f"{path}: no such file; {hint} of that name" in result.stderr
+    assert gemmgen("example", "vectorized", "-o", "vectorized.sched").exit_code == 0
+    assert gemmgen("check", "vectorized.sched").exit_code == 0
+
+
+@pytest.mark.parametrize("command", TAKING)
+def test_every_command_knows_the_examples(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(path: str) -> Source:
+        if path.endswith("vectorized.sched"):
+            raise UsageError(f"{path} is read")
+        return read_source(path)
+
+    monkeypatch.setattr(files, "read_source", told)
+    for call in calls_of(command, "vectorized"):
+        result = gemmgen(*call)
+        assert f"{examples.path_of('vectorized')} is read" in result.stderr, result.stderr
+    assert "--schedule FILE" in gemmgen(command, "--help").stdout
 
 
 @pytest.mark.parametrize("command", ["check", "fmt", "show", "emit", "draw"])
@@ -57,11 +107,6 @@ def test_every_command_takes_schedule_as_an_option(command: str, folder: Path) -
             plain.exit_code,
             plain.stdout,
         ) and not again.stderr
-    assert "--schedule FILE" in gemmgen(command, "--help").stdout
-
-
-@pytest.mark.parametrize("command", ["verify", "bench", "ladder", "tune", "explain", "draw"])
-def test_longer_commands_list_the_option(command: str) -> None:
     assert "--schedule FILE" in gemmgen(command, "--help").stdout
 
 

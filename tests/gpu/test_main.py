@@ -1,0 +1,109 @@
+"""``gemmgen emit --main`` on a GPU: every example's program says right, and what bench measures."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from emit.host_programs import NAMES, example, extents, program
+
+from gemmgen.calling.gemm_roles import contraction
+from gemmgen.gpu.bench import BenchRow, Entry, bench
+from gemmgen.gpu.launch import Kernel
+from gemmgen.proof.gpu import reference_of
+
+pytest.importorskip("cupy")
+NVCC = shutil.which("nvcc")
+
+
+def library() -> list[str] | None:
+    """How a program is linked with cuBLAS: the toolkit's, or else the wheel's; None without any."""
+    if NVCC is not None and any(Path(NVCC).resolve().parents[1].rglob("cublas_v2.h")):
+        return ["-lcublas"]
+    wheel = importlib.util.find_spec("nvidia")
+    for place in wheel.submodule_search_locations or () if wheel else ():
+        for header in Path(place).glob("*/include/cublas_v2.h"):
+            home = header.parents[1]
+            found = sorted((home / "lib").glob("libcublas.so*"))
+            if found:
+                rpath = ["-Xlinker", f"-rpath={home / 'lib'}"]
+                return [f"-I{home / 'include'}", str(found[0]), *rpath]
+    return None
+
+
+LIBRARY = library()
+pytestmark = [
+    pytest.mark.skipif(NVCC is None, reason="nvcc is not installed"),
+    pytest.mark.skipif(LIBRARY is None, reason="cublas_v2.h is not installed"),
+]
+SHAPE = (261, 133, 391)
+"""About what programs are checked with: ragged, where the launcher allows it."""
+TIMED = ("vectorized", "warp_tiled", "best/large_mk_kn", "types/f64_fast")
+NEAR = 0.03
+"""By what share a program's figures may differ from those of bench."""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """All programs, compiled as their first lines say."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def build(name: str) -> Path:
+        source = folder / f"{name.replace('/', '_')}.cu"
+        source.write_text(program(example(name), *SHAPE), encoding="utf-8")
+        made = source.with_suffix("")
+        flags = ["-std=c++17", "-O3", "-arch=native", "-Werror", "all-warnings"]
+        command = ["nvcc", *flags, "-o", str(made), str(source), *(LIBRARY or ())]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return made
+
+    with ThreadPoolExecutor(8) as pool:
+        return dict(zip(NAMES, pool.map(build, NAMES), strict=True))
+
+
+def said(made: Path, *extents: int) -> str:
+    done = subprocess.run([made, *map(str, extents)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_examples_program_finds_it_right(name: str, programs: dict[str, Path]) -> None:
+    for shape in ((), extents(example(name).interface, (1024, 1024, 1024)).values()):
+        assert "\nright: largest error" in said(programs[name], *shape)
+
+
+def test_extents_that_the_launcher_refuses_are_told(programs: dict[str, Path]) -> None:
+    done = subprocess.run(
+        [programs["best/vector"], "1", "100", "512"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (2, "the kernel requires N % 128 == 0\n")
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_its_figures_are_those_of_bench(name: str, programs: dict[str, Path]) -> None:
+    """Once more where a clock changed in between."""
+    for last in (False, True):
+        text, row = said(programs[name], 2048, 2048, 2048), benched(name, 2048)
+        found = re.search(r"([\d.]+) ms, [\d.]+ TFLOP/s, ([\d.]+)% of cuBLAS", text)
+        assert found is not None, text
+        assert row.ms is not None and row.share is not None and row.checked
+        apart = max(abs(float(found[1]) / row.ms - 1), abs(float(found[2]) / 100 / row.share - 1))
+        if apart <= NEAR:
+            return
+        assert not last, (text, row)
+
+
+def benched(name: str, size: int) -> BenchRow:
+    """A cube of this size, as ``gemmgen bench`` times it."""
+    emitted = example(name)
+    letters = contraction(emitted.interface).letters
+    shape = {emitted.interface.extent(letter): size for letter in letters}
+    rows = bench([Entry(name, Kernel.of(emitted), reference_of(emitted))], [shape])
+    return next(row for row in rows if row.name == name)
