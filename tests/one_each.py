@@ -46,6 +46,10 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "tensor_core-*",
         "uses/lstm-*",
     ),
+    "draw/test_fragments.py::test_numbers_are_the_order_of_the_multiply_adds": (
+        "best/odd_mk_kn",
+        "tensor_core",
+    ),
     "draw/test_threads.py::test_a_thread_stores_the_elements_drawn_as_its_own": (
         "best/small_mk_kn",
         "fused",

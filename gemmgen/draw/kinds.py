@@ -18,6 +18,7 @@ from gemmgen.schedule.model import Schedule
 KINDS = {
     "tiles": "the matrices, cut into the tiles of blocks and the steps along k",
     "threads": "which warp and which thread has which elements of a block's tile of C",
+    "fragments": "a thread's registers for one k, and the order of its multiply-adds",
     "copies": "which thread copies which elements of a tile, and where they lie in shared memory",
     "banks": "a warp's costliest requests of shared memory, with and without pad and swizzle",
     "timeline": "a block's loads, stores, barriers and arithmetic, and what of them overlaps",

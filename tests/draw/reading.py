@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gemmgen.analyze.explain import compile_kernel
+from gemmgen.base.source import Source
 from gemmgen.draw.kinds import draw
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
@@ -27,6 +28,10 @@ def schedule_of(name: str) -> Schedule:
 
 def scene_of(name: str, shape: Shape | None = None) -> Scene:
     return Scene(compile_kernel(schedule_of(name)), shape, GPUS[DEFAULT])
+
+
+def scene_of_text(text: str) -> Scene:
+    return Scene(compile_kernel(parse_schedule(Source(text, "my.sched"))), None, GPUS[DEFAULT])
 
 
 def drawn(name: str, kind: str, shape: Shape | None = None) -> Drawing:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -13,47 +10,13 @@ from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.interpreter.checked_memory import elements
 from gemmgen.interpreter.interpret import run_kernel
-from gemmgen.ir.dtypes import DType
 from gemmgen.ir.target import WARP
-from gemmgen.numerics.formats import STORAGE
 from gemmgen.numerics.operators import Ints
-from gemmgen.sim.allocation import scratch_of
-from gemmgen.sim.run import CompiledKernel
 from tests.draw.reading import ALL, drawn, scene_of, told
+from tests.draw.running import SUMS, arguments, of_tile, run_text
 
 NOBODY = -1
 OF_TENSOR_CORES = ("best/large_f16", "tensor_core")
-SUMS = re.compile(r"((?:float|double) acc(?:\[\w+\])*) = (?:\{\}|0\.0f?);")
-"""Where the text's sums begin with zeros."""
-
-
-def arguments(scene: Scene, kind: Callable[[DType], object]) -> dict[str, object]:
-    """Matrices of zeros at the shape of one tile, sums scaled by 1; ``kind`` gives the type of an
-    array."""
-    interface, problem, shape = scene.kernel.lowered.interface, scene.problem, scene.least()
-    sizes = dict(zip(problem.letters, shape, strict=True))
-    found: dict[str, object] = {}
-    for param in interface.params:
-        if param.kind == "tensor":
-            extents = [sizes[letter] for letter in param.indices]
-            found[param.name] = np.zeros(extents, kind(param.dtype))
-            strides = np.cumprod([1, *extents[:0:-1]])[::-1].tolist()
-            names = zip(interface.steps(param), strides, strict=True)
-            found |= {name: stride for name, stride in names if name}
-        elif param.kind == "scalar":
-            found[param.name] = 0.0 if param.name == "beta" else 1.0
-    return found | {interface.extent(letter): size for letter, size in sizes.items()}
-
-
-def of_tile(scene: Scene, values: Ints) -> Ints:
-    """The first tile of ``values``, which are shaped as C is, by (m, n)."""
-    problem, work = scene.problem, scene.main.work
-    found = values
-    for at in reversed([i for i, x in enumerate(problem.c.letters) if x in problem.batch]):
-        found = found.take(0, at)
-    letters = problem.matrix(problem.c.letters)
-    found = found if letters == (problem.m, problem.n) else found.T
-    return found[: work.size(problem.m), : work.size(problem.n)]
 
 
 def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
@@ -104,22 +67,13 @@ def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
 
 
 def computed_by(scene: Scene) -> Ints:
-    """The emitted text runs as C++ with sums that begin with the number of their thread, which are
-    all that C then has."""
-    emitted = scene.kernel.emitted
-    x, lanes = emitted.interface.block[0], scene.main.spread.lanes_per_piece
+    """The sums of the emitted text begin with the number of their thread, and C has nothing
+    else."""
+    x, lanes = scene.kernel.lowered.interface.block[0], scene.main.spread.lanes_per_piece
     own = f"(threadIdx.y * {x} + threadIdx.x) / {lanes} * {lanes}"
     fill = r"\1; for (auto *x = reinterpret_cast<float *>(&acc); x < reinterpret_cast<float *>"
     fill += rf"(&acc + 1); ++x) *x = {own};"
-    text, count = SUMS.subn(fill, emitted.text)
-    assert count == 1
-    given = arguments(scene, STORAGE.__getitem__)
-    extents = {name: given[name] for name in emitted.interface.shaping()}
-    CompiledKernel(text, emitted.interface, warn=False).run(
-        given | scratch_of(emitted.interface, extents)
-    )
-    sums = of_tile(scene, given[scene.problem.c.name]).astype(np.float64)
-    return np.rint(sums).astype(np.int64) // scene.main.work.parts
+    return run_text(scene, lambda text: SUMS.sub(fill, text)) // scene.main.work.parts
 
 
 @pytest.mark.parametrize(
