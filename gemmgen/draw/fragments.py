@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gemmgen.draw.marks import COMPUTE, LOAD, A, B, C, Cell, Drawing, Label, Mark, Meaning, Stroke
-from gemmgen.draw.multiply_adds import Factor, MultiplyAdds, multiply_adds
+from gemmgen.draw.multiply_adds import MultipliedElement, MultiplyAdds, multiply_adds
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction
@@ -50,14 +50,17 @@ def _operands(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
         yield Stroke(line, LOAD, strong=True)
 
 
-def _array(operands: Sequence[Factor]) -> str:
+def _array(operands: Sequence[MultipliedElement]) -> str:
     """The array whose elements are multiplied."""
     register = operands[0].register
     return register.partition("[")[0] if register else operands[0].word.array
 
 
 def _register(
-    scene: Scene, operand: Factor, meaning: Meaning, at: tuple[float, float, float, float]
+    scene: Scene,
+    operand: MultipliedElement,
+    meaning: Meaning,
+    at: tuple[float, float, float, float],
 ) -> Cell:
     where = ", ".join(_range(scene, *index) for index in operand.indices.items())
     letter = scene.problem.m if meaning is A else scene.problem.n
@@ -74,7 +77,7 @@ def _range(scene: Scene, letter: str, first: int) -> str:
     return f"{letter} {first}" if size == 1 else f"{letter} {first}..{first + size - 1}"
 
 
-def _accesses(operands: Sequence[Factor]) -> Iterator[tuple[int, int]]:
+def _accesses(operands: Sequence[MultipliedElement]) -> Iterator[tuple[int, int]]:
     """The first and the last of neighbours that one access reads."""
     first = 0
     for at, operand in enumerate(operands):
@@ -136,7 +139,7 @@ def _description(scene: Scene, found: MultiplyAdds) -> str:
     )
 
 
-def _read(operands: Sequence[Factor]) -> str:
+def _read(operands: Sequence[MultipliedElement]) -> str:
     """``8 elements of A_shared in 2 accesses of 4``."""
     count, accesses = len(operands), len(list(_accesses(operands)))
     width = operands[0].word.width

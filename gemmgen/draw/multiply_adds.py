@@ -28,7 +28,7 @@ class ReadWord:
 
 
 @record
-class Factor:
+class MultipliedElement:
     """``register`` is its name, empty where multiply-adds read memory themselves; ``indices`` are
     those of the element ``word`` by the letters of its tensor, in the order of its array."""
 
@@ -42,8 +42,8 @@ class MultiplyAdds:
     """``rows`` are the registers of A and ``columns`` those of B; ``order`` has the positions (row,
     column) of the sums in the order of the multiply-adds.  Of tensor cores all are fragments."""
 
-    rows: tuple[Factor, ...]
-    columns: tuple[Factor, ...]
+    rows: tuple[MultipliedElement, ...]
+    columns: tuple[MultipliedElement, ...]
     order: tuple[tuple[int, int], ...]
 
 
@@ -111,7 +111,7 @@ def _followed(
 
 def _operand(
     scene: Scene, values: Values, tensor: Tensor, traced: Trace, place: Place, word: ReadWord
-) -> Factor:
+) -> MultipliedElement:
     array, at = place
     indices = (
         position(scene, tensor, values, word.address)
@@ -122,7 +122,7 @@ def _operand(
     if array in traced.sizes:
         numbers = np.unravel_index(at, traced.sizes[array])
         register = array + "".join(f"[{int(number)}]" for number in numbers)
-    return Factor(register, word, indices)
+    return MultipliedElement(register, word, indices)
 
 
 def _in_tile(scene: Scene, word: ReadWord) -> dict[str, int]:
