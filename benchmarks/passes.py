@@ -1,4 +1,4 @@
-"""A layer without fusion: cuBLAS's product, then bias and relu as elementwise kernels.
+"""A layer without fusion: a product, then bias and relu as elementwise kernels.
 
 These read and write 16 bytes a thread, so that fusion is compared with good elementwise kernels.
 """
@@ -53,11 +53,11 @@ def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) 
     bias = rng.standard_normal(n, dtype=cp.float32)
     mine, theirs = cp.full((m, n), cp.nan, cp.float32), cp.full((m, n), cp.nan, cp.float32)
     fused = kernel.prepare(A=a, B=b, C=mine, bias=bias)
-    timings = time_interleaved({name: fused, "rival": _rival(cp, a, b, theirs, bias, passes)})
+    product = cublas.gemm(cublas.matrix(a), cublas.matrix(b), cublas.matrix(theirs))
+    timings = time_interleaved({name: fused, "rival": followed(product, theirs, bias, passes)})
     about = setup(cp.cuda.runtime.getDevice())
-    exact = cp.maximum(a.astype(cp.float64) @ b.astype(cp.float64) + bias, 0)
-    bound = 16 * 2.0**-24 * (abs(a).astype(cp.float64) @ abs(b).astype(cp.float64) + abs(bias))
-    checked = all(bool((abs(c - exact) <= bound).all()) for c in (mine, theirs))
+    exact, bound = expected(a, b, bias)
+    checked = all(within(c, exact, bound) for c in (mine, theirs))
     here, rival = timings[name], timings["rival"]
     return BenchRow(
         name=name,
@@ -75,9 +75,23 @@ def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) 
     )
 
 
-def _rival(cp: Any, a: Any, b: Any, c: Any, bias: Any, passes: int) -> Callable[[], None]:
+def expected(a: Any, b: Any, bias: Any) -> tuple[Any, Any]:
+    """``relu(a @ b + bias)`` in float64, and the bound of each element's error in float32."""
+    cp: Any = device.cupy()
+    exact = cp.maximum(a.astype(cp.float64) @ b.astype(cp.float64) + bias, 0)
+    terms = abs(a).astype(cp.float64) @ abs(b).astype(cp.float64) + abs(bias)
+    return exact, 16 * 2.0**-24 * terms
+
+
+def within(found: Any, exact: Any, bound: Any) -> bool:
+    """Whether no element differs from ``exact`` by more than its ``bound``."""
+    return bool((abs(found - exact) <= bound).all())
+
+
+def followed(product: Callable[[], None], c: Any, bias: Any, passes: int) -> Callable[[], None]:
+    """``product``, which writes ``c``, then bias and relu on ``c`` by ``passes`` kernels (1, 2)."""
+    cp: Any = device.cupy()
     module = cp.RawModule(code=SOURCE)
-    product = cublas.gemm(cublas.matrix(a), cublas.matrix(b), cublas.matrix(c))
     quads, columns = cp.int32(c.size // 4), cp.int32(c.shape[1])
     grid, block = (-(-c.size // 4 // THREADS),), (THREADS,)
     one = module.get_function("bias_relu")

@@ -14,7 +14,7 @@ PAGE = ".py"
 PERCENTAGES = {
     "naive": 10,
     "tiled": 20,
-    "coalesced": 30,
+    "padded": 30,
     "double_buffered": 40,
     "register_blocked": 70,
     "fused": 81,
@@ -22,7 +22,18 @@ PERCENTAGES = {
 }
 """The ladder of the document that names these levels, and the share of cuBLAS it gives for each."""
 
-LADDER = ("uncoalesced", *PERCENTAGES, "warp_tiled")
+LADDER = (
+    "uncoalesced",
+    "naive",
+    "tiled",
+    "transposed",
+    "padded",
+    "double_buffered",
+    "register_blocked",
+    "fused",
+    "vectorized",
+    "warp_tiled",
+)
 """The built-in ladder, bottom to top."""
 
 

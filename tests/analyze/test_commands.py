@@ -14,7 +14,7 @@ from gemmgen.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 VECTORIZED = EXAMPLES / "vectorized.sched"
-TILED = EXAMPLES / "tiled.sched"
+TURNED = EXAMPLES / "transposed.sched"
 
 
 def gemmgen(*arguments: str | Path) -> Result:
@@ -60,7 +60,7 @@ def test_json_has_the_same_counts():
 
 
 def test_a_map_shows_each_thread_in_its_bank():
-    message = gemmgen("explain", TILED, "--map", "A.shared").stdout
+    message = gemmgen("explain", TURNED, "--map", "A.shared").stdout
     assert "a 32-way bank conflict" in message
     assert "warp 0 of block 0 writes A_shared" in message
     assert "again (32)" in message
@@ -98,9 +98,9 @@ def test_without_matplotlib_one_sentence_says_so(tmp_path: Path, monkeypatch: py
 
 def test_a_plot_may_not_replace_the_schedule(tmp_path: Path):
     path = tmp_path / "a.sched"
-    path.write_text(TILED.read_text())
+    path.write_text(TURNED.read_text())
     assert gemmgen("explain", path, "--plot", path).exit_code == 2
-    assert path.read_text() == TILED.read_text()
+    assert path.read_text() == TURNED.read_text()
 
 
 def test_a_wrong_schedule_is_a_located_error(tmp_path: Path):
@@ -112,7 +112,7 @@ def test_a_wrong_schedule_is_a_located_error(tmp_path: Path):
 
 
 def test_diff_tells_statements_text_and_figures():
-    message = gemmgen("diff", TILED, EXAMPLES / "coalesced.sched").stdout
+    message = gemmgen("diff", TURNED, EXAMPLES / "padded.sched").stdout
     assert re.search(r"^  pad +- +pad A by=1$", message, re.M)
     assert "+    __shared__ alignas(16) float A_shared[BK][BM + A_PAD];" in message
     line = next(line for line in message.splitlines() if "A_shared write: conflicts" in line)
@@ -120,12 +120,12 @@ def test_diff_tells_statements_text_and_figures():
 
 
 def test_diff_of_a_schedule_with_itself_finds_nothing():
-    message = gemmgen("diff", TILED, TILED).stdout
+    message = gemmgen("diff", TURNED, TURNED).stdout
     assert "the same" in message and "+++" not in message
 
 
 def test_diff_as_json():
-    message = json.loads(gemmgen("diff", TILED, VECTORIZED, "--json").stdout)
+    message = json.loads(gemmgen("diff", TURNED, VECTORIZED, "--json").stdout)
     changed = {change["name"]: change for change in message["statements"]}
     assert changed["register_block"]["before"] == "-"
     assert changed["tile"]["after"] == "tile m=128 n=128 k=8"

@@ -20,7 +20,7 @@ from gemmgen.schedule import examples
 
 from .running import EXAMPLES, gemmgen
 
-FILES = [str(EXAMPLES / f"{name}.sched") for name in ("naive", "tiled")]
+FILES = [str(EXAMPLES / f"{name}.sched") for name in ("naive", "transposed")]
 MARKS = "# Title\n\n<!-- ladder -->\nold\n<!-- /ladder -->\n\nEnd.\n"
 
 
@@ -61,7 +61,7 @@ def test_without_a_gpu_the_ladder_shows_what_is_counted(monkeypatch: pytest.Monk
     title, heading, *lines = result.stdout.splitlines()
     assert title.startswith("counted at 256 x 256 x 256 for the H200; nothing is timed; ")
     assert heading.split("  ")[0] == "kernel" and "limited by" in heading
-    assert [line.split()[0] for line in lines] == ["naive", "tiled"]
+    assert [line.split()[0] for line in lines] == ["naive", "transposed"]
     assert "MNK(1/32 + 1/32)" in lines[1] and "shared memory and L1" in lines[1]
     assert lines[1].endswith("32-way")
 
@@ -69,9 +69,9 @@ def test_without_a_gpu_the_ladder_shows_what_is_counted(monkeypatch: pytest.Monk
 def test_counts_are_asked_for_without_a_complaint():
     result = gemmgen("ladder", *FILES, "--counts", "--size", "256", "--gpu", "A100", "--json")
     assert (result.exit_code, result.stderr) == (0, "")
-    naive, tiled = json.loads(result.stdout)
+    naive, turned = json.loads(result.stdout)
     assert (naive["reads"], naive["counted"]["gpu"]) == ("2MNK", "A100")
-    assert tiled["counted"]["traffic"][0]["buffer"] == "A" and not tiled["note"]
+    assert turned["counted"]["traffic"][0]["buffer"] == "A" and not turned["note"]
 
 
 def test_a_kernel_that_does_not_fit_a_gpu_is_a_line_without_figures(tmp_path: Path):
@@ -120,7 +120,7 @@ def test_ladder_has_a_line_per_example_and_the_documents_percentages():
 @pytest.mark.usefixtures("measured")
 def test_ladder_of_files_has_no_column_of_the_documents():
     text = gemmgen("ladder", *FILES, "--size", "64").stdout
-    assert "documents" not in text and "\ntiled " in text
+    assert "documents" not in text and "\ntransposed " in text
 
 
 @pytest.mark.usefixtures("measured")
@@ -199,7 +199,7 @@ def test_json_has_an_entry_of_a_refused_file(tmp_path: Path):
     wrong = tmp_path / "wrong.sched"
     wrong.write_text("tile m=7 n=3 k=8\n")
     found = json.loads(gemmgen("ladder", *FILES, wrong, "--size", "64", "--json").stdout)
-    assert [entry["name"] for entry in found][1:] == ["naive", "tiled", "wrong"]
+    assert [entry["name"] for entry in found][1:] == ["naive", "transposed", "wrong"]
     assert found[-1]["error"] and all("error" not in entry for entry in found[:-1])
 
 
@@ -232,7 +232,7 @@ def test_bench_prints_a_table_and_json():
     text = gemmgen("bench", *FILES, "--shape", "64x32x16").stdout
     assert "naive" in text and "64x32x16" in text and "0.500" in text
     found = json.loads(gemmgen("bench", *FILES, "--shape", "64", "--json").stdout)
-    assert [entry["name"] for entry in found][1:] == ["naive", "tiled"]
+    assert [entry["name"] for entry in found][1:] == ["naive", "transposed"]
 
 
 def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):

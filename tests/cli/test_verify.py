@@ -84,7 +84,7 @@ def test_a_shown_stage_reads_back(stage: str):
 
 
 def test_show_diff_is_of_the_stage():
-    path = EXAMPLES / "coalesced.sched"
+    path = EXAMPLES / "padded.sched"
     text = gemmgen("show", path, "--stage", "lowered", "--pass", "pad", "--diff").stdout
     changed = [line for line in text.splitlines()[2:] if line[0] in "+-"]
     assert text.startswith("--- cache_shared\n+++ pad\n")
@@ -94,7 +94,7 @@ def test_show_diff_is_of_the_stage():
 
 
 def test_show_diff_prints_what_a_pass_changed():
-    text = gemmgen("show", EXAMPLES / "coalesced.sched", "--pass", "pad", "--diff").stdout
+    text = gemmgen("show", EXAMPLES / "padded.sched", "--pass", "pad", "--diff").stdout
     assert text.startswith("--- cache_shared\n+++ pad\n")
     changed = [line for line in text.splitlines()[2:] if line[0] in "+-"]
     assert len(changed) == 2 and " pad=1" in changed[1]

@@ -3,7 +3,7 @@
 // schedule:
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     tile            m=32 n=32 k=32
-//     cache_shared    A[k, m] B[k, n]
+//     cache_shared    A[m, k] B[k, n]
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
@@ -28,8 +28,8 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n])
-    __shared__ alignas(16) float A_shared[BK][BM];
+    // tiles in shared memory (cache_shared A[m, k] B[k, n])
+    __shared__ alignas(16) float A_shared[BM][BK];
     __shared__ alignas(16) float B_shared[BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
@@ -51,10 +51,10 @@ gemm(int M, int N, int K,
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // load this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared A[m, k] B[k, n])
         {
             const int m = tile_m + A_m, k = tile_k + A_k;
-            A_shared[A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+            A_shared[A_m][A_k] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
         }
         {
             const int k = tile_k + B_k, n = tile_n + B_n;
@@ -65,7 +65,7 @@ gemm(int M, int N, int K,
         // multiply the tile
         #pragma unroll 8
         for (int k = 0; k < BK; ++k)
-            acc = fmaf(A_shared[k][thread_m], B_shared[k][thread_n], acc);
+            acc = fmaf(A_shared[thread_m][k], B_shared[k][thread_n], acc);
         __syncthreads();
     }
 

@@ -1,4 +1,4 @@
-// The coalesced kernel with two stages of shared memory: a thread reads its elements of the next
+// The padded kernel with two stages of shared memory: a thread reads its elements of the next
 // tile into registers before it computes with this one, and stores them after; a barrier per tile.
 // Parameters: M, N, K, alpha, A[m, k], lda, B[k, n], ldb, beta, C[m, n], ldc.  32 x 32 threads.
 // ---- kernel ----

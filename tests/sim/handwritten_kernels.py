@@ -23,7 +23,7 @@ _BLOCKS = {  # threads (x, y), tile (m, n), greatest stride through k
     "naive": ((32, 8), (8, 32), 1),
     "uncoalesced": ((32, 8), (32, 8), 1),
     "tiled": ((32, 32), (32, 32), 64),
-    "coalesced": ((32, 32), (32, 32), 64),
+    "padded": ((32, 32), (32, 32), 64),
     "double_buffered": ((32, 32), (32, 32), 64),
     "register_blocked": ((16, 16), (128, 128), 16),
     "vectorized": ((16, 16), (128, 128), 16),

@@ -63,7 +63,7 @@ MUTANTS = {
     "tiled loses the tail of k": ("tiled", "tile_k < K; tile_k", "tile_k + TILE <= K; tile_k"),
     "tiled reads past a row of A": ("tiled", "m < M && tile_k + x < K", "m < M"),
     "tiled reads past the rows of B": ("tiled", "tile_k + y < K && n < N", "n < N"),
-    "coalesced reads A untransposed": ("coalesced", "A_shared[k][y]", "A_shared[y][k]"),
+    "padded reads A untransposed": ("padded", "A_shared[k][y]", "A_shared[y][k]"),
     "double_buffered overwrites its stage": ("double_buffered", "    stage ^= 1;\n", ""),
     "double_buffered starts without a barrier": ("double_buffered", "(y);\n  __sync", "(y);\n //"),
     "double_buffered lacks its barrier": ("double_buffered", "next;\n    __sync", "next;\n //"),

@@ -1,5 +1,5 @@
 // The tiled kernel with A transposed in shared memory: rows of A are read coalesced and stored as
-// columns, and a padding of one element puts the elements of a column in 32 different banks.
+// columns, and a pad of one element puts the elements of a column in 32 different banks.
 // Parameters: M, N, K, alpha, A[m, k], lda, B[k, n], ldb, beta, C[m, n], ldc.  32 x 32 threads.
 // ---- kernel ----
 constexpr int TILE = 32;
