@@ -99,19 +99,24 @@ def _symbols(path: Path) -> str:
 
 @functools.cache
 def _runner_objects(ucontext: bool) -> Path:
-    """A folder with the runner's objects, from the cache or compiled; ``ucontext`` selects the
-    portable fibers."""
-    name = f"runner-{identity(ucontext)}"
-    cache = caches.folder()
-    if cache is not None and caches.read(name) is not None:
-        return cache / name
+    """A folder of this process with the runner's objects, from the cache or compiled; ``ucontext``
+    selects the portable fibers.
+
+    The cache's own files are not linked: they may be evicted while this process runs.
+    """
     directory = temporary.folder()
     _held.append(directory)
+    own, name = Path(directory.name), f"runner-{identity(ucontext)}"
+    kept = caches.read(name)
+    if kept is not None:
+        for file, data in kept.items():
+            (own / file).write_bytes(data)
+        return own
     folder = resources.files("gemmgen.sim")
     sources = [str(folder / f"{part}.cpp") for part in (*_RUNNER, *_CHECKS)]
-    toolchain.gxx(*_runner_flags(ucontext), "-c", *sources, directory=Path(directory.name))
-    objects = {path.name: path.read_bytes() for path in Path(directory.name).iterdir()}
-    return caches.write(name, objects) or Path(directory.name)
+    toolchain.gxx(*_runner_flags(ucontext), "-c", *sources, directory=own)
+    caches.write(name, {path.name: path.read_bytes() for path in own.iterdir()})
+    return own
 
 
 _held: list[tempfile.TemporaryDirectory[str]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Callable
@@ -222,3 +223,15 @@ def test_a_kernel_and_the_runner_are_compiled_once(home: Path, compiled: list[bo
     program.chmod(0o722)
     run_naive()
     assert len(compiled) == 8 and sum(compiled) == 2
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="compiles, with g++")
+def test_a_process_links_the_runner_after_the_cache_has_evicted_it(
+    home: Path, compiled: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_runner_objects", functools.cache(programs._runner_objects))
+    run_naive()
+    for entry in (home / "gemmgen").glob("*-*"):
+        shutil.rmtree(entry)
+    run_naive()
+    assert compiled == [False, True, False, False, False]  # the kernel and the link again

@@ -50,10 +50,10 @@ PLANTS = {
         DOUBLE,
     ),
     "the barrier before the contraction dropped": Plant(
-        "tiled", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED
+        "transposed", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED
     ),
     "the barrier after the contraction dropped": Plant(
-        "tiled", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED, nth=2
+        "transposed", "__syncthreads();", "", "race", "A_shared[A_k][A_m] =", CACHED, nth=2
     ),
     "the barrier among fragments dropped": Plant(
         "warp_tiled",
@@ -66,7 +66,7 @@ PLANTS = {
         nth=2,
     ),
     "the guard of a load dropped": Plant(
-        "tiled",
+        "transposed",
         "m < M && k < K ? A[",
         "k < K ? A[",
         "out of bounds",
@@ -91,7 +91,12 @@ PLANTS = {
         RAGGED_IN_B,
     ),
     "the guard of a store dropped": Plant(
-        "tiled", "if (m < M && n < N) {", "if (m < M) {", "out of bounds", "C[(long long)m", GEMM
+        "transposed",
+        "if (m < M && n < N) {",
+        "if (m < M) {",
+        "out of bounds",
+        "C[(long long)m",
+        GEMM,
     ),
     "the guard of a row stored dropped": Plant(
         "fused",
@@ -102,7 +107,7 @@ PLANTS = {
         "fuse_epilogue relu(acc + bias[n])",
     ),
     "the zero fill dropped": Plant(
-        "tiled",
+        "transposed",
         "B_shared[B_k][B_n] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;",
         "if (k < K && n < N) B_shared[B_k][B_n] = B[(long long)k * ldb + n];",
         "never written",
@@ -121,7 +126,7 @@ PLANTS = {
         CACHED,
     ),
     "some threads pass the barrier by": Plant(
-        "tiled",
+        "transposed",
         "__syncthreads();",
         "if (tid < 32) __syncthreads();",
         "divergent barrier",
@@ -129,7 +134,7 @@ PLANTS = {
         CACHED,
     ),
     "C read where beta is 0": Plant(
-        "tiled",
+        "transposed",
         "beta != 0.0f ? C[(long long)m * ldc + n] : 0.0f",
         "C[(long long)m * ldc + n]",
         "never written",
@@ -146,7 +151,7 @@ PLANTS = {
         DOUBLE,
     ),
     "a row of shared memory too few": Plant(
-        "tiled",
+        "transposed",
         "A_shared[BK][BM]",
         "A_shared[BK - 1][BM]",
         "out of bounds",
@@ -162,7 +167,7 @@ PLANTS = {
         DOUBLE,
     ),
     "two owners of one element": Plant(
-        "tiled",
+        "transposed",
         "C[(long long)m * ldc + n] = ",
         "C[(long long)m * ldc + n / 2] = ",
         "two owners",
@@ -171,7 +176,7 @@ PLANTS = {
         UNSCALED,
     ),
     "two blocks for one tile": Plant(
-        "tiled",
+        "transposed",
         "(blockIdx.x % blocks_n) * BN",
         "(blockIdx.x % blocks_n) * 0",
         "two owners",
@@ -180,7 +185,7 @@ PLANTS = {
         UNSCALED,
     ),
     "ld swapped in a load": Plant(
-        "tiled", "m * lda + k", "m * ldb + k", "out of bounds", "A_shared[A_k][A_m] =", CACHED
+        "transposed", "m * lda + k", "m * ldb + k", "out of bounds", "A_shared[A_k][A_m] =", CACHED
     ),
     "an input written": Plant(
         "naive",
@@ -303,8 +308,13 @@ PLANTS |= {
 """Asynchronous copies: found whenever they land."""
 
 WRONG_VALUES = {
-    "the tail of K dropped": ("tiled", "tile_k < K;", "tile_k + BK <= K;", RAGGED),
-    "a tile read transposed": ("tiled", "A_shared[k][thread_m]", "A_shared[thread_m][k]", RAGGED),
+    "the tail of K dropped": ("transposed", "tile_k < K;", "tile_k + BK <= K;", RAGGED),
+    "a tile read transposed": (
+        "transposed",
+        "A_shared[k][thread_m]",
+        "A_shared[thread_m][k]",
+        RAGGED,
+    ),
     "a swizzled tile read plain": (
         "swizzled",
         "(thread_m ^ (((k + 1) / 4) * 16))",
@@ -312,10 +322,10 @@ WRONG_VALUES = {
         WIDE,
     ),
     "a swizzled tile stored plain": ("swizzled", "A_m ^ ((A_k / 4) * 16)", "A_m", WIDE),
-    "alpha dropped": ("tiled", "alpha * acc", "acc", RAGGED),
+    "alpha dropped": ("transposed", "alpha * acc", "acc", RAGGED),
     "beta dropped": ("naive", "fmaf(beta, old", "fmaf(1.0f, old", RAGGED),
     "the sum rounded twice": (
-        "tiled",
+        "transposed",
         "acc = fmaf(A_shared[k][thread_m], B_shared[k][thread_n], acc)",
         "acc += A_shared[k][thread_m] * B_shared[k][thread_n]",
         RAGGED,
