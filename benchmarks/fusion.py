@@ -27,19 +27,21 @@ from gemmgen.pipeline import compile_source
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 
-SIZES = (1024, 2048, 4096, 8192)
+SHAPES = tuple((size, k) for size in (1024, 2048, 4096, 8192) for k in (256, size))
+"""M = N, and K."""
 FUSED = "fused"
 BEFORE = "register_blocked"
 
 
 @dataclass(frozen=True)
 class Line:
-    """Milliseconds of one way to compute the layer at M = N = K = ``size``; ``share`` is the time
-    of this way over that of the fused kernel."""
+    """Milliseconds of one way to compute the layer at M = N = ``size``; ``share`` is the time of
+    this way over that of the fused kernel."""
 
     way: str
     passes: int
     size: int
+    k: int
     ms: float
     share: float
     checked: bool
@@ -51,13 +53,13 @@ def kernel_of(name: str) -> Kernel:
     return Kernel.of(compile_source(read_source(str(examples.path_of(name)))))
 
 
-def measured(sizes: tuple[int, ...]) -> Iterator[Line]:
-    """All ways at each of ``sizes``, interleaved."""
+def measured() -> Iterator[Line]:
+    """All ways at each of ``SHAPES``, interleaved."""
     cp: Any = device.cupy()
     fused, before = kernel_of(FUSED), kernel_of(BEFORE)
-    for size in sizes:
+    for size, k in SHAPES:
         rng = cp.random.default_rng(1)
-        a, b = (rng.standard_normal((size, size), dtype=cp.float32) for _ in range(2))
+        a, b = (rng.standard_normal(shape, dtype=cp.float32) for shape in ((size, k), (k, size)))
         bias = rng.standard_normal(size, dtype=cp.float32)
         outputs: dict[tuple[str, int], Any] = {}
         runs: dict[str, Callable[[], None]] = {}
@@ -79,16 +81,15 @@ def measured(sizes: tuple[int, ...]) -> Iterator[Line]:
         base = timings[f"{FUSED} 0"].median
         for (way, passes), c in outputs.items():
             ms = timings[f"{way} {passes}"].median
-            yield Line(way, passes, size, ms, ms / base, within(c, exact, bound), gpu)
+            yield Line(way, passes, size, k, ms, ms / base, within(c, exact, bound), gpu)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")
-    parser.add_argument("--size", type=int, action="append", help="M = N = K")
     arguments = parser.parse_args()
     lines: list[Line] = []
-    for line in measured(tuple(arguments.size or SIZES)):
+    for line in measured():
         kernels = f" and {line.passes} elementwise" if line.passes else ""
         checked = "" if line.checked else "  WRONG"
         print(

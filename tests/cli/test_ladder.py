@@ -158,7 +158,7 @@ def test_a_refused_file_is_a_line_and_no_failure(tmp_path: Path):
     wrong.write_text("tile m=7 n=3 k=8\n")
     for how in ((), ("--counts",)):
         result = gemmgen("ladder", *FILES, wrong, "--size", "64", *how)
-        assert result.exit_code == 0 and "\nwrong   refused: " in result.stdout
+        assert result.exit_code == 0 and "\nwrong       refused: " in result.stdout
         assert result.stderr.startswith("refused: wrong (")
     alone = gemmgen("ladder", wrong, wrong, "--size", "64")
     assert (alone.exit_code, alone.stdout) == (2, "") and "error" in alone.stderr
@@ -167,7 +167,7 @@ def test_a_refused_file_is_a_line_and_no_failure(tmp_path: Path):
 @pytest.mark.usefixtures("uncounted")
 def test_a_kernel_that_refuses_a_shape_beside_others_is_a_line(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
-    some = (row("naive", shape, None, "M % 128"), row("tiled", shape))
+    some = (row("naive", shape, None, "M % 128"), row("transposed", shape))
     monkeypatch.setattr(timed, "measure", lambda k, s: some)
     assert gemmgen("ladder", *FILES, "--size", "64").exit_code == 0
 

@@ -15,7 +15,7 @@ import pytest
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
 NCU = shutil.which("ncu", path="/usr/local/cuda/bin") or shutil.which("ncu")
-NAMES = ("uncoalesced", "naive", "tiled", "padded", "register_blocked", "vectorized")
+NAMES = ("uncoalesced", "naive", "tiled", "transposed", "padded", "register_blocked", "vectorized")
 SHAPE = "512x512x512"
 TOLERANCE = 0.02
 
@@ -56,6 +56,7 @@ def counted(name: str) -> dict[str, float]:
 
 
 EXPLAINED = {
+    ("tiled", "shared read wavefronts"): "the compiler joins neighbouring scalar reads",
     ("register_blocked", "shared read wavefronts"): "the compiler joins neighbouring scalar reads",
     ("padded", "shared write wavefronts"): "stores that wait for reads are counted again",
 }
