@@ -329,6 +329,7 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "types/f16",
     ),
     "emit/test_main.py::test_nvcc_compiles_it_without_a_warning": ("vectorized",),
+    "emit/test_main.py::test_the_program_of_the_documentation_links_with_an_object": (),
     # The language.
     "emit/test_determinism.py::test_every_order_of_the_seven_words_is_one_schedule": (),
     "emit/test_text.py::test_the_names_it_uses_can_be_given_to_nothing_else": ("a letter",),

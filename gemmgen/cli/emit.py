@@ -11,12 +11,13 @@ from pathlib import PurePath
 
 import click
 
-from gemmgen.base.errors import CannotCheck, UsageError
-from gemmgen.base.source import Source
+from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
+from gemmgen.base.source import Source, shown
 from gemmgen.calling.dimensions import solve
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writable
 from gemmgen.cli.unified_diff import unified
+from gemmgen.ir.identifiers import NAME
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule, host_program
 from gemmgen.schedule.assume_lines import assume_key
@@ -110,9 +111,16 @@ def command(
 
 
 def _renamed(schedule: Schedule, kernel: str) -> Schedule:
-    """The same schedule with a `kernel` line; its name is checked as that of any schedule."""
-    text = format_schedule(replace(schedule, kernel=kernel))
-    return parse_schedule(Source(text, schedule.source.name))
+    """The same schedule with a kernel of another name, which is checked as in a `kernel` line."""
+    if not NAME.fullmatch(kernel):
+        rule = "letters, digits and `_`, at most 63 of them, no digit first"
+        raise UsageError(f"--name {shown(kernel)}: a kernel's name has {rule}")
+    renamed = replace(schedule, kernel=kernel)
+    try:
+        parse_schedule(Source(format_schedule(renamed)))
+    except ScheduleError as wrong:
+        raise UsageError(f"--name {kernel}: {wrong.message}; {wrong.hint}") from None
+    return renamed
 
 
 def assume_shape(schedule: Schedule, shape: tuple[int, ...]) -> Schedule:

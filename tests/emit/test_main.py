@@ -16,11 +16,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli.running import gemmgen
+from cli.running import ROOT, gemmgen
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit.main import OWN
+from gemmgen.gpu import device
 from gemmgen.ir.identifiers import EMITTED
 from gemmgen.pipeline import Emitted, compile_source
 
@@ -217,6 +218,23 @@ def test_nvcc_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
     command = [str(NVCC), *flags, "-Xcompiler", "-Wall", f"-I{include}", "run.cu", *link]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
+def test_the_program_of_the_documentation_links_with_an_object(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "use.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```cpp\n(// main.cu.*?)```", page, re.DOTALL)
+    (tmp_path / "main.cu").write_text(block)
+    gemmgen("emit", "naive", "-o", tmp_path / "gemm.cu")
+    missing = device.missing()
+    for line in re.findall(r"^    (nvcc .*gemm\.o)$", page, re.MULTILINE):
+        command = line.replace("native", "native" if missing is None else "sm_80").split()
+        command[1:1] = ["-Werror", "all-warnings"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "main").is_file()
+    if missing is None:
+        subprocess.run([tmp_path / "main"], check=True)
 
 
 @pytest.mark.skipif(cublas() is None, reason=STAND_IN)
