@@ -20,6 +20,7 @@ from gemmgen.explore.suggest.choose import Suggestion, takes
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
+from gemmgen.explore.suggest.size_classes import size_class
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.language import fmt_source
@@ -288,3 +289,51 @@ def test_the_command_takes_storage_orders_batches_and_an_epilogue() -> None:
 def test_the_command_refuses(arguments: tuple[str, ...]) -> None:
     done = command(*arguments)
     assert done.exit_code == 2 and done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        ((511, 511, 64), "small"),
+        ((512, 512, 64), "medium"),
+        ((2048, 2048, 64), "medium"),
+        ((2049, 2049, 64), "large"),
+        ((64, 4095, 64), "small"),
+        ((64, 4096, 64), "medium"),
+    ],
+)
+def test_a_size_is_the_side_of_a_square(shape: tuple[int, int, int], name: str) -> None:
+    assert size_class(shape).name == name
+
+
+def said_of_size(*shape: int, **more: str) -> str:
+    (found,) = (x for x in of(*shape, **more).reasons if x.startswith("size: "))
+    return found
+
+
+def test_a_suggestion_says_why_it_departs_from_the_usual_rule() -> None:
+    """By the estimate of the rule's own tile, and the multiprocessors without a block."""
+    found = of(256, 256, 256)
+    rule = min(o.seconds for o in found.options if o.plan.form.tile[:2] == (64, 64))
+    said = said_of_size(256, 256, 256)
+    assert said.startswith(
+        "size: 256 x 256 is small by the usual rule (below 512: tiles of 64 x 64"
+    )
+    assert "not followed: 16 tiles of 64 x 64" in said and "on 132 multiprocessors" in said
+    assert said.endswith(f"estimated {rule / found.chosen.seconds:.2f} times as long.")
+
+
+def test_a_suggestion_says_that_it_follows_the_usual_rule() -> None:
+    found = of(1408, 1536, 1408, gemm=ORDERS[1], gpu="RTX3080")
+    assert found.chosen.plan.form.tile[:2] == (128, 128)
+    said = said_of_size(1408, 1536, 1408, gemm=ORDERS[1], gpu="RTX3080")
+    assert said.endswith("all optimizations), which this follows.")
+
+
+def test_its_tile_with_several_stages_is_a_departure() -> None:
+    said = said_of_size(511, 511, 512)
+    assert "its tile, but 3 stages: with one, each of 16 steps along k waits" in said
+
+
+def test_a_tile_without_a_form_is_told() -> None:
+    assert "64 tiles of 64 x 64 are no form that fits" in said_of_size(1, 4096, 4096)

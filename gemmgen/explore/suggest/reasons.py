@@ -8,6 +8,7 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from gemmgen.base.source import counted
+from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.target import SINCE, WARP, has
 from gemmgen.schedule.formatting import format_access
@@ -31,6 +32,7 @@ def reasons(s: Suggestion) -> Iterator[str]:
     """One sentence or two for each decision."""
     plan = s.chosen.plan
     yield _problem(s)
+    yield strategy(s)
     yield _tile(s)
     if plan.exact:
         yield "assume: the tile divides the extents, so no access has a guard."
