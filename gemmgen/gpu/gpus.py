@@ -8,8 +8,17 @@ architecture white papers of each GPU; the clock is the boost clock.  L2: the A1
 clock are its white paper's; that of an NVIDIA H200 is measured (reads), and is taken for the H100,
 which has the same die; others are not published.
 
-Only the H200's figures were compared with a GPU (its counters and the measured ladder); the others
-were written down without the sheets at hand: look them up before you rely on one.
+    A100        108 SMs of 64 lanes, 1410 MHz, 40 GB at 1555 GB/s, 80 GB at 2039 GB/s: data sheet
+                "NVIDIA A100 Tensor Core GPU" (SXM), white paper "NVIDIA A100 Tensor Core GPU
+                Architecture", 164 KB of shared memory
+    RTX 3080    68 SMs of 128 lanes (8704), 1710 MHz, 320 bits at 19 Gb/s, 760 GB/s: white paper
+                "NVIDIA Ampere GA102 GPU Architecture" (10 GB)
+    RTX 4060 Ti AD106, 34 SMs of 128 lanes (4352), 2535 MHz, 128 bits at 18 Gb/s, 288 GB/s:
+                NVIDIA's specifications of the GeForce RTX 4060 family
+
+These three were looked up, and the H200's figures were compared with a GPU (its counters and the
+measured ladder); the others were written down without the sheets at hand: look them up before you
+rely on one.
 """
 
 from __future__ import annotations
@@ -72,6 +81,7 @@ GPUS = {
         Gpu("A100-80GB", "sm_80", 108, 1.41e9, 64, 164 * KIB, 2048, 32, 2.039e12, 5120 * 1.41e9),
         Gpu("L40S", "sm_89", 142, 2.52e9, 128, 100 * KIB, 1536, 24, 0.864e12, None),
         Gpu("RTX4090", "sm_89", 128, 2.52e9, 128, 100 * KIB, 1536, 24, 1.008e12, None),
+        Gpu("RTX4060Ti", "sm_89", 34, 2.535e9, 128, 100 * KIB, 1536, 24, 0.288e12, None),
         Gpu("RTX5090", "sm_120", 170, 2.407e9, 128, 100 * KIB, 1536, 24, 1.792e12, None),
         Gpu("RTX3090", "sm_86", 82, 1.695e9, 128, 100 * KIB, 1536, 16, 0.936e12, None),
         Gpu("RTX3080", "sm_86", 68, 1.71e9, 128, 100 * KIB, 1536, 16, 0.76e12, None),

@@ -78,6 +78,29 @@ def test_peaks_are_those_of_the_data_sheets():
     assert GPUS["A100"].flops == pytest.approx(19.5e12, rel=0.001)
     assert GPUS["RTX4090"].flops == pytest.approx(82.6e12, rel=0.001)
     assert GPUS["RTX3080"].flops == pytest.approx(29.8e12, rel=0.003)
+    assert GPUS["RTX4060Ti"].flops == pytest.approx(22.06e12, rel=0.003)
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "cores", "bits", "gigabits"),
+    [
+        ("A100", "sm_80", 6912, 5120, 2.43),
+        ("A100-80GB", "sm_80", 6912, 5120, 3.186),
+        ("RTX3080", "sm_86", 8704, 320, 19),
+        ("RTX4060Ti", "sm_89", 4352, 128, 18),
+    ],
+)
+def test_the_documents_gpus_have_the_lanes_and_the_memory_of_their_sheets(
+    name: str, arch: str, cores: int, bits: int, gigabits: float
+):
+    gpu = GPUS[name]
+    assert (gpu.arch, gpu.sms * gpu.lanes) == (arch, cores)
+    assert gpu.memory == pytest.approx(bits / 8 * gigabits * 1e9, rel=0.001)
+
+
+def test_one_architecture_has_one_set_of_limits():
+    limits = {(g.arch, g.lanes, g.shared, g.threads, g.blocks, g.reserved) for g in GPUS.values()}
+    assert len(limits) == len({gpu.arch for gpu in GPUS.values()})
 
 
 def test_without_a_compiler_registers_are_estimated(monkeypatch: pytest.MonkeyPatch):
