@@ -50,6 +50,12 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "best/odd_mk_kn",
         "tensor_core",
     ),
+    "draw/test_tiles.py::test_a_block_reads_its_strips_in_the_steps_drawn": (
+        "best/odd_mk_kn-*",
+        "naive-*",
+        "split_k-*",
+        "tensor_core-*",
+    ),
     "draw/test_threads.py::test_a_thread_stores_the_elements_drawn_as_its_own": (
         "best/small_mk_kn",
         "fused",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.analyze.tile_origins import origins_of
 from gemmgen.base.record import record
 from gemmgen.draw.cuts import Cut, Part, cut
 from gemmgen.draw.marks import A, B, C, Cell, Drawing, Label, Mark, Meaning, Stroke
 from gemmgen.draw.scene import Scene
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.problem import Tensor
 
 _LEFT, _TOP = 32.0, 48.0
-_BESIDE, _BELOW = 88.0, 72.0
+_BESIDE, _BELOW = 88.0, 80.0
 """Pixels between A and C, and between B and C."""
-_TILE, _ACROSS, _DOWN = 96.0, 48.0, 32.0
+_TILE, _ACROSS, _DOWN = 80.0, 48.0, 32.0
 """Pixels of a tile's longer side in C, and of a step along k in A and in B."""
 _ARROW = 40.0
 
@@ -33,9 +38,12 @@ class _Matrix:
 
 @record
 class _Layout:
-    """``own`` are the numbers of the block's parts of each letter."""
+    """``block`` is the number of the block that is marked, ``k`` its range of k, and ``own`` the
+    numbers of its parts of each letter."""
 
     scene: Scene
+    block: int
+    k: range
     own: dict[str, range]
     matrices: tuple[_Matrix, _Matrix, _Matrix]
 
@@ -61,20 +69,35 @@ def _layout(scene: Scene) -> _Layout:
     tall, wide = (max(48.0, _TILE * size / max(sizes)) for size in sizes)
     m, n = cut(shape[0], sizes[0], tall), cut(shape[1], sizes[1], wide)
     step, steps = (scene.step, 1) if scene.step else (shape[2], 4)
-    across, down = cut(shape[2], step, steps * _ACROSS), cut(shape[2], step, steps * _DOWN)
+    pipeline = pipeline_of(scene.main)
+    early = pipeline is not None and pipeline.residue == "first"
+    across, down = (
+        cut(shape[2], step, steps * pixels, ragged_first=early) for pixels in (_ACROSS, _DOWN)
+    )
+    row, column = (x.parts[min(1, x.count - 1)] for x in (m, n))
+    block, start, stop = _block(scene, row.begin, column.begin)
+    before = across.count * step - shape[2] if early else 0
+    own = {problem.m: range(row.number, row.number + 1)}
+    own[problem.n] = range(column.number, column.number + 1)
+    own[problem.k] = range((max(start, 0) + before) // step, -(-(stop + before) // step))
     x, y = _LEFT + across.length + _BESIDE, _TOP + down.length + _BELOW
-    own = {
-        letter: range(min(1, c.count - 1), min(1, c.count - 1) + 1)
-        for letter, c in _pairs(scene, m, n)
-    }
-    own[problem.k] = range(-(-across.count // work.parts))
     a = _Matrix(problem.a, A, (problem.m, problem.k), m, across, _LEFT, y)
     b = _Matrix(problem.b, B, (problem.k, problem.n), down, n, x, _TOP)
-    return _Layout(scene, own, (a, b, _Matrix(problem.c, C, (problem.m, problem.n), m, n, x, y)))
+    c = _Matrix(problem.c, C, (problem.m, problem.n), m, n, x, y)
+    return _Layout(scene, block, range(max(start, 0), stop), own, (a, b, c))
 
 
-def _pairs(scene: Scene, m: Cut, n: Cut) -> tuple[tuple[str, Cut], ...]:
-    return (scene.problem.m, m), (scene.problem.n, n)
+def _block(scene: Scene, m: int, n: int) -> tuple[int, int, int]:
+    """The first block whose tile begins at (m, n), and its range of k, as its own first lines
+    compute them."""
+    lowered, shape = scene.kernel.lowered, scene.shape()
+    values = arguments_of(lowered.interface, scene.problem, shape)
+    for blocks, (rows, columns), _, ranges in origins_of(lowered, values):
+        found = np.flatnonzero((rows == m) & (columns == n))
+        if found.size:
+            start, stop = (int(edge[found[0]]) for edge in ranges) if ranges else (0, shape[2])
+            return int(blocks[found[0]]), start, min(stop, shape[2])
+    raise AssertionError("no block has the tile")
 
 
 def _cells(layout: _Layout, matrix: _Matrix) -> Iterator[Cell]:
@@ -84,29 +107,29 @@ def _cells(layout: _Layout, matrix: _Matrix) -> Iterator[Cell]:
             parts = dict(zip(matrix.letters, (row, column), strict=True))
             at = (matrix.x + column.at, matrix.y + row.at, column.length, row.length)
             if all(part.number in layout.own[letter] for letter, part in parts.items()):
-                yield _own(layout.scene, matrix, parts, at)
+                yield _own(layout, matrix, parts, at)
             else:
                 yield Cell(*at)
 
 
 def _own(
-    scene: Scene,
+    layout: _Layout,
     matrix: _Matrix,
     parts: dict[str, Part],
     at: tuple[float, float, float, float],
 ) -> Cell:
     """A part that the block computes, or reads."""
-    problem = scene.problem
+    scene, problem = layout.scene, layout.scene.problem
     letters = problem.matrix(matrix.tensor.letters)
     where = ", ".join(_range(letter, parts[letter]) for letter in letters)
     step = parts.get(problem.k)
     if step is None:
-        text, what = "block", "the block's tile"
+        text = what = f"block {layout.block}"
     else:
         text = str(step.number) if scene.step else ""
         what = f"step {step.number}" if scene.step else "read by the block"
     about = f"{what}: {matrix.tensor.name}[{where}]"
-    strong = step is None or (scene.step is not None and step.number == 0)
+    strong = step is None or (scene.step is not None and step.number == layout.own[problem.k][0])
     return Cell(*at, matrix.meaning, text, about, strong=strong, size="normal")
 
 
@@ -175,8 +198,9 @@ def _notes(layout: _Layout) -> tuple[str, ...]:
     m, n, k = scene.shape()[:3]
     a, b, c = problem.a, problem.b, problem.c
     tiles = layout.matrices[0].down.count * layout.matrices[1].across.count
+    shared = f"the work of {work.parts} blocks" if work.parts > 1 else "a block's work"
     count = "one tile" if tiles == 1 else f"{tiles} tiles"
-    found = [f"{c.name} is {m} x {n}, cut into {count} of {bm} x {bn}, one for each block."]
+    found = [f"{c.name} is {m} x {n}, cut into {count} of {bm} x {bn}, each {shared}."]
     if problem.batch:
         found[0] = found[0].replace(".", f"; one matrix of the batch ({', '.join(problem.batch)}).")
     if scene.step is None:
@@ -185,13 +209,14 @@ def _notes(layout: _Layout) -> tuple[str, ...]:
             f"{bm} x {bn} x 2K = {2 * k * bm * bn} reads for K = {k}."
         )
         return tuple(found)
-    steps = len(layout.own[problem.k])
-    depth = min(k, steps * scene.step)
-    part = f" of a part of K (1 of {work.parts})" if work.parts > 1 else ""
-    found.append(f"It takes {steps} steps of {scene.step} along k{part}, numbered from 0.")
+    own, depth = layout.own[problem.k], len(layout.k)
+    steps = f"takes {len(own)} steps" if len(own) > 1 else "takes one step"
+    of_all = f" of {layout.matrices[0].across.count}" if work.parts > 1 else ""
+    found.append(f"Block {layout.block} {steps}{of_all} of {scene.step} along k.")
     if scene.staged(a) and scene.staged(b):
+        of_k = "K" if depth == k else str(depth)
         found.append(
-            f"A block reads K(BM + BN) = {depth} x ({bm} + {bn}) = {depth * (bm + bn)} elements."
+            f"It reads {of_k}(BM + BN) = {depth} x ({bm} + {bn}) = {depth * (bm + bn)} elements."
         )
     else:
         direct = [x.name for x in (a, b) if not scene.staged(x)]
