@@ -50,17 +50,21 @@ class Climb:
                 self.unseen.fail((name, label), self.plan)
 
     def _best(self, name: str) -> str:
-        """The class of a factor with the most new pairs, the rest unchanged."""
+        """The class of a factor with the most new pairs, the rest unchanged; of several any one, if
+        it is no directive's."""
         if name in self.wanted:
             return self.wanted[name]
-        labels = [self.plan[name], *self.dice.shuffled(FACTORS[name])]
+        labels = self.dice.shuffled(FACTORS[name])
+        if name not in DRAWN:
+            labels = [self.plan[name], *labels]
         return max(labels, key=lambda label: self.unseen.new((name, label), self.bits))
 
     def _step(self, name: str, label: str) -> bool:
         if name in DRAWN:
-            return self._kept(
-                self.sketch.with_head(DrawnHead(self.dice, self.plan | {name: label}))
-            )
+            plan = self.plan | {name: label}
+            if name == "reads" and label != NONE and plan["epilogue"] == NONE:
+                plan["epilogue"] = self.dice.pick(FACTORS["epilogue"][1:])  # which reads it
+            return self._kept(self.sketch.with_head(DrawnHead(self.dice, plan)))
         return any(map(self._kept, self._changed(FACTOR[name].slot, {name: label})))
 
     def _changed(self, slot: Slot, step: Plan) -> Iterator[Sketch]:

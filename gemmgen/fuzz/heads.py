@@ -31,10 +31,12 @@ class Letters:
 
 
 class DrawnHead:
-    """The statements of a plan that are no directive, its numbers and names chosen."""
+    """The statements of a plan that are no directive, its numbers and names chosen; without an
+    epilogue nothing is read by one."""
 
     def __init__(self, dice: Dice, plan: Mapping[str, str]):
-        self.dice, self.plan = dice, plan
+        self.dice = dice
+        self.plan = plan if plan["epilogue"] != NONE else {**plan, "reads": NONE}
         usual = plan["names"] == "usual"
         self.letters = Letters(*(("m", "n", "k") if usual else dice.pick(_LETTERS)))
         tensors = ("A", "B", "C") if usual else dice.pick(_TENSORS)

@@ -43,15 +43,19 @@ _FRESH = 0.25
 """How often a schedule begins from an empty one, although a sketch with a wanted class is known."""
 _LOST = 6
 """How often a class that no schedule had yet is wanted, until it is given up."""
+_REDRAWN = 8
+"""How often a schedule that was drawn before is drawn anew."""
 
 
 class Epoch:
-    """An endless sequence of schedules that share their coverage of pairs."""
+    """An endless sequence of schedules that share their coverage of pairs; none is there twice,
+    unless nothing else is drawn."""
 
     def __init__(self, seed: int, number: int):
         self.dice = Dice(seed, number, "plans")
         self.unseen = Unseen()
         self._seen: set[Class] = set()
+        self._texts: set[str] = set()
         self._vain: Counter[Class] = Counter()
         self._tried: Counter[Pair] = Counter()
         each = self.dice.shuffled((one, one) for one in CLASSES)
@@ -62,11 +66,20 @@ class Epoch:
 
     def schedules(self) -> Iterator[Written]:
         for number in count(1):
-            found = self._next(number)
+            found = self._new(number)
+            self._texts.add(found.text)
             if found.plan:
                 self.unseen.see(found.plan)
                 self._seen.update(found.plan.items())
             yield found
+
+    def _new(self, number: int) -> Written:
+        found = self._next(number)
+        for _ in range(_REDRAWN):
+            if found.text not in self._texts:
+                break
+            found = self._next(number)
+        return found
 
     def _next(self, number: int) -> Written:
         try:

@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.fuzz import random_schedules
-from gemmgen.fuzz.factors import Pair, pairs, plan_of
+from gemmgen.fuzz.dice import Dice
+from gemmgen.fuzz.factors import FACTORS, Pair, pairs, plan_of
+from gemmgen.fuzz.heads import DrawnHead
 from gemmgen.fuzz.plans import Epoch, is_wild
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.trial import compile_text
@@ -119,6 +122,20 @@ def test_the_same_seed_draws_the_same_in_every_process() -> None:
 
 def test_texts_parse_or_are_refused_with_a_place(proof: bool) -> None:
     some = SOME if proof else SOME[:FEW]
-    texts = {schedule_at(SEED, index) for index in some}
-    assert len(texts) == len(some)
-    assert sum(bool(parse_schedule(Source(text)).epilogue) for text in list(texts)) > len(some) / 5
+    texts = [schedule_at(SEED, index) for index in some]
+    assert len(set(texts)) == len(texts)
+    have = [bool(parse_schedule(Source(text)).epilogue) for text in texts]
+    parts = [have[start : start + 100] for start in range(0, len(have), 100)]
+    assert all(sum(part) > len(part) / 2 for part in parts), list(map(sum, parts))
+
+
+def test_a_schedule_has_the_classes_that_it_was_drawn_for() -> None:
+    """Else climbing keeps to pairs that no text can have: a read of an epilogue without one."""
+    head = DrawnHead(Dice(1), plan_of(parse_schedule(Source("tile m=8 n=8 k=8\n")), 64))
+    for kind, reads in product(FACTORS["epilogue"], FACTORS["reads"]):
+        drawn = DrawnHead(Dice(kind, reads), {**head.plan, "epilogue": kind, "reads": reads})
+        text = "\n".join((*drawn.problem, *drawn.epilogue(), ""))
+        found = plan_of(parse_schedule(Source(text)), 64)
+        assert {name: found[name] for name in ("epilogue", "reads")} == {
+            name: drawn.plan[name] for name in ("epilogue", "reads")
+        }, text
