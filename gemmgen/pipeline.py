@@ -10,7 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.emit import emit
 from gemmgen.emit.formula import what_it_computes
-from gemmgen.emit.main import OWN, MainProgram, program_text
+from gemmgen.emit.main import MainProgram, is_own, program_text
 from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
@@ -70,7 +70,7 @@ def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str
     Raises ``ScheduleError`` where the schedule has a name that the program needs.
     """
     interface = emitted.interface
-    check_program(emitted.schedule, interface, OWN)
+    check_program(emitted.schedule, interface, is_own)
     wanted = MainProgram(interface, emitted.program.problem, extents, file, emitted.target)
     return program_text(wanted, emitted.text)
 

@@ -8,7 +8,7 @@ which is visible there would be refused by a compiler, or hide what was meant.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 from gemmgen.base.errors import Mistake, ScheduleError
@@ -30,11 +30,11 @@ def check_identifiers(schedule: Schedule, kernel: LoweredKernel) -> None:
         _refuse(schedule, name, "the emitted text would have two things called")
 
 
-def check_program(schedule: Schedule, interface: Interface, own: frozenset[str]) -> None:
-    """Raises ``ScheduleError`` if a name of the schedule is one of a host program's ``own``."""
+def check_program(schedule: Schedule, interface: Interface, is_own: Callable[[str], bool]) -> None:
+    """Raises ``ScheduleError`` if a name of the schedule is one of a host program's own."""
     letters = (letter for param in interface.tensors for letter in param.indices)
     for name in (*(param.name for param in interface.params), *letters):
-        if name in own:
+        if is_own(name):
             _refuse(schedule, name, "the program around the kernel has its own")
 
 

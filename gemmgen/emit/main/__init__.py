@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.main.host_program import OWN, MainProgram, program_text
+from gemmgen.emit.main.host_program import MainProgram, program_text
+from gemmgen.emit.main.own_names import is_own
 
-__all__ = ["OWN", "MainProgram", "program_text"]
+__all__ = ["MainProgram", "is_own", "program_text"]

@@ -27,11 +27,6 @@ from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Equal, Interface, MultipleOf, Param
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 
-OWN = frozenset(
-    ("argc", "argv", "launch", "handle", "one", "zero", "product", "type", "gpu", "flops", "ms")
-) | frozenset(("found", "totals", "total", "every", "compared", "at"))
-"""The program's own variables next to those that a schedule names."""
-
 CUBLAS = "cuBLAS"
 _TIMED = {"alpha": 1.0, "beta": 0.0}
 _CHECKED = {"alpha": 1.5, "beta": -0.5}
@@ -217,7 +212,7 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
     scalars: dict[str, DType] = {param.name: param.dtype for param in interface.scalars}
     return {
         "beside": (
-            ", beside the epilogue of cuBLAS's sums" if fits else " beside sums in double precision"
+            " beside the epilogue of cuBLAS's sums" if fits else " beside sums in double precision"
         ),
         "innermost": inner,
         "alone": range(not fits),
