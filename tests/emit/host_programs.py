@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +29,30 @@ BEGIN = "// ---- the program ----"
 ON_CPU = Path(__file__).parent / "on_cpu"
 CUBLAS = ON_CPU / "cublas"
 """A stand-in for cuBLAS."""
+
+
+NVCC = shutil.which("nvcc")
+
+
+def cublas() -> list[str] | None:
+    """How nvcc compiles and links with cuBLAS: the toolkit's, or else a wheel's; None without it.
+
+    A wheel has no ``libcublas.so``, which ``-lcublas`` would look for.
+    """
+    wheel = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in wheel.submodule_search_locations or ()] if wheel else []
+    homes = [*([Path(NVCC).resolve().parents[1]] if NVCC else []), Path("/usr/local/cuda")]
+    for home in (*homes, *(found for place in places for found in sorted(place.iterdir()))):
+        headers = _found(home, ("include", "targets/*/include"), "cublas_v2.h")
+        libraries = _found(home, ("lib64", "lib", "targets/*/lib"), "libcublas.so*")
+        if headers and libraries:
+            rpath = ["-Xlinker", f"-rpath={libraries[0].parent}"]
+            return [f"-I{headers[0].parent}", str(libraries[0]), *rpath]
+    return None
+
+
+def _found(home: Path, folders: tuple[str, ...], name: str) -> list[Path]:
+    return [path for folder in folders for path in sorted(home.glob(f"{folder}/{name}"))]
 
 
 @functools.cache

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from emit.host_programs import NAMES, example, extents, program
+from emit.host_programs import NAMES, NVCC, cublas, example, extents, program
 
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu.bench import BenchRow, Entry, bench
@@ -18,28 +16,10 @@ from gemmgen.gpu.launch import Kernel
 from gemmgen.proof.gpu import reference_of
 
 pytest.importorskip("cupy")
-NVCC = shutil.which("nvcc")
-
-
-def library() -> list[str] | None:
-    """How a program is linked with cuBLAS: the toolkit's, or else the wheel's; None without any."""
-    if NVCC is not None and any(Path(NVCC).resolve().parents[1].rglob("cublas_v2.h")):
-        return ["-lcublas"]
-    wheel = importlib.util.find_spec("nvidia")
-    for place in wheel.submodule_search_locations or () if wheel else ():
-        for header in Path(place).glob("*/include/cublas_v2.h"):
-            home = header.parents[1]
-            found = sorted((home / "lib").glob("libcublas.so*"))
-            if found:
-                rpath = ["-Xlinker", f"-rpath={home / 'lib'}"]
-                return [f"-I{home / 'include'}", str(found[0]), *rpath]
-    return None
-
-
-LIBRARY = library()
+LIBRARY = cublas()
 pytestmark = [
     pytest.mark.skipif(NVCC is None, reason="nvcc is not installed"),
-    pytest.mark.skipif(LIBRARY is None, reason="cublas_v2.h is not installed"),
+    pytest.mark.skipif(LIBRARY is None, reason="cuBLAS is not installed"),
 ]
 SHAPE = (261, 133, 391)
 """About what programs are checked with: ragged, where the launcher allows it."""
