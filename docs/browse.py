@@ -5,7 +5,8 @@
     python docs/browse.py SITE       # a site that is built already
 
 A page is at fault if its console has an error, a script ends in an exception, a request fails,
-or a link within the site leads to no page or to an anchor that it lacks.  Exit code 1 if one is, 3
+a picture lacks a size or an alternative text in the light or the dark scheme, or a link within the
+site leads to no page or to an anchor that it lacks.  Exit code 1 if one is, 3
 without a browser.
 """
 
@@ -26,6 +27,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
+
+import pictures
 
 ROOT = Path(__file__).parents[1]
 FLAGS = (
@@ -121,6 +124,7 @@ def opened(driver: Any, address: str) -> Opened:
             found.faults.append(f"console: {entry['message']}")
     said = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     found.faults += _failed_requests(said)
+    found.faults += pictures.faults(driver)
     return found
 
 

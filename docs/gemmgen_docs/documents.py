@@ -1,11 +1,12 @@
-"""The contents of the documents and their counterparts here, from ``data/documents.toml``."""
+"""The contents of the documents and their counterparts here, from ``data/documents/*.toml``."""
 
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
+from typing import Literal, get_args
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
@@ -14,17 +15,25 @@ from gemmgen_docs import commands
 from gemmgen_docs.markdown import cell, code, table
 
 ROOT = Path(__file__).parents[2]
-ROWS = Path(__file__).parents[1] / "data" / "documents.toml"
+FILES = Path(__file__).parents[1] / "data" / "documents"
+
+Status = Literal["here", "different"]
+STATUSES: tuple[str, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One item of a document.
+    """One item of a document, and its counterpart, of which there is one.
 
-    Its counterpart is a ``file`` of the repository, a ``command`` whose output has what it
-    ``holds``, a ``schedule`` that compiles or a ``page`` of this site.  ``gpu``: the command needs
-    one.  ``refused``: the file is a schedule that is wrong on purpose.  ``needs_compiler``: the
-    command's output depends on compiled code.
+    - A ``command``: its output (or error) has what it ``holds``, and it ends with ``exit_code``.
+      ``gpu``: it needs one, and says so where there is none.  ``needs_compiler``: what it
+      holds is read from compiled code.
+    - A ``schedule``, or a ``file`` that is one: it compiles, and the emitted text has what it
+      ``holds``.  ``refused``: it does not, and the error has that.
+    - A ``file`` that is a program: it runs, checks its result and ends with exit code 0.
+    - A ``page`` of this site, perhaps with an anchor: its text has what it ``shows``.
+
+    ``status``: "here" as the document has it, or "different"; then the ``note`` says why.
     """
 
     document: str
@@ -35,9 +44,12 @@ class Row:
     schedule: str = ""
     page: str = ""
     holds: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
     gpu: bool = False
     refused: bool = False
+    exit_code: int = 0
     needs_compiler: bool = False
+    status: Status = "here"
     note: str = ""
 
     def exists(self) -> bool:
@@ -47,7 +59,7 @@ class Row:
         if self.command:
             return commands.exists(self.command)
         if self.schedule:
-            return compiles(self.schedule)
+            return (emitted(self.schedule) is None) == self.refused
         return bool(self.page) and (ROOT / "docs" / self.page.partition("#")[0]).is_file()
 
     def where(self) -> str:
@@ -62,13 +74,21 @@ class Row:
         )
 
 
-def compiles(text: str) -> bool:
-    """Whether ``text`` is a schedule of this version."""
+def emitted(text: str) -> str | None:
+    """The emitted text of a schedule, or None if this version refuses it."""
+    try:
+        return compile_source(Source(text, "my.sched")).text
+    except ScheduleError:
+        return None
+
+
+def refusal(text: str) -> str:
+    """Why this version refuses a schedule."""
     try:
         compile_source(Source(text, "my.sched"))
-    except ScheduleError:
-        return False
-    return True
+    except ScheduleError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True)
@@ -82,19 +102,49 @@ class Document:
 
 def read() -> tuple[tuple[Document, ...], tuple[Row, ...]]:
     """The documents, and all their rows in order."""
-    found = tomllib.loads(ROWS.read_text(encoding="utf-8"))
-    documents = tuple(Document(**given) for given in found["document"])
-    rows = ({**given, "holds": tuple(given.get("holds", ()))} for given in found["row"])
-    return documents, tuple(Row(**given) for given in rows)
+    documents: list[Document] = []
+    rows: list[Row] = []
+    for path in sorted(FILES.glob("*.toml")):
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        key = path.stem.partition("_")[0]
+        documents.append(Document(key, found["title"], found["about"]))
+        rows += [_row(key, given) for given in found["row"]]
+    return tuple(documents), tuple(rows)
+
+
+def _row(document: str, given: dict[str, object]) -> Row:
+    lists = {name: tuple(given.get(name, ())) for name in ("holds", "shows")}  # type: ignore[arg-type]
+    return Row(document, **{**given, **lists})  # type: ignore[arg-type]
 
 
 def tables() -> str:
     """A table for each document."""
     documents, rows = read()
-    by_key = {key: list(group) for key, group in groupby(rows, lambda row: row.document)}
-    parts: list[str] = []
+    parts = [_counts(documents, rows)]
     for document in documents:
-        lines = [(r.kind, cell(r.what), r.where(), cell(r.note)) for r in by_key[document.key]]
-        parts += [f"## {document.key}: {document.title}\n", f"{document.about}\n"]
-        parts += [table(("", "in the document", "here", ""), lines)]
+        lines = [
+            (r.kind, cell(r.what), r.status, r.where(), r.note.replace("|", "&#124;"))
+            for r in rows
+            if r.document == document.key
+        ]
+        parts += [f"## {document.title}\n", f"{document.about}\n"]
+        parts += [table(("", "in the document", "status", "where, or what shows it", ""), lines)]
     return "\n".join(parts)
+
+
+def _counts(documents: tuple[Document, ...], rows: tuple[Row, ...]) -> str:
+    """How many items each document has, by status."""
+    found = Counter((row.document, row.status) for row in rows)
+    lines = [
+        (f"[{x.title}](#{anchor(x.title)})", *(str(found[x.key, status]) for status in STATUSES))
+        for x in documents
+    ]
+    total = Counter(row.status for row in rows)
+    lines.append(("all", *(f"**{total[status]}**" for status in STATUSES)))
+    return table(("", *STATUSES), lines, right=(1, 2))
+
+
+def anchor(title: str) -> str:
+    """The anchor that MkDocs gives a heading."""
+    kept = "".join(x for x in title.lower() if x.isalnum() or x in " -_")
+    return "-".join(kept.split())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from jinja2 import Environment, StrictUndefined
 
 from gemmgen_docs import (
@@ -10,8 +12,12 @@ from gemmgen_docs import (
     documents,
     drawings,
     fusion,
+    groups,
     ladder,
     language,
+    orders,
+    profiled,
+    quoted,
     schedules,
     uses,
 )
@@ -31,6 +37,7 @@ FUNCTIONS = {
     "cuda": schedules.cuda,
     "directives": language.directives,
     "documents": documents.tables,
+    "documents_figures": quoted.documents_figures,
     "drawing": drawings.drawing,
     "epilogue_functions": language.epilogue_functions,
     "fusion": fusion.fusion,
@@ -38,16 +45,28 @@ FUNCTIONS = {
     "ladder_table": ladder.table,
     "layers": language.layers,
     "limits": ladder.limits,
+    "ncu_about": profiled.about,
+    "ncu_command": profiled.command,
+    "ncu_metrics": profiled.metrics,
+    "ncu_shape": profiled.shape,
+    "ncu_versions": profiled.versions,
+    "order_pairs": orders.pairs,
+    "order_rungs": orders.rungs,
+    "order_table": orders.side_by_side,
     "output": commands.output,
     "passes": language.passes,
     "quantities": language.quantities,
     "rung": ladder.rung,
     "schedule": schedules.schedule,
+    "sizes_counted": partial(groups.counted, groups.SIZES),
+    "sizes_timed": partial(groups.timed, groups.SIZES),
     "statements": language.statements,
     "targets": language.targets,
     "times": ladder.times,
     "use": uses.use,
     "variant": schedules.variant,
+    "versions_counted": partial(groups.counted, groups.VERSIONS),
+    "versions_timed": partial(groups.timed, groups.VERSIONS),
 }
 
 

@@ -11,6 +11,11 @@ LACKING = browse.missing()
 pytestmark = pytest.mark.skipif(LACKING is not None, reason=LACKING or "")
 
 HEAD = '<!doctype html><title>t</title><link rel="icon" href="data:,">'
+PICTURE = """
+<style>.background {fill: #fff}
+@media (prefers-color-scheme: dark) {.background {fill: #123}}</style>
+<svg width="9" height="9"><title>a</title><rect class="background"/><text>a</text></svg>
+"""
 PLANTED = {
     "console": ('<script>console.error("planted")</script>', 'console: .*"planted"'),
     "exception": ('<script>throw new Error("planted")</script>', "console: .*Error: planted"),
@@ -19,6 +24,26 @@ PLANTED = {
         "console: .*Error: planted",
     ),
     "picture": ('<img src="none.png" alt="">', "404: .*/none.png"),
+    "picture without a size": (
+        '<svg width="0" height="9" role="img" aria-label="a"></svg>',
+        r"a picture without a size: svg 1 \(light\)",
+    ),
+    "picture without words": (
+        '<svg width="9" height="9"><text>a</text></svg>',
+        r"a picture without an alternative text: svg 1 \(dark\)",
+    ),
+    "picture with empty words": (
+        '<svg width="9" height="9" role="img" aria-labelledby="none"></svg>',
+        "a picture without an alternative text",
+    ),
+    "one paper for both schemes": (
+        '<svg width="9" height="9" aria-label="a"><rect class="background"/></svg>',
+        "one background in both schemes: svg 1",
+    ),
+    "ink like paper": (
+        '<svg width="9" height="9" aria-label="a"><rect class="background"/><text>a</text></svg>',
+        r"text in the color of its background: svg 1 \(dark\)",
+    ),
     "script of another host": (
         '<script src="http://127.0.0.1:9/x.js"></script>',
         "net::ERR.*: http://127.0.0.1:9/x.js",
@@ -50,7 +75,7 @@ def test_every_page_of_the_site_opens_without_an_error_and_every_link_leads_some
 
 
 def test_a_site_without_a_fault_has_none(tmp_path: Path) -> None:
-    found, pages = browse.faults(site_with(tmp_path, '<a href="other/#here">x</a>'))
+    found, pages = browse.faults(site_with(tmp_path, f'<a href="other/#here">x</a>{PICTURE}'))
     assert (found, pages) == ([], 2)
 
 

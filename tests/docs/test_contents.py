@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from gemmgen_docs import (
-    commands,
     compared,
-    documents,
     ladder,
     language,
     measured,
@@ -21,85 +16,8 @@ from gemmgen_docs import (
 )
 
 from gemmgen.base.errors import ScheduleError
-from gemmgen.gpu import compiler, device
 from gemmgen.language import VOCABULARY
 from gemmgen.pipeline import Emitted
-
-DOCUMENTS, ROWS = documents.read()
-CANNOT_CHECK = 3
-"""The exit code of a command that lacks something on this machine."""
-
-
-def named(row: documents.Row) -> str:
-    return f"{row.document}-{row.what}"
-
-
-@pytest.mark.parametrize("row", ROWS, ids=named)
-def test_what_a_document_has_is_here(row: documents.Row) -> None:
-    assert sum(map(bool, (row.file, row.command, row.schedule, row.page))) == 1
-    assert row.document in {document.key for document in DOCUMENTS}
-    assert row.exists()
-    assert bool(row.holds) <= bool(row.command)
-    assert row.gpu or bool(row.holds) == bool(row.command), "a command says what it prints"
-
-
-def test_every_document_has_rows_and_none_stands_twice() -> None:
-    names = [named(row) for row in ROWS]
-    assert len(set(names)) == len(names)
-    assert {row.document for row in ROWS} == {document.key for document in DOCUMENTS}
-
-
-COMMANDS = [row for row in ROWS if row.command]
-SCHEDULES = sorted({(r.file, r.refused) for r in ROWS if r.file.endswith(".sched")})
-PROGRAMS = sorted({row.file for row in ROWS if row.file.startswith("examples/uses/")})
-
-
-@pytest.mark.parametrize("row", COMMANDS, ids=named)
-def test_each_command_runs_and_prints_what_its_row_holds(row: documents.Row) -> None:
-    ran = commands.run(row.command)
-    if compiler.available() is not None and row.needs_compiler:
-        pytest.skip(str(compiler.available()))
-    if row.gpu and device.missing() is not None:
-        assert ran.exit_code == CANNOT_CHECK, ran
-        assert "no kernel can be launched" in ran.err or "GPU" in ran.err, ran
-    else:
-        assert ran.exit_code == 0, ran.err
-    for held in row.holds:
-        assert held in ran.out + ran.err, ran.out
-
-
-@pytest.mark.parametrize(("file", "refused"), SCHEDULES)
-def test_each_schedule_file_is_right_or_refused_on_purpose(file: str, refused: bool) -> None:
-    ran = commands.run(f"gemmgen check {file}")
-    assert ran.exit_code == (2 if refused else 0), ran.err
-
-
-@pytest.mark.parametrize("file", PROGRAMS)
-def test_each_program_runs_and_finds_its_result_right(file: str) -> None:
-    ran = subprocess.run([sys.executable, file], cwd=documents.ROOT, timeout=300)
-    assert ran.returncode == 0
-
-
-def test_every_file_row_is_of_a_kind_that_is_run() -> None:
-    files = {row.file for row in ROWS if row.file}
-    assert files == {file for file, _ in SCHEDULES} | {*PROGRAMS}
-
-
-def test_a_row_that_is_not_here_would_be_found() -> None:
-    places = {"file": "", "command": "", "schedule": "", "page": ""}
-    absent = {"file": "no.sched", "command": "gemmgen no", "schedule": "no such", "page": "no.md"}
-    for kind, value in absent.items():
-        row = replace(ROWS[0], **{**places, kind: value})
-        assert not row.exists()
-        with pytest.raises(AssertionError, match="not here"):
-            row.where()
-
-
-@pytest.mark.parametrize("row", [row for row in ROWS if "#" in row.page], ids=named)
-def test_a_place_on_a_page_is_there(row: documents.Row, site: Path) -> None:
-    path, _, anchor = row.page.partition("#")
-    text = (site / path.removesuffix(".md") / "index.html").read_text(encoding="utf-8")
-    assert f'id="{anchor}"' in text
 
 
 @pytest.mark.parametrize("one", language.read_combinations(), ids=lambda one: one.rule)

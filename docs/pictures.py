@@ -1,0 +1,56 @@
+"""The pictures of a page that a browser shows: each has a size, an alternative text, and ink that
+differs from its paper, in a light scheme and in a dark one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+SCHEMES = ("light", "dark")
+
+FOUND = """
+const root = document.querySelector('article') ?? document.body;
+document.querySelectorAll('details').forEach(each => { each.open = true; });
+const words = id => document.getElementById(id)?.textContent ?? '';
+return [...root.querySelectorAll('img, svg')]
+  .filter(each => !each.parentElement.closest('svg') && !each.closest('[aria-hidden="true"]'))
+  .map((each, at) => {
+    const box = each.getBoundingClientRect();
+    const labelled = (each.getAttribute('aria-labelledby') ?? '').split(' ').map(words).join(' ');
+    const title = each.querySelector(':scope > title, :scope > desc')?.textContent;
+    const [text, paper] = [each.querySelector('text'), each.querySelector('rect.background')];
+    const fill = part => part && getComputedStyle(part).fill;
+    return {
+      name: each.getAttribute('src') ?? `${each.tagName} ${at + 1}`,
+      size: [box.width, box.height],
+      text: (each.getAttribute('alt') || each.getAttribute('aria-label') || labelled.trim()
+             || title || '').trim(),
+      ink: fill(text), paper: fill(paper),
+    };
+  });
+"""
+"""A line for each picture of the page's article; icons that are hidden from readers are none."""
+
+
+def faults(driver: Any) -> Iterator[str]:
+    """What is wrong with the pictures of the page that ``driver`` shows; the scheme that it had
+    comes last."""
+    if not driver.execute_script(FOUND):
+        return
+    papers: dict[str, set[str]] = {}
+    for scheme in (*SCHEMES[1:], *SCHEMES[:1]):
+        media = [{"name": "prefers-color-scheme", "value": scheme}]
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+        for picture in driver.execute_script(FOUND):
+            name = f"{picture['name']} ({scheme})"
+            if not all(picture["size"]):
+                yield f"a picture without a size: {name}"
+            if not picture["text"]:
+                yield f"a picture without an alternative text: {name}"
+            if picture["ink"] is not None and picture["ink"] == picture["paper"]:
+                yield f"a picture with text in the color of its background: {name}"
+            if picture["paper"] is not None:
+                papers.setdefault(picture["name"], set()).add(picture["paper"])
+    for name, colors in papers.items():
+        if len(colors) < len(SCHEMES):
+            yield f"a picture with one background in both schemes: {name}"
