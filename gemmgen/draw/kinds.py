@@ -21,6 +21,8 @@ KINDS = {
     "fragments": "a thread's registers for one k, and the order of its multiply-adds",
     "copies": "which thread copies which elements of a tile, and where they lie in shared memory",
     "banks": "a warp's costliest requests of shared memory, with and without pad and swizzle",
+    "roofline": "what a kernel can reach on a GPU: memory, arithmetic, and what else bounds it",
+    "hierarchy": "the elements that move between levels of memory, and how often each is used",
     "timeline": "a block's loads, stores, barriers and arithmetic, and what of them overlaps",
 }
 """Each kind's file, which has a function ``draw(scene)``, and what it shows.  If there is more to

@@ -48,7 +48,7 @@ def drawn_per_phase(picture: Picture) -> Fraction:
     return Fraction(len(picture.rows), sum(not row.again for row in picture.rows))
 
 
-NAMES = ["tiled", "coalesced", "vectorized", "swizzled", "async_row_major", "versions/v5"]
+NAMES = ["transposed", "padded", "vectorized", "swizzled", "async_row_major", "versions/v5"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,17 +60,17 @@ def test_requests_are_as_costly_as_those_of_the_interpreter(name: str) -> None:
 
 
 def test_the_schedule_without_its_pad_is_what_is_drawn_before() -> None:
-    """``coalesced`` is ``tiled`` with a pad."""
-    padded, plain = (bank_maps(compiled(name))[0] for name in ("coalesced", "tiled"))
+    """``padded`` is ``transposed`` with a pad."""
+    padded, plain = (bank_maps(compiled(name))[0] for name in ("padded", "transposed"))
     assert padded.statements == ("pad A by=1",) and not plain.statements and not plain.before
     assert padded.before == plain.now
     assert [p.ways for p in padded.before] == [32, 1] and [p.ways for p in padded.now] == [1, 1]
 
 
 def test_a_pad_that_helps_nothing_shows() -> None:
-    message = gemmgen("draw", "coalesced", "--what", "banks").stdout
+    message = gemmgen("draw", "padded", "--what", "banks").stdout
     assert "32-way conflict without pad and swizzle, no conflict with pad A by=1." in message
-    kernel = compiled("tiled")
+    kernel = compiled("transposed")
     assert costliest(kernel, "A_shared", write=True) == 32
 
 

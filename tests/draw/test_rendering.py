@@ -33,6 +33,7 @@ SMALL = Drawing(
 )
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ALL)
 def test_every_example_is_drawn(name: str, kind: str) -> None:

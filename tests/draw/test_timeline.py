@@ -69,20 +69,20 @@ def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
 
 
 def test_a_barrier_at_another_place_is_found() -> None:
-    kernel, other = compiled("coalesced"), compiled("double_buffered")
+    kernel, other = compiled("padded"), compiled("double_buffered")
     planted = replace(kernel, program=other.program)
     assert walked(planted, 2) != taken(kernel, 2)
 
 
 @pytest.mark.parametrize(
-    "name, ahead", [("coalesced", 0), ("double_buffered", 1), ("vectorized", 1), ("async_copy", 3)]
+    "name, ahead", [("padded", 0), ("double_buffered", 1), ("vectorized", 1), ("async_copy", 3)]
 )
 def test_tiles_are_loaded_ahead_of_those_that_are_multiplied(name: str, ahead: int) -> None:
     found = overlaps(times_of(block_steps(compiled(name), 8)))
     assert max((early - late for early, late in found), default=0) == ahead
 
 
-@pytest.mark.parametrize("name", ["naive", "coalesced", "vectorized", "warp_tiled", "async_copy"])
+@pytest.mark.parametrize("name", ["naive", "padded", "vectorized", "warp_tiled", "async_copy"])
 def test_nothing_is_used_before_it_has_arrived(name: str) -> None:
     times = times_of(block_steps(compiled(name), 4))
     assert all(s.start <= s.end <= s.needed or s.step.what == "multiply" for s in times)
@@ -92,6 +92,6 @@ def test_nothing_is_used_before_it_has_arrived(name: str) -> None:
 
 
 def test_two_schedules_are_drawn_under_one_another() -> None:
-    message = gemmgen("draw", "coalesced", "double_buffered", "--what", "timeline").stdout
+    message = gemmgen("draw", "padded", "double_buffered", "--what", "timeline").stdout
     assert "no loads go on while a tile is multiplied" in message
     assert "loads of up to 1 tile ahead are under way" in message

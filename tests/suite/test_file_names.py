@@ -26,6 +26,7 @@ SHARED = {
     # What decides or lowers a mechanism, and the drawing of it.
     "banks": ("draw", "passes"),
     "copies": ("draw", "lower"),
+    "roofline": ("analyze", "draw"),
     "threads": ("draw", "lower"),
     # Two languages, or a header.
     "launch_request": ("sim", "sim"),
