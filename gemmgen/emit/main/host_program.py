@@ -64,7 +64,7 @@ def _head(wanted: MainProgram) -> View:
     letters = wanted.interface.extent_names()
     return {
         "name": wanted.interface.name,
-        "beside": "and cuBLAS, " if has_call(wanted.problem) else "",
+        "beside": f" and {CUBLAS}, timed in turns" if has_call(wanted.problem) else ", timed",
         "program": PurePath(wanted.file).stem,
         "file": wanted.file,
         "letters": letters,
