@@ -66,15 +66,13 @@ class Scene:
     def _tiles(self, tiles: int, steps: int) -> Shape:
         """So many tiles along both sides of C, or more where the schedule assumes multiples."""
         problem, work, step = self.problem, self.main.work, self.step
-        sizes = {letter: tiles * work.size(letter) for letter in (problem.m, problem.n)}
-        sizes[problem.k] = steps * work.parts * step if step else UNTILED
-        extent = self.kernel.lowered.interface.extent
-        for fact in self.kernel.program.facts:
-            for letter in sizes:
-                if fact.divisor and fact.name == extent(letter):
-                    sizes[letter] = -(-sizes[letter] // fact.divisor) * fact.divisor
-        same = {
-            name: lcm(*(sizes[x] for x in sizes if extent(x) == name))
-            for name in map(extent, sizes)
-        }
-        return (*(same[extent(letter)] for letter in sizes), *[1] * len(problem.batch))
+        wanted = {letter: tiles * work.size(letter) for letter in (problem.m, problem.n)}
+        wanted[problem.k] = steps * work.parts * step if step else UNTILED
+        names = {letter: self.kernel.lowered.interface.extent(letter) for letter in wanted}
+        found: list[int] = []
+        for letter in wanted:
+            size = max(wanted[x] for x in wanted if names[x] == names[letter])
+            facts = (x for x in self.kernel.program.facts if x.name == names[letter])
+            by = lcm(*(fact.divisor for fact in facts if fact.divisor))
+            found.append(-(-size // by) * by)
+        return (*found, *[1] * len(problem.batch))

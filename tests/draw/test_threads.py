@@ -8,11 +8,13 @@ import pytest
 from gemmgen.draw import owners
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
+from gemmgen.draw.threads import draw as draw_threads
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.interpreter.checked_memory import elements
 from gemmgen.interpreter.interpret import run_kernel
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
-from tests.draw.reading import ALL, drawn, scene_of, told
+from tests.draw.reading import ALL, drawn, scene_of, scene_of_text, told
 from tests.draw.running import SUMS, arguments, of_tile, run_text
 
 NOBODY = -1
@@ -127,3 +129,15 @@ def test_a_wrong_owner_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(owners._Followed, "owners", wrong)
     with pytest.raises(AssertionError):
         check(drawn(name, "threads"), scene, stored)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("index", range(12))
+def test_random_schedules_are_drawn_as_they_run(index: int) -> None:
+    scene = scene_of_text(schedule_at(11, index))
+    drawing = draw_threads(scene)
+    if scene.main.spread.holding == "opaque":
+        found = {int(n) for (n, _), _ in told(drawing, r"fragment (\d+) of warp 0")}
+        assert found == set(range(scene.main.spread.registers * WARP // 256))
+    else:
+        check(drawing, scene, stored_by(scene))
