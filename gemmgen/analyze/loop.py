@@ -11,6 +11,7 @@ from collections import Counter
 
 from gemmgen.base.record import record
 from gemmgen.gpu import sass
+from gemmgen.gpu.register_banks import conflicts
 
 INSTRUCTION = 16
 """Bytes, since sm_70."""
@@ -24,7 +25,8 @@ class LoopCode:
     ``others``.
 
     ``reuse`` is the share of the former with an operand marked ``.reuse``, ``operands`` the share
-    of the marks among all that they read.
+    of the marks among all that they read.  ``conflicts``: FFMA that fetch three registers of one
+    bank (``gpu/register_banks.py``).
     """
 
     arithmetic: str
@@ -32,6 +34,7 @@ class LoopCode:
     others: int
     reuse: float
     operands: float
+    conflicts: int = 0
 
     @property
     def code(self) -> int:
@@ -67,4 +70,5 @@ def measured(code: sass.Code) -> LoopCode | None:
         len(body) - count,
         sass.reuse_share(body, name),
         marks / (SOURCES * kinds[name]),
+        conflicts(body),
     )

@@ -11,6 +11,7 @@ from gemmgen.analyze.pads import PadChoice
 from gemmgen.analyze.resources import Resources
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record
+from gemmgen.base.source import counted
 from gemmgen.ir.dtypes import BYTES, DType
 
 JOINED = (
@@ -240,7 +241,8 @@ def _loop(used: Resources) -> str:
     return (
         f"{loop.count:,} {loop.arithmetic} and {loop.others:,} other instructions "
         f"({loop.overhead:.0%}), {loop.code / 1024:.0f} KiB; {loop.reuse:.0%} of the "
-        f"{loop.arithmetic} mark an operand .reuse, {loop.operands:.0%} of the operands"
+        f"{loop.arithmetic} mark an operand .reuse, {loop.operands:.0%} of the operands; "
+        f"{counted(loop.conflicts, 'register bank conflict')}"
     )
 
 

@@ -47,7 +47,7 @@ MOST = 1 << 16
     help="Assume the divisors of this shape's extents.",
 )
 @click.option("--main", "program", is_flag=True, help="With a program that times it beside cuBLAS.")
-@click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin"]), default="cu")
+@click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin", "sass"]), default="cu")
 @click.option(
     "--check",
     "golden",
@@ -74,6 +74,8 @@ def command(
     With --main the file is a whole program, which times the kernel and cuBLAS in turns, compares
     their results and says whether the kernel is right; its first lines say how it is compiled and
     called.  Without extents of its own (--shape) it takes 1024.
+
+    --format sass is the disassembly by nvdisasm or cuobjdump: pip install nvidia-cuda-nvdisasm.
 
     `require registers` and `require spills` are checked by compiling it.  Without NVRTC and nvcc
     the kernel is printed nevertheless, and the exit code is 3.
@@ -171,12 +173,16 @@ def _program(emitted: Emitted, shape: shape_option.WrittenShape | None, path: st
 
 
 def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:
-    """PTX or a cubin of the kernel, for its target."""
+    """PTX, a cubin or machine code of the kernel, for its target."""
     from gemmgen.gpu.compiler import compile_text
 
     if form == "cubin" and output is None and sys.stdout.isatty():
         raise UsageError("a cubin is no text for a terminal: name a file with -o")
     compiled = compile_text(emitted.text, emitted.target)
+    if form == "sass":
+        from gemmgen.gpu import sass
+
+        return sass.listing(compiled.cubin)
     return compiled.ptx if form == "ptx" else compiled.cubin
 
 

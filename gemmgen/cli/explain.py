@@ -12,6 +12,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, writable, write_file
 from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.schedule.model import Schedule
 
 shape = click.option(
     "--shape",
@@ -38,6 +39,7 @@ beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0
     metavar="A.shared",
     help="Draw which thread accesses what: A.global, A.shared, C.global, ...",
 )
+@click.option("--sass", is_flag=True, help="The main loop's machine code, annotated.")
 @click.option("--no-next", is_flag=True, help="Try no further statements: a second less.")
 @click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
 def command(
@@ -49,6 +51,7 @@ def command(
     settings: Sequence[options.Setting],
     as_json: bool,
     what: str | None,
+    sass: bool,
     no_next: bool,
     plot: str | None,
 ) -> None:
@@ -57,13 +60,20 @@ def command(
     Counts are exact at any shape, with their formulas; no GPU is needed.  The last line is the
     statement that would help most: further ones are tried, and judged by the bounds and by the cost
     model of `suggest`.
+
+    --sass needs NVRTC or nvcc, and nvdisasm (pip install nvidia-cuda-nvdisasm).
     """
-    if what is not None and as_json:
-        raise UsageError("--map draws a picture, --json prints figures: take one of them")
+    if (what is not None or sass) and as_json:
+        raise UsageError("--map and --sass print for readers, --json for scripts: take one of them")
+    if what is not None and sass:
+        raise UsageError("--map and --sass are reports of their own: take one of them")
     if plot is not None:
         writable(plot, file)
     schedule = options.load(file, settings, arch)
     sizes = shape_option.resolve(shape, schedule.gemm)
+    if sass:
+        _show_machine_code(schedule, gpu)
+        return
     if what is not None:
         from gemmgen.analyze.explain import compile_kernel
         from gemmgen.analyze.maps import drawn, pictures
@@ -99,3 +109,13 @@ def command(
         put(json.dumps({**values(explanation), **more}, indent=2) + "\n")
     else:
         show(sections)
+
+
+def _show_machine_code(schedule: Schedule, gpu: str) -> None:
+    from gemmgen.analyze.explain import compile_kernel
+    from gemmgen.analyze.machine_code import machine_code
+    from gemmgen.cli.sections import show
+
+    table, lines = machine_code(compile_kernel(schedule), GPUS[gpu])
+    show((table,))
+    put(f"\n{lines}")

@@ -58,18 +58,27 @@ def disassemble(cubin: bytes, function: str | None = None) -> Code:
 
 @lru_cache(maxsize=64)
 def _functions(cubin: bytes, command: tuple[str, ...]) -> dict[str, Code]:
-    """The functions of a cubin, cached: a disassembly takes half a second."""
+    return parse(_text(cubin, command))
+
+
+def listing(cubin: bytes) -> str:
+    """What the tool prints of a cubin."""
+    return _text(cubin, tool())
+
+
+def _text(cubin: bytes, command: tuple[str, ...]) -> str:
+    """The listing of a cubin, cached: a disassembly takes half a second."""
     about = Path(command[0]).resolve().stat()
     name = f"sass-{caches.key(cubin, repr((command, about.st_size, about.st_mtime_ns)))}"
     known = caches.read(name)
     if known is not None:
-        return parse(known[_LISTING].decode())
+        return known[_LISTING].decode()
     with temporary.folder() as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(cubin)
-        listing = _listing(path, command)
-    caches.write(name, {_LISTING: listing.encode()})
-    return parse(listing)
+        found = _listing(path, command)
+    caches.write(name, {_LISTING: found.encode()})
+    return found
 
 
 def parse(listing: str) -> dict[str, Code]:
