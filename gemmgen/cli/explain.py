@@ -10,7 +10,7 @@ import click
 from gemmgen.analyze.figures import Json
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options, shape_option
-from gemmgen.cli.files import name_of, put, writable, write_file
+from gemmgen.cli.files import check_svg, name_of, put, write_file
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.schedule.model import Schedule
 
@@ -41,7 +41,7 @@ beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0
 )
 @click.option("--sass", is_flag=True, help="The main loop's machine code, annotated.")
 @click.option("--no-next", is_flag=True, help="Try no further statements: a second less.")
-@click.option("--plot", metavar="OUT", help="Write a PNG: the map, or else the roofline.")
+@click.option("--plot", metavar="OUT.svg", help="Write an SVG: the map, or else the roofline.")
 def command(
     file: str,
     shape: shape_option.WrittenShape,
@@ -68,7 +68,7 @@ def command(
     if what is not None and sass:
         raise UsageError("--map and --sass are reports of their own: take one of them")
     if plot is not None:
-        writable(plot, file)
+        check_svg(plot, file)
     schedule = options.load(file, settings, arch)
     sizes = shape_option.resolve(shape, schedule.gemm)
     if sass:
@@ -82,9 +82,10 @@ def command(
         if plot is None:
             put("\n".join(drawn(picture) for picture in found))
         else:
-            from gemmgen.analyze.plots import plot_pictures
+            from gemmgen.draw.requests import requests_drawing
+            from gemmgen.draw.svg import svg_of
 
-            write_file(plot, plot_pictures(found), file)
+            write_file(plot, svg_of(requests_drawing(schedule.kernel, found)), file)
         return
     from gemmgen.analyze.explain import explain
     from gemmgen.analyze.figures import as_json as values
@@ -93,9 +94,10 @@ def command(
 
     explanation = explain(schedule, sizes, GPUS[gpu], beta=beta)
     if plot is not None:
-        from gemmgen.analyze.plots import plot_roofline
+        from gemmgen.draw.roofline import roofline_drawing
+        from gemmgen.draw.svg import svg_of
 
-        write_file(plot, plot_roofline(explanation), file)
+        write_file(plot, svg_of(roofline_drawing({schedule.kernel: explanation})), file)
     more: dict[str, Json] = {}
     sections = report(explanation, name_of(file))
     if not no_next:

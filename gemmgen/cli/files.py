@@ -126,6 +126,13 @@ def writable(path: str, *inputs: str) -> Path:
     return target
 
 
+def check_svg(path: str, *inputs: str) -> None:
+    """Raises ``UsageError`` if ``path`` can't be written, or is not named as an SVG is."""
+    if Path(path).suffix != ".svg":
+        raise UsageError(f"{shown_path(path)}: a picture is an SVG; name a file that ends in .svg")
+    writable(path, *inputs)
+
+
 def write_file(path: str, data: str | bytes, *inputs: str) -> None:
     """Writes all of ``data`` or nothing; ``inputs`` are files that it must not replace."""
     target = writable(path, *inputs)

@@ -11,7 +11,7 @@ import click
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.cli import options, timed
 from gemmgen.cli.explain import gpu as model
-from gemmgen.cli.files import put, read_bytes, shown_path, writable, write_file
+from gemmgen.cli.files import check_svg, put, read_bytes, shown_path, writable, write_file
 from gemmgen.cli.shape_option import cube
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ SIZES = (1024, 2048, 4096)
 @options.as_json
 @click.option("--markdown", is_flag=True, help="A Markdown table between its marks.")
 @click.option("--update", metavar="README.md", help="Put the table between the marks of this file.")
+@click.option("--plot", metavar="OUT.svg", help="Draw the times, too: TFLOP/s and share of cuBLAS.")
+@click.option(
+    "--from", "earlier", metavar="ROWS.json", help="Time nothing: --plot the rows of a --json."
+)
 def command(
     files: Sequence[str],
     sizes: Sequence[int],
@@ -49,6 +53,8 @@ def command(
     as_json: bool,
     markdown: bool,
     update: str | None,
+    plot: str | None,
+    earlier: str | None,
 ) -> None:
     """Time the kernel of each FILE against cuBLAS, in a table; by default the examples.
 
@@ -62,6 +68,16 @@ def command(
         raise UsageError("--prefixes takes one schedule: gemmgen ladder --prefixes FILE")
     if counts and (markdown or update is not None):
         raise UsageError("--counts is a table of its own: leave --markdown and --update out")
+    if plot is not None:
+        if counts:
+            raise UsageError(
+                "--plot draws times, and --counts times nothing: leave one of them out"
+            )
+        check_svg(plot, *files, *([earlier] if earlier is not None else []))
+    if earlier is not None:
+        others = (files, sizes, prefixes, counts, as_json, markdown, update)
+        _plot_earlier(earlier, plot, alone=not any(others))
+        return
     document = _document(update) if update is not None else ""
     found, wanted = _rungs(files), sizes or SIZES
     if counts:
@@ -75,7 +91,22 @@ def command(
             _show_counts(found, wanted[-1], gpu, as_json)
         raise
     _show_times(found, rows, wanted, gpu, document, as_json, markdown, update)
+    if plot is not None:
+        from gemmgen.cli.ladder_plot import write_plot
+
+        write_plot(plot, json.loads(timed.json_text(rows)), *files)
     click.get_current_context().exit(_exit_code(found, rows))
+
+
+def _plot_earlier(rows: str, plot: str | None, *, alone: bool) -> None:
+    """Draws a file of rows."""
+    if plot is None:
+        raise UsageError("--from draws what was measured before: name a file with --plot OUT.svg")
+    if not alone:
+        raise UsageError("--from times nothing: it goes with --plot alone")
+    from gemmgen.cli.ladder_plot import read_rows, write_plot
+
+    write_plot(plot, read_rows(rows), rows)
 
 
 def _show_times(

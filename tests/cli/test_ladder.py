@@ -253,3 +253,11 @@ def test_files_of_one_name_are_told_apart():
     kernels = [rung.kernel for rung in ladder_rungs.from_files(FILES).rungs]
     assert list(timed.named(["a/x.sched", "b/y.sched"], kernels)) == ["x", "y"]
     assert list(timed.named(["a/x.sched", "b/x.sched"], kernels)) == ["a/x.sched", "b/x.sched"]
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_times_are_drawn_beside_the_table(tmp_path: Path):
+    out = tmp_path / "out.svg"
+    result = gemmgen("ladder", *FILES, "--size", "64", "--size", "128", "--plot", out)
+    assert result.exit_code == 0 and "transposed" in result.stdout
+    assert "naive at 128: 8.5 TFLOP/s, 50.0% of cuBLAS." in out.read_text()
