@@ -6,8 +6,26 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
-APART = {"br", "dd", "div", "dt", "h1", "h2", "h3", "h4", "li", "p", "pre", "td", "text", "th"}
-APART |= {"title", "tr"}
+APART = frozenset(
+    [
+        "br",
+        "dd",
+        "div",
+        "dt",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "li",
+        "p",
+        "pre",
+        "td",
+        "text",
+        "th",
+        "title",
+        "tr",
+    ]
+)
 UNREAD = {"script", "style"}
 
 
