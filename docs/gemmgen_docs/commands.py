@@ -6,7 +6,9 @@ import contextlib
 import functools
 import json
 import shlex
+import tempfile
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -19,6 +21,8 @@ from gemmgen_docs.markdown import fence
 
 ROOT = Path(__file__).parents[2]
 _RAN = "ran.json"
+Files = tuple[tuple[str, str], ...]
+"""Names of files, and their texts."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +35,19 @@ class Ran:
 
 
 @functools.cache
-def run(line: str) -> Ran:
-    """``gemmgen ...`` run in the root of the repository, in this process.
+def run(line: str, files: Files = ()) -> Ran:
+    """``gemmgen ...`` run in this process, in the root of the repository; in a folder that has
+    ``files`` alone if there are any.
 
     Outputs are cached by everything that they depend on, except on a machine with a GPU.
     """
     if device.missing() is None:
-        return _run(line)
-    entry = f"docs-{caches.key(_sources(), _compiler(), line)}"
+        return _run(line, files)
+    entry = f"docs-{caches.key(_sources(), _compiler(), line, *chain(*files))}"
     kept = caches.read(entry)
     if kept is not None:
         return Ran(**json.loads(kept[_RAN]))
-    ran = _run(line)
+    ran = _run(line, files)
     caches.write(entry, {_RAN: json.dumps(asdict(ran)).encode()})
     return ran
 
@@ -60,11 +65,14 @@ def _compiler() -> str:
     return compiler.available() or compiler.identity()
 
 
-def _run(line: str) -> Ran:
+def _run(line: str, files: Files = ()) -> Ran:
     name, *words = shlex.split(line)
     assert name == "gemmgen", line
-    with contextlib.chdir(ROOT):
-        result = CliRunner().invoke(main, words)
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in files:
+            Path(folder, file).write_text(text, encoding="utf-8")
+        with contextlib.chdir(folder if files else ROOT):
+            result = CliRunner().invoke(main, words)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.stdout, result.stderr, result.exit_code)

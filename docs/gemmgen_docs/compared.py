@@ -71,6 +71,12 @@ BEYOND = {
 """The examples beyond the ladder, each compared with the most similar example."""
 
 
+def rung_before(name: str) -> str:
+    """The rung that a rung is timed against: the one it is compared with; ``uncoalesced`` for
+    ``naive``, which has none."""
+    return RUNGS[name].before or "uncoalesced"
+
+
 def of(name: str) -> Compared:
     """The comparison of example ``name``."""
     return {**RUNGS, **BEYOND}[name]

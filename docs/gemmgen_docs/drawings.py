@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from html import escape
 
-from gemmgen.draw.kinds import draw
+from gemmgen.analyze.explain import compile_kernel
+from gemmgen.draw.kinds import draw_scene, draw_several
+from gemmgen.draw.scene import Scene
 from gemmgen.draw.svg import svg_of
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.schedule.extents import shape_of
 from gemmgen_docs.schedules import emitted, text
 
 
-def drawing(name: str, kind: str, *extents: int) -> str:
-    """An example's drawing, at M, N, K if they are given; its caption is what it shows."""
-    schedule = emitted(text(name)).schedule
-    shape = shape_of(schedule.gemm, extents) if extents else None
-    drawn = draw(kind, schedule, shape, GPUS[DEFAULT])
+def drawing(names: str, kind: str, *extents: int) -> str:
+    """An example's drawing, at M, N, K if they are given; its caption is what it shows.
+
+    Several names with spaces between them give one drawing, for comparison.
+    """
+    scenes = {name: _scene(name, extents) for name in names.split()}
+    drawn = draw_several(kind, scenes) if len(scenes) > 1 else draw_scene(kind, *scenes.values())
     picture = svg_of(drawn, captions=False).strip()
-    caption = f"{escape(drawn.description)} <code>gemmgen draw {name} --what {kind}</code>"
+    caption = f"{escape(drawn.description)} <code>gemmgen draw {names} --what {kind}</code>"
     figure = f'<figure class="drawing">{picture}<figcaption>{caption}</figcaption></figure>'
     return f"\n{figure}\n"
+
+
+def _scene(name: str, extents: tuple[int, ...]) -> Scene:
+    schedule = emitted(text(name)).schedule
+    shape = shape_of(schedule.gemm, extents) if extents else None
+    return Scene(compile_kernel(schedule), shape, GPUS[DEFAULT])

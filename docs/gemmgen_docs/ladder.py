@@ -19,9 +19,13 @@ WHOLE = 10_000
 
 
 def rung(name: str) -> str:
-    """The generated part of a rung's page."""
-    parts = ["## Schedule\n", schedules.schedule(name), changes(name)]
-    return "\n".join([*parts, schedules.cuda(name), limits(name), times(name)])
+    """The generated part of an example's page."""
+    return "\n".join(["## Schedule\n", schedules.schedule(name), step(name)])
+
+
+def step(name: str) -> str:
+    """The same below its schedule, between which and the rest there may be drawings."""
+    return "\n".join([changes(name), schedules.cuda(name), limits(name), times(name)])
 
 
 def changes(name: str, level: int = 2) -> str:

@@ -11,7 +11,9 @@ from gemmgen_docs import (
     cublas,
     documents,
     drawings,
+    exercises,
     fusion,
+    gain,
     groups,
     ladder,
     language,
@@ -23,6 +25,7 @@ from gemmgen_docs import (
 )
 
 FUNCTIONS = {
+    "answer": exercises.answer,
     "beyond_table": ladder.beyond_table,
     "changes": ladder.changes,
     "combinations": language.combinations,
@@ -41,6 +44,7 @@ FUNCTIONS = {
     "drawing": drawings.drawing,
     "epilogue_functions": language.epilogue_functions,
     "fusion": fusion.fusion,
+    "gain": gain.gain,
     "helper": uses.helper,
     "ladder_table": ladder.table,
     "layers": language.layers,
@@ -61,6 +65,7 @@ FUNCTIONS = {
     "sizes_counted": partial(groups.counted, groups.SIZES),
     "sizes_timed": partial(groups.timed, groups.SIZES),
     "statements": language.statements,
+    "step": ladder.step,
     "targets": language.targets,
     "times": ladder.times,
     "use": uses.use,

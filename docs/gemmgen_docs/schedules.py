@@ -64,10 +64,17 @@ def cuda(name: str) -> str:
     return folded("The whole file, as emitted", fence(emitted(text(name)).text, "cuda"))
 
 
+def replaced(name: str, statement: str) -> str:
+    """An example's statements, ``statement`` in the place of its own of that directive; at the end
+    if it has none."""
+    lines, word = statements(text(name)), directive(statement)
+    written = statement.replace(word, f"{word:<15}", 1)
+    found = [written if directive(line) == word else line for line in lines]
+    return "".join(f"{line}\n" for line in (found if found != lines else [*lines, written]))
+
+
 def variant(name: str, statement: str) -> str:
     """The changes of an example's text by ``statement``, which replaces the example's own of that
     directive if it has one."""
-    lines = [x for x in statements(text(name)) if directive(x) != directive(statement)]
-    other = "".join(f"{line}\n" for line in [*lines, statement])
-    changes = difference(kernel(text(name)), kernel(other), 2)
+    changes = difference(kernel(text(name)), kernel(replaced(name, statement)), 2)
     return f"`examples/{name}.sched` with\n\n{fence(statement, 'sched')}\n{changes}"

@@ -31,7 +31,7 @@ def test_other_sources_or_another_compiler_run_it_again(
     commands.run(LINE)
     again = commands.Ran("again", "", 0)
     monkeypatch.setattr(commands, changed, lambda: "another")
-    monkeypatch.setattr(commands, "_run", lambda line: again)
+    monkeypatch.setattr(commands, "_run", lambda line, files: again)
     assert commands.run(LINE) == again
 
 
@@ -39,5 +39,11 @@ def test_where_a_gpu_is_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(commands.device, "missing", lambda: None)
     commands.run(LINE)
     again = commands.Ran("again", "", 0)
-    monkeypatch.setattr(commands, "_run", lambda line: again)
+    monkeypatch.setattr(commands, "_run", lambda line, files: again)
     assert commands.run(LINE) == again
+
+
+def test_another_text_of_a_file_runs_it_again() -> None:
+    line = "gemmgen check mine.sched"
+    found = [commands.run(line, (("mine.sched", text),)) for text in ("tile m=8\n", "tile n=8\n")]
+    assert "tile m=8" in found[0].err and "tile n=8" in found[1].err

@@ -1,0 +1,35 @@
+"""The measured gain of a rung over the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmgen_docs import compared, measured
+
+SAID = 4096
+"""The size that is said first."""
+LARGE = 1024
+"""From this size on a rung is expected to gain."""
+LITTLE = 1.03
+"""Below so much the page says why."""
+
+
+def gain(name: str) -> str:
+    """How many times as fast as the rung before it is, at each measured size."""
+    before, found = compared.rung_before(name), gains(name)
+    others = [f"{times:.2f} at {size}" for size, times in found.items() if size != SAID]
+    return (
+        f"At {SAID} it is **{found[SAID]:.2f} times as fast as [`{before}`]({before}.md)**; "
+        f"{', '.join(others[:-1])} and {others[-1]}."
+    )
+
+
+def gains(name: str) -> Mapping[int, float]:
+    """The time of the rung before over that of a rung, by M = N = K."""
+    own, before = measured.cubes(name), measured.cubes(compared.rung_before(name))
+    return {size: before[size]["ms"] / own[size]["ms"] for size in sorted(own.keys() & before)}
+
+
+def little(name: str) -> dict[int, float]:
+    """The large sizes at which a rung gains little or nothing."""
+    return {size: g for size, g in gains(name).items() if size >= LARGE and g < LITTLE}
