@@ -19,6 +19,7 @@ from cli.running import ROOT, gemmgen
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit.main.own_names import VARIABLES
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.gpu import device
 from gemmgen.ir.identifiers import EMITTED
 from gemmgen.pipeline import Emitted, compile_source
@@ -148,6 +149,18 @@ def test_it_is_tidy_and_has_no_names_but_those_that_are_kept(name: str) -> None:
     users = {param.name for param in emitted.interface.params}
     users |= {letter for param in emitted.interface.tensors for letter in param.indices}
     assert declared - users - EMITTED <= VARIABLES
+
+
+def test_lines_are_broken_whatever_the_epilogue_is(proof: bool) -> None:
+    texts = (schedule_at(3, index) for index in range(100 if proof else 12))
+    for text in texts:
+        try:
+            emitted = compile_source(Source(text))
+        except ScheduleError:
+            continue
+        above, _, below = program(emitted, 33, 70, 37).partition(BEGIN)
+        assert emitted.text in above and below.isascii()
+        assert [line for line in below.split("\n") if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("name", [*sorted(VARIABLES), "EIO", "LC_ALL", "NV_IS_HOST"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import partial
 
 from gemmgen.emit.ctext import c_double, c_text
+from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.main.layout import paragraph, place
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
@@ -31,8 +33,9 @@ _PARTIAL = ("exp", "sqrt")
 def epilogue_view(problem: Problem) -> View:
     """What ``comparison.j2`` sees of the epilogue."""
     called = {part.function for part in walk(problem.epilogue) if isinstance(part, Call)}
+    formula = f"{problem.c.text} = {format_expression(problem.epilogue)}"
     return {
-        "formula": f"{problem.c.text} = {format_expression(problem.epilogue)}",
+        "formula": textwrap.wrap(formula, WIDTH - len("// ")),
         "functions": [printed(f"main/functions/{name}.j2", {}) for name in _OWN if name in called],
         "names": names(problem.epilogue),
         "expression": c_text(transform(problem.epilogue, partial(_in_double, problem.accumulate))),
