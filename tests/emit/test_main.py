@@ -48,6 +48,11 @@ FORMULAS = {
     "uses/attention_scores": "scale * acc",
     "uses/attention_values": "alpha * acc + beta * O_at",
     "uses/convolution": "acc + bias_at",
+    "uses/gru_gates": "acc + bias_at",
+    "uses/gru_state": (
+        "(1 - sigmoid(Z_at)) * tanh(X_at + sigmoid(R_at) * (acc + bias_at)) "
+        "+ sigmoid(Z_at) * Old_at"
+    ),
     "uses/linear": BIASED,
     "uses/lstm": "acc + bias_at",
 }

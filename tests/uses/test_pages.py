@@ -21,6 +21,7 @@ PLANTS = {
     "a bias taken off": ("linear", "linear", "acc + bias", "acc - bias"),
     "keys for queries": ("attention", "attention_values", "P[b, h, i, j]", "P[b, h, j, i]"),
     "no bias": ("convolution", "convolution", "acc + bias[f]", "acc + 0 * bias[f]"),
+    "an update gate turned": ("gru", "gru_state", "(1 - sigmoid(Z", "(1 + sigmoid(Z"),
     "a bias by sequence": ("lstm", "lstm", "bias[g]", "bias[s]"),
 }
 """The page, the schedule, and the words in it that are replaced."""
@@ -41,7 +42,7 @@ def ran(page: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_is_a_page_for_each_use() -> None:
-    assert PAGES == ["attention", "convolution", "linear", "lstm"]
+    assert PAGES == ["attention", "convolution", "gru", "linear", "lstm"]
 
 
 @pytest.mark.parametrize("page", PAGES)
