@@ -1,15 +1,19 @@
-"""Drawings of examples, as ``gemmgen draw`` makes them, inlined in a page."""
+"""Drawings of examples, as ``gemmgen draw`` makes them, and of measurements, inlined in a page."""
 
 from __future__ import annotations
 
+import json
 from html import escape
 
 from gemmgen.analyze.explain import compile_kernel
+from gemmgen.cli.ladder_plot import plotted
 from gemmgen.draw.kinds import draw_scene, draw_several
+from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.svg import svg_of
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.schedule.extents import shape_of
+from gemmgen_docs import measured
 from gemmgen_docs.schedules import emitted, text
 
 
@@ -20,8 +24,21 @@ def drawing(names: str, kind: str, *extents: int) -> str:
     """
     scenes = {name: _scene(name, extents) for name in names.split()}
     drawn = draw_several(kind, scenes) if len(scenes) > 1 else draw_scene(kind, *scenes.values())
+    return _figure(drawn, f"gemmgen draw {names} --what {kind}")
+
+
+def plot(file: str) -> str:
+    """The chart of the measurements in a file of ``data/``; empty if that is not there."""
+    path = measured.DATA / file
+    if not path.exists():
+        return ""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return _figure(plotted(rows), f"gemmgen ladder --from docs/data/{file} --plot speeds.svg")
+
+
+def _figure(drawn: Drawing, command: str) -> str:
     picture = svg_of(drawn, captions=False).strip()
-    caption = f"{escape(drawn.description)} <code>gemmgen draw {names} --what {kind}</code>"
+    caption = f"{escape(drawn.description)} <code>{command}</code>"
     figure = f'<figure class="drawing">{picture}<figcaption>{caption}</figcaption></figure>'
     return f"\n{figure}\n"
 

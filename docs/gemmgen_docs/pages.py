@@ -59,6 +59,7 @@ FUNCTIONS = {
     "order_table": orders.side_by_side,
     "output": commands.output,
     "passes": language.passes,
+    "plot": drawings.plot,
     "quantities": language.quantities,
     "rung": ladder.rung,
     "schedule": schedules.schedule,

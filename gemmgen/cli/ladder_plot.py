@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from gemmgen.base.errors import UsageError
 from gemmgen.cli.files import read_bytes, shown_path, write_file
+from gemmgen.draw.marks import Drawing
 from gemmgen.draw.measured import CUBLAS, Speed, chart
 from gemmgen.draw.svg import svg_of
 
@@ -31,10 +32,15 @@ def read_rows(path: str) -> list[Row]:
 
 def write_plot(path: str, rows: Sequence[Row], *inputs: str) -> None:
     """Writes the chart of ``rows``; raises ``UsageError`` if none of them was timed."""
+    write_file(path, svg_of(plotted(rows)), *inputs)
+
+
+def plotted(rows: Sequence[Row]) -> Drawing:
+    """The chart of ``rows``; raises ``UsageError`` if none of them was timed."""
     speeds = tuple(_speeds(rows))
     if not speeds:
         raise UsageError("--plot: none of the rows has a time")
-    write_file(path, svg_of(chart(speeds, f"Measured on {_where(rows)}")), *inputs)
+    return chart(speeds, f"Measured on {_where(rows)}")
 
 
 def _speeds(rows: Sequence[Row]) -> Iterator[Speed]:

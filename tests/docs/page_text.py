@@ -6,26 +6,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
-APART = frozenset(
-    [
-        "br",
-        "dd",
-        "div",
-        "dt",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "li",
-        "p",
-        "pre",
-        "td",
-        "text",
-        "th",
-        "title",
-        "tr",
-    ]
-)
+APART = {"br", "dd", "div", "dt", "h1", "h2", "h3", "h4", "li", "p", "pre"}
+CELLS = {"td", "text", "th", "title", "tr"}
 UNREAD = {"script", "style"}
 
 
@@ -46,14 +28,14 @@ class Reader(HTMLParser):
         if tag == "a" and href.startswith("http") and not self.ended:
             self.links.append(href)
         self.unread += tag in UNREAD
-        if tag in APART:
+        if tag in APART | CELLS:
             self.parts.append(" ")
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "article":
             self.ended = True
         self.unread -= tag in UNREAD
-        if tag in APART:
+        if tag in APART | CELLS:
             self.parts.append(" ")
 
     def handle_data(self, data: str) -> None:

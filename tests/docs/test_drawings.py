@@ -36,3 +36,9 @@ def test_a_shape_may_be_given() -> None:
     assert "C is 64 x 96, cut into 6 tiles of 32 x 32" in drawings.drawing(
         "tiled", "tiles", 64, 96, 128
     )
+
+
+def test_measurements_are_drawn_as_far_as_there_are_any() -> None:
+    figure = ElementTree.fromstring(drawings.plot("ladder.json").strip())
+    assert "of cuBLAS" in (figure[0].findtext("{http://www.w3.org/2000/svg}desc") or "")
+    assert drawings.plot("none.json") == ""
