@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import lcm
 
 from gemmgen.analyze.explain import AnalyzedKernel
@@ -48,7 +49,8 @@ class Scene:
         return self.main.has(f"{operand.name}_shared")
 
     def shape(self, otherwise: int | None = None) -> Shape:
-        """The shape that was asked for; if none was, a cube of ``otherwise``, or a few tiles.
+        """The shape that was asked for; if none was, a cube of ``otherwise``, or a few tiles, or
+        more where the schedule assumes multiples.
 
         Raises ``UsageError`` for a shape that the kernel does not take.
         """
@@ -56,7 +58,7 @@ class Scene:
             arguments_of(self.kernel.lowered.interface, self.problem, self.given)
             return self.given
         if otherwise is not None:
-            return (*[otherwise] * 3, *[1] * len(self.problem.batch))
+            return self._assumed(dict.fromkeys(self.problem.letters[:3], otherwise))
         return self._tiles(TILES, STEPS)
 
     def least(self) -> Shape:
@@ -64,10 +66,14 @@ class Scene:
         return self._tiles(1, 1)
 
     def _tiles(self, tiles: int, steps: int) -> Shape:
-        """So many tiles along both sides of C, or more where the schedule assumes multiples."""
+        """So many tiles along both sides of C."""
         problem, work, step = self.problem, self.main.work, self.step
         wanted = {letter: tiles * work.size(letter) for letter in (problem.m, problem.n)}
         wanted[problem.k] = steps * work.parts * step if step else UNTILED
+        return self._assumed(wanted)
+
+    def _assumed(self, wanted: Mapping[str, int]) -> Shape:
+        """The extents of rows, columns and k, at least those ``wanted``, and batches of one."""
         names = {letter: self.kernel.lowered.interface.extent(letter) for letter in wanted}
         found: list[int] = []
         for letter in wanted:
@@ -75,4 +81,4 @@ class Scene:
             facts = (x for x in self.kernel.program.facts if x.name == names[letter])
             by = lcm(*(fact.divisor for fact in facts if fact.divisor))
             found.append(-(-size // by) * by)
-        return (*found, *[1] * len(problem.batch))
+        return (*found, *[1] * len(self.problem.batch))

@@ -6,6 +6,7 @@ import json
 import re
 from itertools import pairwise
 from math import isclose, log10
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +105,13 @@ def test_the_point_lies_where_its_numbers_are() -> None:
     assert isclose(point.x + point.width / 2, x1 + across * decade, abs_tol=0.1)
     up = log10(shown["attainable_flops"] / shown["peak_flops"]) * decade * per_decade
     assert isclose(point.y + point.height / 2, y1 - up, abs_tol=0.1)
+
+
+def test_a_shape_that_nobody_chose_is_one_that_the_kernel_takes(tmp_path: Path) -> None:
+    path = tmp_path / "own.sched"
+    path.write_text("assume K % 7 == 0\nassume M == N\n")
+    message = gemmgen("draw", path, "--what", "roofline").stdout
+    assert "roofline at 4096 x 4096 x 4102" in message
 
 
 def test_several_kernels_are_in_one_roofline() -> None:
