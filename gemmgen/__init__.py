@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gemmgen.api.builder import Schedule
+    from gemmgen.api.drawings import drawing
     from gemmgen.api.kernels import compile, emit_cuda
     from gemmgen.api.tools import bench, explain, tune, verify
     from gemmgen.base.errors import CallError, CannotCheck, GemmgenError, ScheduleError, UsageError
@@ -28,6 +29,7 @@ _HOMES = {
     "UsageError": "gemmgen.base.errors",
     "bench": "gemmgen.api.tools",
     "compile": "gemmgen.api.kernels",
+    "drawing": "gemmgen.api.drawings",
     "emit_cuda": "gemmgen.api.kernels",
     "explain": "gemmgen.api.tools",
     "suggest": "gemmgen.explore.suggest",
@@ -46,6 +48,7 @@ __all__ = [
     "__version__",
     "bench",
     "compile",
+    "drawing",
     "emit_cuda",
     "explain",
     "suggest",
