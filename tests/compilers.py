@@ -40,11 +40,11 @@ def only(monkeypatch: pytest.MonkeyPatch, *hidden: Hide) -> Generator[None]:
     with monkeypatch.context() as patch:
         for hide in hidden:
             hide(patch)
-        compiler.compiler.cache_clear()
+        compiler._chosen.cache_clear()
         try:
             yield
         finally:
-            compiler.compiler.cache_clear()
+            compiler._chosen.cache_clear()
 
 
 @contextmanager

@@ -1,24 +1,28 @@
 """Compiles CUDA C to cubin and PTX, without a GPU or a driver.
 
-NVRTC is used if a Python package provides it; else ``nvcc`` of the CUDA toolkit.  ptxas reports
+NVRTC is used if a Python package provides it; else ``nvcc`` of the CUDA toolkit;
+``GEMMGEN_COMPILER`` names one.  ptxas reports
 registers, spills and shared memory in the log of either.  The two may differ in registers and
 spills even at one version, so ``Report.compiler`` names the one that was used.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import cache
 from typing import Protocol
 
 from gemmgen.base import caches
-from gemmgen.base.errors import CannotCheck, GemmgenError
+from gemmgen.base.errors import CannotCheck, GemmgenError, UsageError
 from gemmgen.base.record import record
+from gemmgen.base.source import shown
 
 INSTALL = "pip install 'gemmgen[nvrtc]', or put nvcc of the CUDA toolkit on PATH"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
 """Options that both compilers take; part of the key of each stored cubin."""
+CHOICE = "GEMMGEN_COMPILER"
 _LOG = "log"
 
 
@@ -135,16 +139,29 @@ def available() -> str | None:
     return None
 
 
-@cache
 def compiler() -> Compiler:
-    """NVRTC if it is installed, else nvcc; ``CannotCheck`` if neither is."""
+    """NVRTC if it is installed, else nvcc; or the one that ``GEMMGEN_COMPILER`` names (``nvrtc``,
+    ``nvcc``): they generate different code for some texts.
+
+    ``CannotCheck`` if it is not here, ``UsageError`` if the name is neither.
+    """
+    return _chosen(os.environ.get(CHOICE, ""))
+
+
+@cache
+def _chosen(name: str) -> Compiler:
     from gemmgen.gpu import nvcc, nvrtc
 
-    for make in (nvrtc.CudaBindings, nvrtc.CupyBackend, nvcc.Nvcc):
+    both = {"nvrtc": (nvrtc.CudaBindings, nvrtc.CupyBackend), "nvcc": (nvcc.Nvcc,)}
+    if name and name not in both:
+        raise UsageError(f"{CHOICE}={shown(name)}: it is nvrtc or nvcc")
+    for make in both.get(name, (*both["nvrtc"], *both["nvcc"])):
         found = _try(make)
         if found is not None:
             return found
-    raise CannotCheck(f"neither NVRTC nor nvcc is here, so nothing can be compiled: {INSTALL}")
+    missing = f"{name} is" if name else "neither NVRTC nor nvcc is"
+    where = "not here" if name else "here"
+    raise CannotCheck(f"{missing} {where}, so nothing can be compiled: {INSTALL}")
 
 
 def _try(make: Callable[[], Compiler]) -> Compiler | None:

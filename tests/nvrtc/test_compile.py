@@ -6,6 +6,7 @@ import pytest
 from functions import with_functions
 from gpu import kernels
 
+from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.gpu import compiler
 
 pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
@@ -115,6 +116,20 @@ def test_nvcc_gives_the_same_bytes_twice_and_the_path_of_lines(
         again = found.compile(text, "", "sm_80", compiler.OPTIONS)
         lines = found.compile(text, "/some/where.cu", "sm_80", compiler.OPTIONS)
     assert first.cubin == again.cubin and b"where.cu" in lines.cubin
+
+
+@needs_nvcc
+def test_a_variable_names_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(compiler.CHOICE, "nvcc")
+    assert compiler.compiler().name.startswith("nvcc ")
+    monkeypatch.setenv(compiler.CHOICE, "nvrtc")
+    assert compiler.compiler().name.startswith("NVRTC ")
+    missing = pytest.raises(CannotCheck, match=r"^nvrtc is not here, so nothing")
+    with compilers.only(monkeypatch, compilers.hide_nvrtc), missing:
+        compiler.compiler()
+    monkeypatch.setenv(compiler.CHOICE, "clang\n")
+    with pytest.raises(UsageError, match=r"^GEMMGEN_COMPILER=clang.: it is nvrtc or nvcc$"):
+        compiler.compiler()
 
 
 CROWDED = """
