@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 SCHEMES = ("light", "dark")
+SETTLING = 50
+"""Milliseconds that a theme has to notice that the scheme has changed, and to keep its own."""
+FORGET = "setTimeout(done => { localStorage.clear(); done(); }, arguments[0], arguments[1])"
 
 FOUND = """
 const root = document.querySelector('article') ?? document.body;
@@ -33,14 +36,15 @@ return [...root.querySelectorAll('img, svg')]
 
 
 def faults(driver: Any) -> Iterator[str]:
-    """What is wrong with the pictures of the page that ``driver`` shows; the scheme that it had
-    comes last."""
+    """What is wrong with the pictures of the page that ``driver`` shows in a light scheme, and then
+    in a dark one; the browser is left as it was."""
     if not driver.execute_script(FOUND):
         return
     papers: dict[str, set[str]] = {}
-    for scheme in (*SCHEMES[1:], *SCHEMES[:1]):
-        media = [{"name": "prefers-color-scheme", "value": scheme}]
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+    for scheme in SCHEMES:
+        if scheme != SCHEMES[0]:
+            _prefer(driver, scheme)
+            driver.refresh()
         for picture in driver.execute_script(FOUND):
             name = f"{picture['name']} ({scheme})"
             if not all(picture["size"]):
@@ -51,6 +55,16 @@ def faults(driver: Any) -> Iterator[str]:
                 yield f"a picture with text in the color of its background: {name}"
             if picture["paper"] is not None:
                 papers.setdefault(picture["name"], set()).add(picture["paper"])
+    _prefer(driver, SCHEMES[0])
+    for log in ("browser", "performance"):
+        driver.get_log(log)  # of the page's second visit
     for name, colors in papers.items():
         if len(colors) < len(SCHEMES):
             yield f"a picture with one background in both schemes: {name}"
+
+
+def _prefer(driver: Any, scheme: str) -> None:
+    """The reader's scheme from the next page on, which a theme may have kept from the last one."""
+    media = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+    driver.execute_async_script(FORGET, SETTLING)
