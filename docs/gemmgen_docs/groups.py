@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmgen_docs import commands, measured
-from gemmgen_docs.markdown import code, table
+from gemmgen_docs.markdown import cell, code, table
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ SIZES = Group("sizes", ("small", "medium", "large"), 4096, "sizes.json")
 
 
 def rows(group: Group) -> Sequence[measured.Row]:
-    """The measurements of a group, and of cuBLAS beside it; none if the file is not there."""
+    """The measurements of a group and of cuBLAS, and the schedules that were refused (with an
+    ``error``); none if the file is not there."""
     path = measured.DATA / group.file
     found: list[measured.Row] = (
         json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     )
-    return [row for row in found if row["ms"] is not None]
+    return [row for row in found if row.get("ms") is not None or "error" in row]
 
 
 def counted(group: Group) -> str:
@@ -83,7 +84,8 @@ def explained(group: Group, name: str) -> Mapping[str, Any]:
 def timed(group: Group) -> str:
     """The measurements: a line for each and a column for each size, in percent of cuBLAS; with a
     single size its time and speed as well.  Empty if nothing was measured."""
-    found = rows(group)
+    every = rows(group)
+    found = [row for row in every if "error" not in row]
     if not found:
         return ""
     sizes = sorted({row["shape"]["M"] for row in found})
@@ -94,7 +96,10 @@ def timed(group: Group) -> str:
         header += [f"ms, {size}", "TFLOP/s"] if len(sizes) == 1 else []
         header += [f"of cuBLAS, {size}"]
     note = f"\nMeasured on an {measured.on(found)}, f32, by `gemmgen ladder`.\n"
-    return table(header, lines, right=range(1, len(header))) + note
+    refused = [
+        f"\nRefused: {row['name']} ({cell(row['error'])}).\n" for row in every if row not in found
+    ]
+    return "".join([table(header, lines, right=range(1, len(header))), note, *refused])
 
 
 def _cublas_last(name: str) -> bool:

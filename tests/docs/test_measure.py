@@ -90,6 +90,12 @@ def test_what_is_said_of_the_six_versions_is_what_was_counted() -> None:
     assert found["v6_corrected"][stores] == pytest.approx(1.5 * found["v5"][stores], rel=0.02)
 
 
+def test_the_pad_of_version_six_gains_nothing() -> None:
+    ms = {row["name"]: row["ms"] for row in groups.rows(groups.VERSIONS) if "error" not in row}
+    assert ms["v6_corrected"] >= 0.99 * ms["v5"]
+    assert ms["v4"] < ms["v5"] < ms["v3"] < ms["v2"] < ms["v1"]
+
+
 def test_the_command_asks_for_every_counter() -> None:
     for metric in profiled.measured()["metrics"].values():
         assert metric in profiled.command("naive") and metric in profiled.metrics()
@@ -114,7 +120,8 @@ def test_a_group_is_shown_as_far_as_it_was_measured(
     row = {"shape": {"M": 2048, "N": 2048, "K": 2048}, "ms": 0.5, "tflops": 4.25, "share": 0.125}
     row |= {"name": "v1", "gpu": "NVIDIA H200", "checked": True}
     library = {**row, "name": "cuBLAS A[m,k] B[k,n] C[m,n]", "share": 1.0}
-    (tmp_path / "versions.json").write_text(json.dumps([library, row]))
+    refused = {"name": "v6", "error": "pad B by=1"}
+    (tmp_path / "versions.json").write_text(json.dumps([library, row, refused]))
     small = {**row, "name": "small"}
     other = {**small, "shape": {"M": 256, "N": 256, "K": 256}, "share": 0.5}
     left_out = {**small, "name": "large", "ms": None}
@@ -123,6 +130,7 @@ def test_a_group_is_shown_as_far_as_it_was_measured(
     assert "| cuBLAS A[m,k] B[k,n] C[m,n] | 0.500 | 4.25 | 100.0% |" in groups.timed(
         groups.VERSIONS
     )
+    assert "Refused: v6 (pad B by=1)." in groups.timed(groups.VERSIONS)
     table = groups.timed(groups.SIZES)
     assert "of cuBLAS, 256 | of cuBLAS, 2048" in table and "| small | 50.0% | 12.5% |" in table
     assert "large" not in table
