@@ -39,6 +39,8 @@ FLAGS = (
     "disable-background-networking",
     "no-first-run",
 )
+FORGET = "try { localStorage.clear() } catch (none) {}"
+"""A page begins without the scheme that its theme has kept from the one before."""
 LATE = 150
 """Milliseconds that a page has for errors after its load event."""
 ANCHORS = """
@@ -96,6 +98,7 @@ def browser(width: int = 1280, height: int = 900, dark: bool = False) -> Iterato
         driver = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
         media = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FORGET})
         driver.get("about:blank")
         driver.get_log("performance")  # of the tab that the browser begins with
         try:

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 SCHEMES = ("light", "dark")
-SETTLING = 50
-"""Milliseconds that a theme has to notice that the scheme has changed, and to keep its own."""
-FORGET = "setTimeout(done => { localStorage.clear(); done(); }, arguments[0], arguments[1])"
 
 FOUND = """
 const root = document.querySelector('article') ?? document.body;
@@ -64,7 +61,6 @@ def faults(driver: Any) -> Iterator[str]:
 
 
 def _prefer(driver: Any, scheme: str) -> None:
-    """The reader's scheme from the next page on, which a theme may have kept from the last one."""
+    """The reader's scheme from the next page on."""
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
-    driver.execute_async_script(FORGET, SETTLING)
