@@ -5,17 +5,20 @@ Nothing that the compiler can print is pasted into a page; it is made when the s
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.utils.templates import TemplateContext
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # this checkout's gemmgen, installed or not
 
-from gemmgen_docs import lexer  # noqa: E402
+from gemmgen_docs import lexer, translation  # noqa: E402
 from gemmgen_docs.pages import render  # noqa: E402
 
 lexer.register()
@@ -36,4 +39,33 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """A page with its calls replaced by what they give."""
     if page.file.src_uri.startswith(f"{DECISIONS}/"):
         return markdown
-    return render(markdown)
+    path = page.file.src_uri
+    return render(_linked(markdown, path, files), translation.language(path))
+
+
+def on_page_context(
+    context: TemplateContext, page: Page, config: MkDocsConfig, nav: Navigation
+) -> TemplateContext:
+    """The theme's own words, and the ``lang`` of the page, in the page's language."""
+    config.theme["language"] = translation.language(page.file.src_uri)
+    return context
+
+
+def _linked(markdown: str, path: str, files: Files) -> str:
+    """A page with a link to the same page in each other language, below its title."""
+    own = translation.language(path)
+    plain = path if own == translation.ENGLISH else path.removeprefix(f"{own}/")
+    versions = {
+        lang: plain if lang == translation.ENGLISH else f"{lang}/{plain}"
+        for lang in translation.NAMES
+    }
+    links = [
+        f"[{translation.NAMES[lang]}]({posixpath.relpath(other, posixpath.dirname(path))})"
+        f'{{ lang="{lang}" hreflang="{lang}" }}'
+        for lang, other in versions.items()
+        if lang != own and files.get_file_from_path(other) is not None
+    ]
+    if not links:
+        return markdown
+    title, rest = markdown.lstrip().split("\n", 1)
+    return f"{title}\n\n{' '.join(links)}\n{rest}"

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from dataclasses import replace
 from html import escape
 
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.cli.ladder_plot import plotted
 from gemmgen.draw.kinds import draw_scene, draw_several
-from gemmgen.draw.marks import Drawing
+from gemmgen.draw.marks import Cell, Drawing, Label, Mark
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.svg import svg_of
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.schedule.extents import shape_of
 from gemmgen_docs import measured
 from gemmgen_docs.schedules import emitted, text
+from gemmgen_docs.translation import ENGLISH, said, sentences
 
 
-def drawing(names: str, kind: str, *extents: int) -> str:
+def drawing(names: str, kind: str, *extents: int, lang: str = ENGLISH) -> str:
     """An example's drawing, at M, N, K if they are given; its caption is what it shows.
 
     Several names with spaces between them give one drawing, for comparison.
     """
-    scenes = {name: _scene(name, extents) for name in names.split()}
-    drawn = draw_several(kind, scenes) if len(scenes) > 1 else draw_scene(kind, *scenes.values())
+    drawn = _told(_drawn(names, kind, extents), lang)
     return _figure(drawn, f"gemmgen draw {names} --what {kind}")
 
 
-def plot(file: str) -> str:
+def plot(file: str, lang: str = ENGLISH) -> str:
     """The chart of the measurements in a file of ``data/``; empty if that is not there."""
     path = measured.DATA / file
     if not path.exists():
         return ""
     rows = json.loads(path.read_text(encoding="utf-8"))
-    return _figure(plotted(rows), f"gemmgen ladder --from docs/data/{file} --plot speeds.svg")
+    drawn = _told(plotted(rows), lang)
+    return _figure(drawn, f"gemmgen ladder --from docs/data/{file} --plot speeds.svg")
 
 
 def _figure(drawn: Drawing, command: str) -> str:
@@ -43,7 +46,33 @@ def _figure(drawn: Drawing, command: str) -> str:
     return f"\n{figure}\n"
 
 
+@functools.cache
+def _drawn(names: str, kind: str, extents: tuple[int, ...]) -> Drawing:
+    scenes = {name: _scene(name, extents) for name in names.split()}
+    return draw_several(kind, scenes) if len(scenes) > 1 else draw_scene(kind, *scenes.values())
+
+
 def _scene(name: str, extents: tuple[int, ...]) -> Scene:
     schedule = emitted(text(name)).schedule
     shape = shape_of(schedule.gemm, extents) if extents else None
     return Scene(compile_kernel(schedule), shape, GPUS[DEFAULT])
+
+
+def _told(drawn: Drawing, lang: str) -> Drawing:
+    """A drawing whose title, caption, labels and tooltips are in ``lang``."""
+    if lang == ENGLISH:
+        return drawn
+
+    def told(mark: Mark) -> Mark:
+        if isinstance(mark, Cell):
+            return replace(mark, text=said(mark.text, lang), about=said(mark.about, lang))
+        if isinstance(mark, Label):
+            return replace(mark, text=said(mark.text, lang))
+        return mark
+
+    return replace(
+        drawn,
+        title=said(drawn.title, lang),
+        description=sentences(drawn.description, lang),
+        marks=tuple(map(told, drawn.marks)),
+    )

@@ -7,11 +7,12 @@ from itertools import groupby
 
 from gemmgen_docs import measured
 from gemmgen_docs.markdown import table
+from gemmgen_docs.translation import ENGLISH, said
 
 FILE = "fusion.json"
 
 
-def fusion() -> str:
+def fusion(lang: str = ENGLISH) -> str:
     """Times of each way to compute ``relu(A @ B + bias)`` over that of the fused kernel."""
     rows = json.loads((measured.DATA / FILE).read_text(encoding="utf-8"))
     assert all(row["checked"] for row in rows)
@@ -30,4 +31,5 @@ def fusion() -> str:
         "`python benchmarks/fusion.py`. Two elementwise kernels add the bias and apply ReLU; one "
         "does both."
     )
-    return f"{table(header, lines, right=range(1, len(header)))}\n{note}\n"
+    shown = table([said(x, lang) for x in header], lines, right=range(1, len(header)))
+    return f"{shown}\n{said(note, lang)}\n"

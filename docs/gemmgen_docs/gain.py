@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen_docs import compared, measured
+from gemmgen_docs.translation import ENGLISH, said
 
 SAID = 4096
 """The size that is said first."""
@@ -14,13 +15,14 @@ LITTLE = 1.03
 """Below so much the page says why."""
 
 
-def gain(name: str) -> str:
+def gain(name: str, lang: str = ENGLISH) -> str:
     """How many times as fast as the rung before it is, at each measured size."""
     before, found = compared.rung_before(name), gains(name)
     others = [f"{times:.2f} at {size}" for size, times in found.items() if size != SAID]
-    return (
+    return said(
         f"At {SAID} it is **{found[SAID]:.2f} times as fast as [`{before}`]({before}.md)**; "
-        f"{', '.join(others[:-1])} and {others[-1]}."
+        f"{', '.join(others[:-1])} and {others[-1]}.",
+        lang,
     )
 
 

@@ -13,6 +13,7 @@ from gemmgen_docs import commands, compared, measured, schedules
 from gemmgen_docs.compared import BEYOND, RUNGS, Compared
 from gemmgen_docs.markdown import cell, difference, fence, folded
 from gemmgen_docs.markdown import table as markdown_table
+from gemmgen_docs.translation import ENGLISH, said
 
 WHOLE = 10_000
 """Lines of context: a program's difference shows all of it."""
@@ -23,24 +24,25 @@ def rung(name: str) -> str:
     return "\n".join(["## Schedule\n", schedules.schedule(name), step(name)])
 
 
-def step(name: str) -> str:
+def step(name: str, lang: str = ENGLISH) -> str:
     """The same below its schedule, between which and the rest there may be drawings."""
-    return "\n".join([changes(name), schedules.cuda(name), limits(name), times(name)])
+    parts = [changes(name, lang=lang), schedules.cuda(name, lang)]
+    return "\n".join([*parts, limits(name, lang=lang), times(name, lang=lang)])
 
 
-def changes(name: str, level: int = 2) -> str:
+def changes(name: str, level: int = 2, lang: str = ENGLISH) -> str:
     """The changes of an example in the program and in the CUDA C; for the first, all of both."""
     mark, to = "#" * level, schedules.text(name)
     against = compared.of(name)
     before = against.text()
     if before is None:
-        parts = [f"{mark} Program\n", fence(schedules.program(to))]
+        parts = [f"{mark} {said('Program', lang)}\n", fence(schedules.program(to))]
         return "\n".join([*parts, f"{mark} CUDA C\n", fence(schedules.kernel(to), "cuda")])
     return "\n".join(
         [
-            f"{mark} What changes in the program, from {against.called()}\n",
+            f"{mark} {said(f'What changes in the program, from {against.called()}', lang)}\n",
             difference(schedules.program(before), schedules.program(to), WHOLE),
-            f"{mark} What changes in the CUDA C, from {against.called()}\n",
+            f"{mark} {said(f'What changes in the CUDA C, from {against.called()}', lang)}\n",
             difference(schedules.kernel(before), schedules.kernel(to), 2),
         ]
     )
@@ -58,25 +60,28 @@ def _explain(name: str) -> str:
     return f"gemmgen explain examples/{name}.sched --shape {compared.of(name).shape}"
 
 
-def limits(name: str, level: int = 2) -> str:
+def limits(name: str, level: int = 2, lang: str = ENGLISH) -> str:
     """The bounds of an example, the tightest first, and all counts."""
     roofline = explained(name)["roofline"]
     bounds = sorted(roofline["bounds"], key=lambda bound: -bound["seconds"])
     rows = [
         (
-            f"**{bound['name']}**" if bound["name"] == roofline["binding"] else bound["name"],
+            ("**{}**" if bound["name"] == roofline["binding"] else "{}").format(
+                said(bound["name"], lang)
+            ),
             f"{bound['seconds'] * 1e3:,.3f}",
             f"{explained(name)['flops'] / bound['seconds'] / 1e12:,.1f}",
-            cell(bound["how"]),
+            cell(said(bound["how"], lang)),
         )
         for bound in bounds
     ]
+    header = [said(column, lang) for column in ("", "at least, ms", "at most, TFLOP/s", "how")]
     return "\n".join(
         [
-            f"{'#' * level} What limits it\n",
-            f"{_binding(name)}\n",
-            markdown_table(("", "at least, ms", "at most, TFLOP/s", "how"), rows, right=(1, 2)),
-            folded("All figures, counted", commands.output(_explain(name))),
+            f"{'#' * level} {said('What limits it', lang)}\n",
+            f"{said(_binding(name), lang)}\n",
+            markdown_table(header, rows, right=(1, 2)),
+            folded(said("All figures, counted", lang), commands.output(_explain(name))),
         ]
     )
 
@@ -93,7 +98,7 @@ def _binding(name: str) -> str:
     )
 
 
-def times(name: str, level: int = 2) -> str:
+def times(name: str, level: int = 2, lang: str = ENGLISH) -> str:
     """The measurements of an example, if there are any."""
     found = measured.of(name)
     if not found:
@@ -104,13 +109,14 @@ def times(name: str, level: int = 2) -> str:
             f"{row['ms']:.3f}",
             f"{row['tflops']:.2f}",
             measured.share(row),
-            "yes" if row["checked"] else "**no**",
+            said("yes" if row["checked"] else "**no**", lang),
         )
         for row in found
     ]
-    header = ("shape", "ms", "TFLOP/s", "of cuBLAS", "result right")
-    note = f"On an {measured.on(found)}, interleaved with cuBLAS, medians; {_documents(name)}\n"
-    return f"{'#' * level} Measured\n\n{note}\n{markdown_table(header, rows, right=(1, 2, 3))}"
+    columns = ("shape", "ms", "TFLOP/s", "of cuBLAS", "result right")
+    note = f"On an {measured.on(found)}, interleaved with cuBLAS, medians; {_documents(name)}"
+    shown = markdown_table([said(x, lang) for x in columns], rows, right=(1, 2, 3))
+    return f"{'#' * level} {said('Measured', lang)}\n\n{said(note, lang)}\n\n{shown}"
 
 
 def _documents(name: str) -> str:
@@ -120,12 +126,13 @@ def _documents(name: str) -> str:
     return f"the documents say {share}% of cuBLAS (1024, RTX 3080)."
 
 
-def table() -> str:
+def table(lang: str = ENGLISH) -> str:
     """A table of all rungs of the ladder."""
     note = ""
     if found := measured.of("naive"):
-        note = f"\nMeasured on an {measured.on(found)}, f32, by `gemmgen ladder`.\n"
-    return _table("rung", RUNGS) + note
+        note = f"Measured on an {measured.on(found)}, f32, by `gemmgen ladder`."
+        note = f"\n{said(note, lang)}\n"
+    return _table("rung", RUNGS, lang) + note
 
 
 def beyond_table() -> str:
@@ -133,7 +140,7 @@ def beyond_table() -> str:
     return _table("schedule", BEYOND)
 
 
-def _table(first: str, examples: Mapping[str, Compared]) -> str:
+def _table(first: str, examples: Mapping[str, Compared], lang: str = ENGLISH) -> str:
     documented = bool(PERCENTAGES.keys() & examples.keys())
     header = [first, "what is new"]
     header += ["the documents' share of cuBLAS"] if documented else ["compared with"]
@@ -142,11 +149,11 @@ def _table(first: str, examples: Mapping[str, Compared]) -> str:
     right = [2, 5] if documented else [5]
     right += range(len(header), len(header) + len(sizes))
     header += [f"of cuBLAS, {size}" for size in sizes]
-    rows = [_line(name, sizes, documented) for name in examples]
-    return markdown_table(header, rows, right)
+    rows = [_line(name, sizes, documented, lang) for name in examples]
+    return markdown_table([said(column, lang) for column in header], rows, right)
 
 
-def _line(name: str, sizes: Sequence[int], documented: bool) -> list[str]:
+def _line(name: str, sizes: Sequence[int], documented: bool, lang: str) -> list[str]:
     against, figures = compared.of(name), explained(name)
     share = PERCENTAGES.get(name)
     line = [f"[{name}]({against.page or f'{name}.md'})", _new(name)]
@@ -155,7 +162,7 @@ def _line(name: str, sizes: Sequence[int], documented: bool) -> list[str]:
     else:
         line.append(against.called())
     reads = [f for f in figures["formulas"] if f["name"].startswith("global reads")][-1]
-    bound = figures["roofline"]["binding"]
+    bound = said(figures["roofline"]["binding"], lang)
     line += [f"`{reads['formula']}`", bound.replace(" ", "&nbsp;")]
     line.append(f"{figures['roofline']['attainable_flops'] / 1e12:,.1f}")
     at = {size: measured.share(row) for size, row in measured.cubes(name).items()}

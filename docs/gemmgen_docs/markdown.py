@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 
@@ -35,6 +36,7 @@ def cell(text: str) -> str:
     return " ".join(text.replace("|", "&#124;").replace("<", "&lt;").split())
 
 
+@functools.cache
 def difference(before: str, after: str, context: int) -> str:
     """The diff from ``before`` to ``after``, without the file names."""
     lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=context)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from jinja2 import Environment, StrictUndefined
@@ -21,10 +23,12 @@ from gemmgen_docs import (
     profiled,
     quoted,
     schedules,
+    translation,
     uses,
 )
+from gemmgen_docs.translation import ENGLISH
 
-FUNCTIONS = {
+FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "answer": exercises.answer,
     "beyond_table": ladder.beyond_table,
     "changes": ladder.changes,
@@ -76,8 +80,25 @@ FUNCTIONS = {
 }
 
 
-def render(markdown: str) -> str:
-    """``markdown`` with its calls replaced; an unknown name is an error."""
+NEUTRAL = ("answer", "output", "schedule")
+"""Functions that give code alone, the same in each language."""
+
+
+def functions(lang: str) -> Mapping[str, Callable[..., str]]:
+    """What a page in ``lang`` may call: all, or what says its sentences in ``lang``."""
+    if lang == ENGLISH:
+        return FUNCTIONS
+    told = {
+        name: partial(function, lang=lang)
+        for name, function in FUNCTIONS.items()
+        if "lang" in inspect.signature(function).parameters
+    }
+    return {**told, **{name: FUNCTIONS[name] for name in NEUTRAL}}
+
+
+def render(markdown: str, lang: str = ENGLISH) -> str:
+    """``markdown`` with its calls replaced; an unknown name is an error, and so is a sentence that
+    has no translation."""
     environment = Environment(
         undefined=StrictUndefined,
         autoescape=False,
@@ -85,4 +106,4 @@ def render(markdown: str) -> str:
         comment_start_string="{##",
         comment_end_string="##}",
     )
-    return environment.from_string(markdown).render(FUNCTIONS)
+    return environment.from_string(translation.joined(markdown, lang)).render(functions(lang))

@@ -9,6 +9,7 @@ from gemmgen.base.source import Source
 from gemmgen.ir.text import print_ir
 from gemmgen.pipeline import Emitted, compile_source, rewrite
 from gemmgen_docs.markdown import difference, fence, folded
+from gemmgen_docs.translation import ENGLISH, said
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BEGIN, END = "// ---- kernel ----\n", "// ---- end of kernel ----"
@@ -25,6 +26,7 @@ def emitted(written: str) -> Emitted:
     return compile_source(Source(written, "my.sched"))
 
 
+@functools.cache
 def program(written: str) -> str:
     """The declared program after the last pass."""
     return print_ir(rewrite(emitted(written).schedule)[-1].program)
@@ -59,9 +61,9 @@ def schedule(name: str) -> str:
     return fence(text(name), "sched", f"examples/{name}.sched")
 
 
-def cuda(name: str) -> str:
+def cuda(name: str, lang: str = ENGLISH) -> str:
     """The whole emitted file, folded."""
-    return folded("The whole file, as emitted", fence(emitted(text(name)).text, "cuda"))
+    return folded(said("The whole file, as emitted", lang), fence(emitted(text(name)).text, "cuda"))
 
 
 def replaced(name: str, statement: str) -> str:
