@@ -64,15 +64,11 @@ def compile_schedule(schedule: Schedule) -> Emitted:
 
 
 def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:
-    """The kernel and a program around it, for one ``file``: it times the kernel and cuBLAS in turns
-    and compares their results, by default with ``extents`` (those of ``interface``, by name).
-
-    Raises ``ScheduleError`` where the schedule has a name that the program needs.
-    """
-    interface = emitted.interface
-    check_program(emitted.schedule, interface, is_own)
-    wanted = MainProgram(interface, emitted.program.problem, extents, file, emitted.target)
-    return program_text(wanted, emitted.text)
+    """The kernel and ``emit.main``'s program around it, in one ``file``; ``extents``, by name, are
+    its default.  Raises ``ScheduleError`` where the schedule has a name that the program needs."""
+    check_program(emitted.schedule, emitted.interface, is_own)
+    main = MainProgram(emitted.interface, emitted.program.problem, extents, file, emitted.target)
+    return program_text(main, emitted.text)
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:

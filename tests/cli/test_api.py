@@ -14,9 +14,7 @@ from gemmgen.gpu import device
 from .running import EXAMPLES
 
 TILED = (
-    gemmgen.Schedule("C[m, n] = A[m, k] * B[k, n]")
-    .tile(m=32, n=32, k=32)
-    .cache_shared("A[k, m]", "B")
+    gemmgen.Schedule("C[m, n] = A[m, k] * B[k, n]").tile(m=32, n=32, k=32).cache_shared("A", "B")
 )
 
 

@@ -156,8 +156,9 @@ AS_LONG_AS_IT_IS = {
 
 @pytest.mark.parametrize("name", sorted(set(EXAMPLES) - AS_LONG_AS_IT_IS))
 def test_is_at_most_half_as_long_again_as_a_hand_would_write_it(name: str) -> None:
-    # The epilogue of `fused` is shorter than that of the hand-written kernel of its rung.
-    rung = {"fused": "register_blocked"}.get(name, name)
+    # The epilogue of `fused` is shorter than that of the hand-written kernel of its rung, and
+    # `transposed` lacks the pad of its.
+    rung = {"fused": "register_blocked", "transposed": "padded"}.get(name, name)
     by_hand = (HANDWRITTEN / f"{rung}.cu").read_text(encoding="utf-8")
     ours, theirs = lines_of_code(emitted(EXAMPLES[name].text).text), lines_of_code(by_hand)
     assert ours <= 1.5 * theirs, f"{ours} lines to {theirs}: {ours / theirs:.2f}"

@@ -58,6 +58,7 @@ def counted(name: str) -> dict[str, float]:
 EXPLAINED = {
     ("tiled", "shared read wavefronts"): "the compiler joins neighbouring scalar reads",
     ("register_blocked", "shared read wavefronts"): "the compiler joins neighbouring scalar reads",
+    ("tiled", "shared write wavefronts"): "stores that wait for reads are counted again",
     ("padded", "shared write wavefronts"): "stores that wait for reads are counted again",
 }
 
