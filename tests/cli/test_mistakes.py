@@ -22,7 +22,6 @@ USAGE = [
     (["emit", "x" * 300 + ".sched"], "can't be read"),
     (["emit", str(EXAMPLES)], "is a folder"),
     (["emit", "/dev/zero"], "more than 256 KiB"),
-    (["emit", sys.executable], "is not UTF-8"),
     (["emit", NAIVE, "-o", "missing/out.cu"], "there is no folder"),
     (["emit", NAIVE, "-o", str(EXAMPLES)], "is a folder"),
     (["emit", NAIVE, "-o", "/dev/null"], "is no regular file"),
@@ -84,6 +83,14 @@ def test_a_mistake_is_one_sentence(arguments: list[str], message: str, tmp_path:
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr and "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_other_bytes_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "other.sched"
+    path.write_bytes(b"tile m=8 n=8\n\x80\n")
+    result = gemmgen("emit", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the byte 0x80 is not UTF-8" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_all_mistakes_of_a_file_are_told_with_their_places():
