@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from gemmgen.analyze.figures import Json
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import check_svg, name_of, put, write_file
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.schedule.model import Schedule
+
+if TYPE_CHECKING:
+    from gemmgen.analyze.figures import Json
 
 shape = click.option(
     "--shape",

@@ -30,7 +30,15 @@ LEFT_OUT = {
     "tensor_core": "tensor cores: reads of A and B past L1 are counted a second time",
     "best/vector": "it computes 512 rows in place of one",
 }
-REPEATED = ("padded", "sizes/small", "versions/v2", "versions/v3", "versions/v4", "versions/v5")
+REPEATED = (
+    "tiled",
+    "padded",
+    "sizes/small",
+    "versions/v2",
+    "versions/v3",
+    "versions/v4",
+    "versions/v5",
+)
 """Stores to shared memory that wait for reads are counted again: up to a tenth more."""
 QUICK = ("naive", "register_blocked", "warp_tiled", "versions/v5")
 

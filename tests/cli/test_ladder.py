@@ -114,7 +114,7 @@ def test_ladder_has_a_line_per_example_and_the_documents_percentages():
     assert [line.split()[0] for line in lines[2:]] == [*examples.ladder(), "cuBLAS"]
     naive = ["naive", "50.0%", "50.0%", "2.000", "8.5", "2MNK", "shared", "memory", "and", "L1"]
     assert lines[3].split() == [*naive, "10%"]
-    assert "MNK(1/32 + 1/32)" in lines[4] and lines[9].endswith("89%")
+    assert "MNK(1/32 + 1/32)" in lines[4] and lines[10].endswith("89%")
 
 
 @pytest.mark.usefixtures("measured")
