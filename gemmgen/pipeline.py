@@ -10,7 +10,6 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.emit import emit
 from gemmgen.emit.formula import what_it_computes
-from gemmgen.emit.main import MainProgram, is_own, program_text
 from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
@@ -64,8 +63,9 @@ def compile_schedule(schedule: Schedule) -> Emitted:
 
 
 def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:
-    """The kernel and ``emit.main``'s program around it, in one ``file``; ``extents``, by name, are
-    its default.  Raises ``ScheduleError`` where the schedule has a name that the program needs."""
+    """``emit.main``'s program, default ``extents`` by name; ScheduleError for a name it needs."""
+    from gemmgen.emit.main import MainProgram, is_own, program_text
+
     check_program(emitted.schedule, emitted.interface, is_own)
     main = MainProgram(emitted.interface, emitted.program.problem, extents, file, emitted.target)
     return program_text(main, emitted.text)
