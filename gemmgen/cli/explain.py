@@ -12,6 +12,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import check_svg, name_of, put, write_file
 from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.model import Schedule
 
 if TYPE_CHECKING:
@@ -78,17 +79,7 @@ def command(
         _show_machine_code(schedule, gpu)
         return
     if what is not None:
-        from gemmgen.analyze.explain import compile_kernel
-        from gemmgen.analyze.maps import drawn, pictures
-
-        found = pictures(compile_kernel(schedule), sizes, what)
-        if plot is None:
-            put("\n".join(drawn(picture) for picture in found))
-        else:
-            from gemmgen.draw.requests import requests_drawing
-            from gemmgen.draw.svg import svg_of
-
-            write_file(plot, svg_of(requests_drawing(schedule.kernel, found)), file)
+        _show_map(schedule, sizes, what, plot, file)
         return
     from gemmgen.analyze.explain import explain
     from gemmgen.analyze.figures import as_json as values
@@ -114,6 +105,21 @@ def command(
         put(json.dumps({**values(explanation), **more}, indent=2) + "\n")
     else:
         show(sections)
+
+
+def _show_map(schedule: Schedule, sizes: Shape, what: str, plot: str | None, file: str) -> None:
+    """In characters, or into the SVG ``plot``."""
+    from gemmgen.analyze.explain import compile_kernel
+    from gemmgen.analyze.maps import drawn, pictures
+
+    found = pictures(compile_kernel(schedule), sizes, what)
+    if plot is None:
+        put("\n".join(drawn(picture) for picture in found))
+        return
+    from gemmgen.draw.requests import requests_drawing
+    from gemmgen.draw.svg import svg_of
+
+    write_file(plot, svg_of(requests_drawing(schedule.kernel, found)), file)
 
 
 def _show_machine_code(schedule: Schedule, gpu: str) -> None:

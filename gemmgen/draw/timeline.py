@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from gemmgen.analyze.block_steps import BlockStep, block_steps
+from gemmgen.analyze.block_steps import block_steps
 from gemmgen.analyze.schematic_time import TILE, StepTime, times_of
 from gemmgen.analyze.whole_tiles import k_step, stages_of
-from gemmgen.base.record import record
-from gemmgen.draw.marks import (
-    COMPUTE,
-    LOAD,
-    PLAIN,
-    STORE,
-    WAIT,
-    Cell,
-    Drawing,
-    Label,
-    Mark,
-    Meaning,
-)
+from gemmgen.base.source import counted
+from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark
 from gemmgen.draw.scene import Scene
+from gemmgen.draw.timeline_lanes import (
+    Interval,
+    Lane,
+    inner_lanes,
+    lanes_of,
+    reads_ahead,
+    steps,
+    waits,
+    window,
+)
 
 TILES = 4
 """Tiles along k whose arithmetic is drawn."""
@@ -29,32 +28,6 @@ _PER_TILE, _PER_STEP = 192.0, 112.0
 """Pixels of the arithmetic of a tile, and of a step within it."""
 CHARACTER = 8.0
 """Pixels that a character in a bar needs."""
-_NARROW = 0.012
-"""A gap that is no waiting: what the block spends on issuing reads, in tiles."""
-
-
-@record
-class Interval:
-    """An interval of a lane, of one or several steps; ``texts`` say it at length, then shorter.
-
-    What is there at ``end`` is needed at ``needed``.
-    """
-
-    start: float
-    end: float
-    texts: tuple[str, ...]
-    about: str
-    empty: bool = False
-    needed: float = 0.0
-
-
-@record
-class Lane:
-    """A row of bars that do not overlap."""
-
-    name: str
-    meaning: Meaning
-    bars: tuple[Interval, ...]
 
 
 def draw(scene: Scene) -> Drawing:
@@ -65,10 +38,10 @@ def draw(scene: Scene) -> Drawing:
     outer = [lane for lane in lanes_of(times) if any(bar.start < end for bar in lane.bars)]
     marks = [*_rows(outer, 0.0, end, _PER_TILE / TILE, TOP)]
     y = TOP + ROW * len(outer)
-    inner = inner_lanes(times) if _reads_ahead(times) else []
+    inner = inner_lanes(times) if reads_ahead(times) else []
     if inner:
-        begin, stop = _window(times)
-        scale = _PER_STEP * _steps(times) / TILE
+        begin, stop = window(times)
+        scale = _PER_STEP * steps(times) / TILE
         y += 3 * BETWEEN
         marks.append(Label(LEFT, y - BETWEEN, _INNER, quiet=True))
         marks += _rows(inner, begin, stop, scale, y)
@@ -86,171 +59,6 @@ _INNER = "from one tile to the next, larger: fragments of the next step are read
 def _end_of(times: Sequence[StepTime]) -> float:
     """When the arithmetic of the tiles that are drawn ends."""
     return max(s.end for s in times if s.step.what == "multiply" and s.step.tile < TILES)
-
-
-def lanes_of(times: Sequence[StepTime]) -> list[Lane]:
-    """The copies between memories, barriers and arithmetic, tile by tile."""
-    moves = _tiles(times, lambda s: s.what in ("load", "copy") and s.k is None)
-    whole = _apart([_bar(m, _arrival(m[0].step)) for m in moves])
-    stores = [_bar(m, "store") for m in _tiles(times, lambda s: s.what == "store")]
-    barriers = [
-        Interval(s.start, s.end, (), "all threads of the block meet")
-        for s in times
-        if s.step.what == "barrier"
-    ]
-    asynchronous = any(s.step.what == "copy" for s in times)
-    to = "global to shared" if asynchronous else "global to registers"
-    return [
-        *(Lane(to if at == 0 else "", LOAD, bars) for at, bars in enumerate(whole)),
-        Lane("registers to shared", STORE, tuple(stores)),
-        Lane("barrier", WAIT, tuple(barriers)),
-        Lane("multiply-adds", COMPUTE, tuple(_arithmetic(times))),
-        Lane("waits", WAIT, tuple(_waits(times))),
-    ]
-
-
-def _arrival(step: BlockStep) -> str:
-    return "copy" if step.what == "copy" else "load"
-
-
-def _tiles(times: Sequence[StepTime], wanted: Callable[[BlockStep], bool]) -> list[list[StepTime]]:
-    """The times of one kind, by runs of the same tile."""
-    found: list[list[StepTime]] = []
-    for time in times:
-        if wanted(time.step):
-            last = found[-1][-1] if found else None
-            if last and last.step.tile == time.step.tile and time.start <= last.end + _NARROW:
-                found[-1].append(time)
-            else:
-                found.append([time])
-    return found
-
-
-def _bar(times: Sequence[StepTime], verb: str) -> Interval:
-    step = times[0].step
-    operands = " and ".join(dict.fromkeys(s.step.operand for s in times))
-    to = f" to stage {step.stage}" if step.stage is not None else ""
-    what = "nothing: the sum ends before it" if step.empty else f"tile {step.tile} of {operands}"
-    names = " ".join(dict.fromkeys(s.step.operand for s in times))
-    texts = (f"{names} tile {step.tile}", f"{names} {step.tile}", str(step.tile))
-    needed = max(s.needed for s in times)
-    return Interval(times[0].start, times[-1].end, texts, f"{verb} {what}{to}", step.empty, needed)
-
-
-def _apart(bars: Sequence[Interval]) -> list[tuple[Interval, ...]]:
-    """Bars on as few rows as keep them from overlapping."""
-    rows: list[list[Interval]] = []
-    for bar in bars:
-        row = next((r for r in rows if max(r[-1].end, r[-1].needed) <= bar.start + 1e-9), None)
-        if row is None:
-            rows.append([bar])
-        else:
-            row.append(bar)
-    return [tuple(row) for row in rows]
-
-
-def _arithmetic(times: Sequence[StepTime]) -> Iterator[Interval]:
-    """The arithmetic of each tile, as far as it is not interrupted."""
-    begun: list[StepTime] = []
-    for time in (s for s in times if s.step.what == "multiply"):
-        if begun:
-            same = begun[-1].step.tile == time.step.tile
-            if not same or time.start - begun[-1].end > _gap(times):
-                yield _product(begun)
-                begun = []
-        begun.append(time)
-    yield _product(begun)
-
-
-def _gap(times: Sequence[StepTime]) -> float:
-    """The longest pause between two steps of a tile that is not drawn."""
-    each = _steps(times)
-    return _NARROW + (0.8 / each if each > 1 else 0.0)
-
-
-def _product(times: Sequence[StepTime]) -> Interval:
-    first = times[0].step
-    about = f"multiply tile {first.tile}"
-    if first.k is not None and len(times) > 1:
-        about += f", steps k = {first.k} to {times[-1].step.k}"
-    return Interval(times[0].start, times[-1].end, (f"tile {first.tile}", str(first.tile)), about)
-
-
-def _waits(times: Sequence[StepTime]) -> Iterator[Interval]:
-    """Where the block can do nothing until a load has arrived."""
-    now = 0.0
-    for time in times:
-        if time.start - now > _gap(times):
-            yield Interval(now, time.start, (), f"the block waits before it can {time.step.what}")
-        now = max(now, time.start + time.busy)
-
-
-def _steps(times: Sequence[StepTime]) -> int:
-    """Steps of a tile."""
-    return max(1, sum(s.step.what == "multiply" and s.step.tile == 0 for s in times))
-
-
-def _reads_ahead(times: Sequence[StepTime]) -> bool:
-    """Whether fragments are read into two slots."""
-    return any(s.step.what == "read" and s.step.stage == 1 for s in times)
-
-
-def _window(times: Sequence[StepTime]) -> tuple[float, float]:
-    """From two steps before the end of tile 1 to three steps into tile 2."""
-    own = [s for s in times if s.step.what == "multiply"]
-    each = _steps(times)
-    at = min(2 * each, len(own) - 1)
-    return own[max(0, at - 2)].start, own[min(len(own) - 1, at + 2)].end
-
-
-def inner_lanes(times: Sequence[StepTime]) -> list[Lane]:
-    """Reads into each slot of fragments, stores, barriers and arithmetic, step by step."""
-    found: list[Lane] = []
-    for slot in (0, 1):
-        reads = [s for s in times if s.step.what == "read" and s.step.stage == slot]
-        pairs: dict[tuple[int, int | None], list[StepTime]] = {}
-        for time in reads:
-            pairs.setdefault((time.step.tile, time.step.k), []).append(time)
-        bars = tuple(
-            Interval(
-                own[0].start,
-                own[-1].end,
-                (f"k {k}",),
-                f"read step {k} of tile {tile}",
-                own[0].step.empty,
-            )
-            for (tile, k), own in pairs.items()
-        )
-        found.append(Lane(f"shared to slot {slot}", LOAD, bars))
-    stores = tuple(_bar(m, "store") for m in _tiles(times, lambda s: s.what == "store"))
-    barriers = tuple(
-        Interval(s.start, s.end, (), "all threads of the block meet")
-        for s in times
-        if s.step.what == "barrier"
-    )
-    products = tuple(
-        Interval(
-            s.start, s.end, (f"tile {s.step.tile}, k {s.step.k}",), f"multiply step {s.step.k}"
-        )
-        for s in times
-        if s.step.what == "multiply"
-    )
-    issues = tuple(
-        Interval(
-            s.start,
-            s.start + s.busy,
-            (str(s.step.tile),),
-            f"begin to {s.step.what} tile {s.step.tile}",
-        )
-        for s in times
-        if s.step.what in ("load", "copy") and s.step.k is None
-    )
-    rest = (
-        Lane("begins loads" if stores else "begins copies", LOAD, issues),
-        Lane("registers to shared", STORE, stores),
-        Lane("barrier", WAIT, barriers),
-    )
-    return [*found, *(lane for lane in rest if lane.bars), Lane("multiply-adds", COMPUTE, products)]
 
 
 def _rows(
@@ -297,18 +105,14 @@ def _description(scene: Scene, times: Sequence[StepTime]) -> str:
     ahead = max((early - late for early, late in overlaps(times)), default=0)
     what = "asynchronous copies" if any(s.step.what == "copy" for s in times) else "loads"
     if ahead > 0:
-        tiles = _counted(ahead, "tile")
+        tiles = counted(ahead, "tile")
         said = f"while one tile is multiplied, {what} of up to {tiles} ahead are under way"
     else:
         said = f"no {what} go on while a tile is multiplied: the block waits for each"
     begin, end = next(s.start for s in times if s.step.what == "multiply"), _end_of(times)
-    waited = sum(bar.end - bar.start for bar in _waits(times) if begin <= bar.start < end)
+    waited = sum(bar.end - bar.start for bar in waits(times) if begin <= bar.start < end)
     return (
-        f"Steps of {step} along k with {_counted(stages, 'stage')}: {said}. "
+        f"Steps of {step} along k with {counted(stages, 'stage')}: {said}. "
         f"In this schematic the block waits {waited / (end - begin):.0%} of its time after the "
         "first load."
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -11,7 +11,8 @@ import pytest
 from gemmgen.analyze.block_steps import BlockStep, block_steps, shape_of_steps
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.schematic_time import times_of
-from gemmgen.draw.timeline import lanes_of, overlaps
+from gemmgen.draw.timeline import overlaps
+from gemmgen.draw.timeline_lanes import lanes_of
 from tests.cli.running import gemmgen
 from tests.draw.block_zero import compiled, run
 from tests.draw.reading import ALL

@@ -79,6 +79,7 @@ def extents(interface: Interface, shape: tuple[int, ...]) -> dict[str, int]:
 
 FORMULAS = {
     "relu": "(x) < 0.0 ? 0.0 : (x)",
+    "sigmoid": "1.0 / (1.0 + std::exp(-(x)))",
     "gelu_tanh": "0.5 * (x) * (1 + std::tanh(0.79788456 * ((x) + 0.044715 * std::pow(x, 3))))",
 }
 """Functions of an epilogue, written once more."""
