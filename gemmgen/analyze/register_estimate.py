@@ -39,4 +39,4 @@ def compiled_registers(kernel: Kernel, blocks: int, batches: int) -> int:
         wanted = max(arrays + ADDRESSES, FREE + AHEAD * arrays)
         wanted += spread.registers if kernel.work.parts > 1 else 0
     wanted += BATCHES if batches else 0
-    return min(round(wanted), allowed_registers(spread.threads, blocks))
+    return min(round(wanted), allowed_registers(kernel.threads, blocks))

@@ -116,7 +116,7 @@ class Climb:
 
 def _plan(sketch: Sketch) -> Plan:
     """The classes of a sketch; raises ``Refused`` if it is illegal."""
-    return sketch.plan(threads_class(sketch.program.main.spread.threads))
+    return sketch.plan(threads_class(sketch.program.main.threads))
 
 
 def _redrawn(dice: Dice, facts: Facts) -> Facts:

@@ -110,6 +110,7 @@ def _is_small(main: Kernel) -> bool:
 
 def _has_threads(main: Kernel) -> bool:
     """Whether there are enough for the tile, and whole warps."""
-    threads, pipeline = main.spread.threads, pipeline_of(main)
+    pipeline = pipeline_of(main)
     staged = sum(size for _, size in main.work.tile) * (pipeline.step if pipeline else 0)
-    return fill_warps(threads) and main.spread.registers <= _SUMS and staged <= _STAGED * threads
+    dealt = staged <= _STAGED * main.copying_threads
+    return fill_warps(main.threads) and main.spread.registers <= _SUMS and dealt

@@ -172,10 +172,22 @@ class Kernel:
 
     @property
     def spread(self) -> Spread:
-        """The spread of the accumulator, which fixes the threads of a block."""
+        """The spread of the accumulator: how the sums are dealt out to the threads that
+        multiply."""
         spread = self.buffer("acc").spread
         assert spread is not None
         return spread
+
+    @property
+    def threads(self) -> int:
+        """All threads of a block: those that the launch has."""
+        return self.spread.threads
+
+    @property
+    def copying_threads(self) -> int:
+        """Threads among which the elements of a tile are dealt that is copied into shared
+        memory."""
+        return self.threads
 
 
 @record

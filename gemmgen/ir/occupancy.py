@@ -24,7 +24,7 @@ def blocks_per_multiprocessor(kernel: Kernel) -> int:
     and 1 if a thread has one sum."""
     if kernel.bounds.blocks:
         return kernel.bounds.blocks
-    threads = 2 * kernel.spread.threads
+    threads = 2 * kernel.threads
     has_fragments = any(b.name.endswith("_frag") for b in kernel.buffers)
     if (kernel.spread.registers == 1 and not has_fragments) or threads > RESIDENT_THREADS:
         return 1
@@ -34,7 +34,7 @@ def blocks_per_multiprocessor(kernel: Kernel) -> int:
 def registers_are_scarce(kernel: Kernel) -> bool:
     """Whether ``__launch_bounds__`` leaves a thread so few registers over the estimate that
     compilers are likely to spill: fewer than ``OVERHEAD``."""
-    allowed = allowed_registers(kernel.spread.threads, blocks_per_multiprocessor(kernel))
+    allowed = allowed_registers(kernel.threads, blocks_per_multiprocessor(kernel))
     return estimated_registers(kernel) + OVERHEAD > allowed
 
 
@@ -47,7 +47,7 @@ def estimated_registers(kernel: Kernel) -> int:
     for copy in copies(kernel):
         tile = kernel.buffer(copy.dst)
         if tile.space is Space.SHARED and tile.stages > 1 and copy.mode == "registers":
-            waiting = -(-elements_of(kernel, copy.dst) // kernel.spread.threads)
+            waiting = -(-elements_of(kernel, copy.dst) // kernel.copying_threads)
             total += _words(waiting, tile.dtype)
     return total
 

@@ -60,7 +60,7 @@ def in_shared(
 
 def _constants(context: Context) -> dict[str, int]:
     """The values of the constants that an index may name."""
-    found = {THREADS.name: context.kernel.spread.threads}
+    found = {THREADS.name: context.kernel.threads}
     found |= {name.name: width for name, width in context.vectors.values()}
     for letter in (*context.letters, context.problem.k):
         found[names.block(letter).name] = bounds.tile(context, letter)

@@ -75,4 +75,4 @@ def _counts(context: Context) -> Iterator[Constant]:
                 GROUPS.name, context.kernel.work.groups, None, "groups in which they reduce"
             )
     threads = context.lowering.threads(context)
-    yield Constant(THREADS.name, context.kernel.spread.threads, threads, "")
+    yield Constant(THREADS.name, context.kernel.threads, threads, "")

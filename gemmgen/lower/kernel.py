@@ -65,7 +65,7 @@ def _kernel(context: Context) -> LoweredKernel:
         checks,
         shared,
         body,
-        context.kernel.spread.threads,
+        context.kernel.threads,
         blocks_per_multiprocessor(context.kernel),
         context.kernel.bounds.origins,
         launch,

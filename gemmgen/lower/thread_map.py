@@ -174,7 +174,7 @@ def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
     """How the threads share out the tile of a copy from global to shared memory."""
     src: Buffer = context.buffer(copy.src)
     row, column = src.letters[0], src.letters[-1]
-    tile, threads = context.buffer(copy.dst), context.kernel.spread.threads
+    tile, threads = context.buffer(copy.dst), context.kernel.copying_threads
     rows, columns = tile.extent(row), tile.extent(column)
     along = threads_along(
         rows,

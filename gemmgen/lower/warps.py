@@ -50,4 +50,4 @@ def threads(context: Context) -> Expr:
 
 def in_one_dimension(context: Context) -> tuple[int, int]:
     """The block's threads along x and y, where warps are numbered."""
-    return context.kernel.spread.threads, 1
+    return context.kernel.threads, 1

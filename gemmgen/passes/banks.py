@@ -40,18 +40,22 @@ class Phase:
 def phases(kernel: Kernel, tile: Buffer, *, asynchronous: bool = False) -> tuple[Phase, ...]:
     """All phases of a step's stores to and reads from ``tile``, in some of the block's warps;
     ``asynchronous``: a later pass makes the copies asynchronous."""
-    threads = kernel.spread.threads
-    count = max(1, threads // WARP)
-    warps = sorted({at * (count - 1) // (MOST_WARPS - 1) for at in range(MOST_WARPS)})
     found: list[Phase] = []
-    for warp in warps:
-        own = range(warp * WARP, min((warp + 1) * WARP, threads))
+    for own in _warps(kernel.copying_threads):
         for copy in copies(kernel):
             if copy.dst == tile.name:
                 by_hardware = asynchronous or copy.mode == "cp_async"
                 found += _stores(kernel, copy, tile, own, by_hardware)
+    for own in _warps(kernel.spread.threads):
         found += _reads(kernel, tile, own)
     return tuple(found)
+
+
+def _warps(threads: int) -> Iterator[range]:
+    """Some of the warps of so many threads, first to last."""
+    count = max(1, threads // WARP)
+    for warp in sorted({at * (count - 1) // (MOST_WARPS - 1) for at in range(MOST_WARPS)}):
+        yield range(warp * WARP, min((warp + 1) * WARP, threads))
 
 
 def _stores(
@@ -61,7 +65,7 @@ def _stores(
     size = BYTES[tile.dtype]
     outer, inner = kernel.buffer(copy.src).letters
     per_row = tile.extent(inner) // copy.width
-    rows, step = tile.extent(outer), kernel.spread.threads
+    rows, step = tile.extent(outer), kernel.copying_threads
     straight = tile.letters[-1] == inner
     narrow = asynchronous and is_narrow(copy.width, tile.dtype)
     along = threads_along(rows, per_row, step, straight=straight, narrow=narrow)

@@ -48,11 +48,11 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
     fragments = [x.stages for x in kernel.buffers if x.name.endswith("_frag")]
     prefetched = bool(fragments) and min(fragments) > 1
     registers = estimated_registers(kernel)
-    allowed = allowed_registers(spread.threads, kernel.bounds.blocks)
+    allowed = allowed_registers(kernel.threads, kernel.bounds.blocks)
     return BlockSizes(
         kind=kind,
         tile=(m, n, step),
-        threads=spread.threads,
+        threads=kernel.threads,
         shared=interface.shared,
         registers=registers,
         allowed=allowed,
@@ -97,7 +97,7 @@ class _Operand:
         if not self.staged or fill is None:
             self.copies = steps * axis.registers / load
             return
-        each = elements_of(kernel, f"{tensor}_shared") / kernel.spread.threads
+        each = elements_of(kernel, f"{tensor}_shared") / kernel.copying_threads
         turned = _last(kernel, tensor) != _last(kernel, f"{tensor}_shared")
         self.copies = each / load
         if fill.mode == "registers":
