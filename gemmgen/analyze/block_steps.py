@@ -102,7 +102,7 @@ class _Walk:
 
     def node(self, node: expanded.Timed) -> Iterator[BlockStep]:
         match node:
-            case Block():
+            case Block() | expanded.Tiles():
                 yield from self.of(node.body)
             case Define(name, value) | Assign(str(name), value):
                 self.names[name] = self.value(value)

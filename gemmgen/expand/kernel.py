@@ -8,7 +8,7 @@ from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.ir.control import Block
-from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed, Transfer
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed, Transfer
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Loop, Pipeline, Program, Statement
 
@@ -26,7 +26,7 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
     body: list[Timed] = []
     for statement in kernel.body:
         body.extend(_statement(program, kernel, statement))
-    return ExpandedKernel(kernel, tuple(body))
+    return ExpandedKernel(kernel, (Tiles(tuple(body)),))
 
 
 def _mode(pipeline: Pipeline) -> CopyMode:

@@ -149,8 +149,16 @@ class WarpReduce:
     """Add the sums of a warp's lanes in one order; every lane has the result."""
 
 
+@record
+class Tiles:
+    """For each tile of the block, in the work's order: one, or a loop."""
+
+    body: tuple[Timed, ...]
+
+
 Timed = (
-    Init
+    Tiles
+    | Init
     | Map
     | Load
     | Store

@@ -11,7 +11,7 @@ from gemmgen.ir.atoms import Holding
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.edit import staged_copies
-from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Timed
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Map, Program
@@ -50,12 +50,7 @@ def _temporaries(program: Program) -> tuple[str, ...]:
 def _kernel(context: Context) -> LoweredKernel:
     shared = shared_arrays(context)
     interface = interface_of(context, *static_or_dynamic(shared))
-    body = (
-        *placement(context),
-        *_first_pieces(context),
-        *_arrays(context),
-        *_body(context, context.expanded.body),
-    )
+    body = _body(context, context.expanded.body)
     if context.problem.accumulate == "f64":
         body = in_double(body)
     checks, launch = static_asserts_of(context), _launch(context, interface)
@@ -83,6 +78,12 @@ def _launch(context: Context, interface: Interface) -> LaunchNames:
         PARTS if context.is_split else None,
         context.lowering.threads(context) if context.leaves_early and len(block) > 1 else THREADS,
     )
+
+
+def _tiles(context: Context, node: Tiles) -> tuple[Node, ...]:
+    """The coordinates of the block's tile, what a thread keeps, and the tile's statements."""
+    kept = (*_first_pieces(context), *_arrays(context))
+    return (*placement(context), *kept, *_body(context, node.body))
 
 
 def _first_pieces(context: Context) -> tuple[Node, ...]:
@@ -137,6 +138,7 @@ def _if(context: Context, node: If[Timed]) -> tuple[Node, ...]:
 
 
 NODES: Mapping[type, LowerNode] = {
+    Tiles: _tiles,
     Init: _init,
     Define: _define,
     If: _if,
