@@ -18,6 +18,7 @@ from gemmgen.ir.interface import (
     MultipleOf,
     Param,
     Requirement,
+    Within,
 )
 
 ROW = 2**30 + 8
@@ -110,7 +111,7 @@ def _mend(rule: Requirement, values: dict[str, int]) -> None:
             values[name] = -(-value // divisor) * divisor
         case Equal(name, other):
             values[name] = values[other] = max(value, values[other])
-        case AtMost() | Aligned():
+        case AtMost() | Aligned() | Within():
             pass
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
+from gemmgen.ir.interface import (
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    Interface,
+    MultipleOf,
+    Requirement,
+    Within,
+)
 
 
 def explain(requirement: Requirement, interface: Interface, values: Mapping[str, int]) -> str:
@@ -12,19 +21,23 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
     name = requirement.name
     owner = next((tensor for tensor, pitch in interface.pitch if pitch == name), None)
     parted = next((tensor for tensor, _, stride in interface.strides if stride == name), None)
+    mapped = {one.tensor for one in interface.maps}
     match requirement:
         case Aligned(bytes=size):
+            user = "tensor map needs" if name in mapped else "wide accesses need"
+            lacking = "async_copy via=tma" if name in mapped else "vectorize"
             return (
                 f"{name} begins {values[name] % size} bytes past a multiple of {size}, and the "
-                f"kernel's wide accesses need {size}-byte alignment: pass an aligned copy, or use "
-                "the kernel without vectorize"
+                f"kernel's {user} {size}-byte alignment: pass an aligned copy, or use "
+                f"the kernel without {lacking}"
             )
         case MultipleOf(divisor=divisor):
             way = f"pad the rows of {owner}, or " if owner else ""
             way = f"pad the matrices of {parted}, or " if parted else way
+            lacking = "async_copy via=tma" if (parted or owner) in mapped else "that width"
             return (
                 f"{name} = {values[name]}, and the kernel needs {requirement.text()}: {way}use the "
-                f"kernel without that width ({values[name]} % {divisor} = {values[name] % divisor})"
+                f"kernel without {lacking} ({values[name]} % {divisor} = {values[name] % divisor})"
             )
         case AtLeast(bound=bound):
             return (
@@ -37,4 +50,9 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
             return (
                 f"{name} = {values[name]} and {other} = {values[other]}, but the schedule assumes "
                 f"{requirement.text()}"
+            )
+        case Within(least=least, most=most):
+            return (
+                f"{name} = {values[name]}, and the tensor map of {parted} holds strides from "
+                f"{least} to {most}: pass a contiguous copy of {parted}"
             )

@@ -5,7 +5,16 @@ from __future__ import annotations
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import SOFT, filled
 from gemmgen.ir.dtypes import HALVES, DType
-from gemmgen.ir.interface import Aligned, AtLeast, AtMost, Equal, Interface, MultipleOf, Requirement
+from gemmgen.ir.interface import (
+    Aligned,
+    AtLeast,
+    AtMost,
+    Equal,
+    Interface,
+    MultipleOf,
+    Requirement,
+    Within,
+)
 
 
 def types_text(interface: Interface) -> str:
@@ -94,7 +103,7 @@ def requirement_lines(interface: Interface, width: int) -> list[str]:
 
 
 def _grouped(interface: Interface) -> list[list[str]]:
-    kinds: tuple[type[Requirement], ...] = (AtLeast, AtMost, MultipleOf, Equal)
+    kinds: tuple[type[Requirement], ...] = (AtLeast, AtMost, Within, MultipleOf, Equal)
     groups = [[r.text() for r in interface.requirements if isinstance(r, kind)] for kind in kinds]
     aligned: dict[int, list[str]] = {}
     for requirement in interface.requirements:

@@ -33,7 +33,7 @@ def kernel_view(kernel: LoweredKernel) -> View:
         "threads": c_text(kernel.launch.count),
         "resident": [kernel.blocks] if kernel.blocks > 1 else [],
         "name": kernel.interface.name,
-        "parameters": parameter_rows(kernel.interface, 95, restrict=True),
+        "parameters": parameter_rows(kernel.interface.kernel_params, 95, restrict=True),
         "shared": [_shared(kernel)] if shared else [],
         "body": statements(kernel.body),
     }

@@ -19,6 +19,7 @@ from gemmgen.ir.interface import (
     Interface,
     MultipleOf,
     Requirement,
+    Within,
 )
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
@@ -40,7 +41,7 @@ def launcher_view(kernel: LoweredKernel) -> View:
     return {
         "name": interface.name,
         "namespace": namespace(interface.name),
-        "parameters": parameter_rows(interface, 92, restrict=False),
+        "parameters": parameter_rows(interface.params, 92, restrict=False),
         "refused": _lines(_argument_conditions(interface)),
         "misaligned": [misaligned] if misaligned else [],
         "empty": c_text(_chain("||", *(Binary("==", Var(name), Int(0)) for name in extents))),
@@ -99,6 +100,9 @@ def _broken(requirement: Requirement) -> Expr:
             return _indivisible(Var(name), divisor)
         case Equal(name, other):
             return Binary("!=", Var(name), Var(other))
+        case Within(name, least, most):
+            below = Binary("<", Var(name), Int(least))
+            return Binary("||", below, Binary(">", Var(name), Int(most)))
         case Aligned():
             raise AssertionError("pointers have conditions of their own")
 

@@ -6,15 +6,13 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import fields_view
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Param
 
 
-def parameter_rows(interface: Interface, width: int, *, restrict: bool) -> list[list[str]]:
+def parameter_rows(params: tuple[Param, ...], width: int, *, restrict: bool) -> list[list[str]]:
     """The parameters line by line: the extents, then what ``width`` columns of a kernel hold."""
-    texts = {
-        _text(param, restrict=True): _text(param, restrict=restrict) for param in interface.params
-    }
-    extents = sum(param.kind == "extent" for param in interface.params)
+    texts = {_text(param, restrict=True): _text(param, restrict=restrict) for param in params}
+    extents = sum(param.kind == "extent" for param in params)
     first, others = list(texts)[:extents], list(texts)[extents:]
     return [[texts[text] for text in row] for row in (first, *filled(others, ", ", width))]
 

@@ -7,12 +7,14 @@ value, so that none of them can disagree.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import lcm
 from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.tensor_map import MapDimension, MapFields, TensorMap
 
 INT_MAX = 2**31 - 1
 
@@ -25,15 +27,16 @@ class Param:
     (between the matrices of a tensor, in elements; long long), ``scalar`` (alpha, beta, names of
     the epilogue), ``tensor`` (a pointer; ``indices`` are its letters, in storage order; ``written``
     for the output), ``workspace`` (memory that blocks share, of ``per_tile`` elements for each tile
-    of C, at an address that is a multiple of ``align`` bytes) and ``counter`` (the same, of
-    unsigned ints).  ``dtype`` is that of a tensor's or a workspace's elements, or of a scalar.
+    of C, at an address that is a multiple of ``align`` bytes), ``counter`` (the same, of unsigned
+    ints) and, of the kernel alone, ``map`` (a tensor map).  ``dtype`` is that of a tensor's or a
+    workspace's elements, or of a scalar.
     What is ``zeroed`` must hold zeros before the first launch, and each launch leaves zeros.
     """
 
     SYNTAX = "{kind} {name}"
 
     name: str
-    kind: Literal["extent", "ld", "stride", "scalar", "tensor", "workspace", "counter"]
+    kind: Literal["extent", "ld", "stride", "scalar", "tensor", "workspace", "counter", "map"]
     indices: tuple[str, ...] = ()
     written: bool = False
     read: bool = True
@@ -129,7 +132,22 @@ class Aligned:
         return values[self.name] % self.bytes == 0
 
 
-Requirement = AtLeast | AtMost | MultipleOf | Equal | Aligned
+@record
+class Within:
+    """``0 <= stride_A_b <= 274877906940``: what a tensor map can hold."""
+
+    name: str
+    least: int
+    most: int
+
+    def text(self) -> str:
+        return f"{self.least} <= {self.name} <= {self.most}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return self.least <= values[self.name] <= self.most
+
+
+Requirement = AtLeast | AtMost | MultipleOf | Equal | Aligned | Within
 
 
 @record
@@ -153,6 +171,8 @@ class Interface:
     ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
     ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.  ``extents``
     pairs the letters of a matrix whose extents are not their capitals with those extents.
+
+    ``maps`` are the tensors that the launcher hands on as tensor maps; callers pass pointers.
     """
 
     SYNTAX = "{name}"
@@ -173,6 +193,7 @@ class Interface:
     strides: tuple[tuple[str, str, str], ...] = ()
     product: tuple[str, str] | None = None
     extents: tuple[tuple[str, str], ...] = ()
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -209,6 +230,38 @@ class Interface:
         *outer, _ = param.indices
         ld = dict(self.pitch).get(param.name)
         return (*(strides.get(x) if x in batches else ld for x in outer), None)
+
+    @property
+    def kernel_params(self) -> tuple[Param, ...]:
+        """The kernel's own parameters: maps in place of pointers, and no leading dimension and no
+        stride of theirs."""
+        if not self.maps:
+            return self.params
+        mapped = {one.tensor for one in self.maps}
+        steps = {step for p in self.tensors if p.name in mapped for step in self.steps(p)}
+        return tuple(
+            replace(param, kind="map") if param.name in mapped else param
+            for param in self.params
+            if param.kind not in ("ld", "stride") or param.name not in steps
+        )
+
+    def map_dimensions(self, tensor_map: TensorMap) -> tuple[MapDimension, ...]:
+        """The dimensions of a tensor's map, innermost first."""
+        (param,) = (param for param in self.tensors if param.name == tensor_map.tensor)
+        letters = zip(param.indices, self.steps(param), strict=True)
+        return tuple(
+            MapDimension(self.extent(letter), step, side)
+            for (letter, step), side in zip(reversed([*letters]), tensor_map.box, strict=True)
+        )
+
+    def map_fields(self, tensor_map: TensorMap, values: Mapping[str, int]) -> MapFields:
+        """What the map of a tensor is encoded from in a call with these ``values`` (extents,
+        leading dimensions, strides)."""
+        (param,) = (param for param in self.tensors if param.name == tensor_map.tensor)
+        dimensions = self.map_dimensions(tensor_map)
+        strides = [values[one.stride] * param.item for one in dimensions if one.stride is not None]
+        sizes = tuple(values[one.size] for one in dimensions)
+        return MapFields(param.dtype, sizes, tuple(strides), tensor_map.box)
 
     def tile_count(self, extents: Mapping[str, int]) -> int:
         """Number of tiles of all matrices of C for ``extents`` (those that ``shaping`` names); 0

@@ -3,7 +3,7 @@ fit in, aligned pointers and rows where accesses are wide, and what the schedule
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.buffers import Space
@@ -18,7 +18,9 @@ from gemmgen.ir.interface import (
     MultipleOf,
     Param,
     Requirement,
+    Within,
 )
+from gemmgen.ir.tensor_map import ALIGNMENT, STRIDE_BOUND, TensorMap
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.vectors import store_width
@@ -28,7 +30,10 @@ MARGIN = 16
 
 
 def requirements(
-    context: Context, params: tuple[Param, ...], pitches: tuple[tuple[str, str], ...]
+    context: Context,
+    params: tuple[Param, ...],
+    pitches: tuple[tuple[str, str], ...],
+    maps: tuple[TensorMap, ...],
 ) -> Iterator[Requirement]:
     """What a call must satisfy; ``pitches`` are tensors and their leading dimensions."""
     yield from _ranges(context)
@@ -37,7 +42,13 @@ def requirements(
         row = bounds.extent(context, letters[-1]).name
         if pitch != row:
             yield AtLeast(pitch, row)
-    yield from _wide(context)
+    mapped = {one.tensor for one in maps}
+    yield from _wide(context, mapped)
+    for param in params:
+        if param.name in mapped:
+            most = (STRIDE_BOUND - ALIGNMENT) // param.item
+            strides = context.problem.strides(context.tensor(param.name)).values()
+            yield from (Within(stride, 0, most) for stride in strides)
     known = {p.name for p in params}
     for fact in context.program.facts:
         name = equal_to(context.program, fact.name)
@@ -62,8 +73,9 @@ def _ranges(context: Context) -> Iterator[Requirement]:
         yield AtMost(name, INT_MAX - reach - MARGIN)
 
 
-def _wide(context: Context) -> Iterator[Requirement]:
-    """Wide accesses to global memory: aligned pointers, and rows that keep them aligned."""
+def _wide(context: Context, mapped: Set[str]) -> Iterator[Requirement]:
+    """Wide accesses to global memory, and maps of ``mapped`` tensors: aligned pointers, and rows
+    that keep them aligned."""
     widths: dict[str, int] = {}
     for copy in copies(context.kernel):
         if context.buffer(copy.src).space is Space.GLOBAL:
@@ -72,6 +84,8 @@ def _wide(context: Context) -> Iterator[Requirement]:
     widths[final.dst] = max(store_width(context.kernel, final), widths.get(final.dst, 1))
     for buffer in context.kernel.buffers:
         width = widths.get(buffer.name, 1)
+        if buffer.name in mapped:
+            width = max(width, ALIGNMENT // BYTES[buffer.dtype])
         if buffer.space is Space.GLOBAL and width > 1:
             yield Aligned(buffer.name, BYTES[buffer.dtype] * width)
             yield MultipleOf(addresses.pitch(context, buffer.name).name, width)

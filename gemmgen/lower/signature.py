@@ -16,6 +16,7 @@ from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.problem import Tensor
+from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
 from gemmgen.lower.epilogue_arithmetic import reads, uses_sums_unscaled
@@ -23,8 +24,10 @@ from gemmgen.lower.requirements import requirements
 from gemmgen.lower.split import piece_width
 
 
-def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> Interface:
-    """How the kernel is called."""
+def interface_of(
+    context: Context, static_shared: int, dynamic_shared: int, maps: tuple[TensorMap, ...] = ()
+) -> Interface:
+    """How the kernel is called; ``maps`` are the tensors that the copy engine reads or writes."""
     params = tuple(_params(context))
     pitches = tuple(_pitches(context, params))
     threads = context.lowering.block(context)
@@ -36,7 +39,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         params,
         threads,
         tiles,
-        tuple(requirements(context, params, pitches)),
+        tuple(requirements(context, params, pitches, maps)),
         dynamic_shared,
         static_shared,
         pitches,
@@ -48,6 +51,7 @@ def interface_of(context: Context, static_shared: int, dynamic_shared: int) -> I
         tuple((t.name, *step) for t in context.tensors for step in _strides(context, t)),
         _product(context, params, pitches),
         tuple(_renamed(context)),
+        maps,
     )
 
 

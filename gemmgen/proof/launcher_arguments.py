@@ -17,6 +17,7 @@ from gemmgen.ir.interface import (
     Interface,
     MultipleOf,
     Requirement,
+    Within,
 )
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
@@ -70,8 +71,15 @@ def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
             values[param.name] = 0.25 + i
         elif param.kind == "stride":
             step = interface.divisor(param.name)
-            values[param.name] = ((1 << 40) + 1000 * i) // step * step
+            far = min((1 << 40) + 1000 * i, _longest(interface, param.name) - 1000 * i)
+            values[param.name] = far // step * step
     return {param.name: values[param.name] for param in interface.params}
+
+
+def _longest(interface: Interface, stride: str) -> int:
+    """The greatest stride that a requirement allows."""
+    bounds = (r.most for r in interface.requirements if isinstance(r, Within) and r.name == stride)
+    return min(bounds, default=1 << 62)
 
 
 def _shapes(emitted: Emitted) -> Iterator[tuple[str, Values]]:
@@ -118,6 +126,9 @@ def _bounds(emitted: Emitted, plain: Values, rule: Requirement) -> Iterator[Valu
         case Equal(name, other):
             for off in (-step, step):
                 yield plain | {name: int(plain[other]) + off}
+        case Within(name, least, most):
+            for bound in (least, least - step, most // step * step, most // step * step + step):
+                yield plain | {name: bound}
         case Aligned(name, size):
             for off in (1 << i for i in range(size.bit_length())):
                 yield plain | {name: value + off}

@@ -17,6 +17,7 @@ from gemmgen.ir import (
     lowered,
     nodes,
     problem,
+    tensor_map,
     thread_code,
     warp_matrices,
 )
@@ -50,6 +51,7 @@ CLASSES = tuple(
         lowered,
         nodes,
         problem,
+        tensor_map,
         thread_code,
         warp_matrices,
     )
