@@ -26,9 +26,14 @@ Data = Literal[
 ]
 """``permutation``: B selects columns of A.  The next two are integers except for one element.  In
 the last two all elements of one operand are infinite, and all of the other positive."""
-Order = Literal["ascending", "descending", "shuffled"]
-"""The order of blocks, and of a block's threads between two barriers, on a CPU."""
+Order = Literal["ascending", "descending", "shuffled", "by priority", "issuers last"]
+"""The order of blocks, and of a block's threads between two barriers, on a CPU.  In the last two
+orders, of the warps that can go on only the first does, until it waits; the blocks are ascending.
+"""
 ORDERS: tuple[Order, ...] = ("ascending", "descending", "shuffled")
+"""All that a kernel needs whose threads wait only for all of their block, or of their warp."""
+STRICT_ORDERS: tuple[Order, ...] = ("by priority", "issuers last")
+"""For others: the warps' priorities are random, or put those last that issue copies."""
 Landing = Literal["late", "early"]
 """When asynchronous copies complete: when they are waited for, or when they are issued."""
 LANDINGS: tuple[Landing, ...] = ("late", "early")

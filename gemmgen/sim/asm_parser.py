@@ -13,6 +13,8 @@ _TOKEN = re.compile(r"\s+|(%\d+|0[xX][0-9a-fA-F]+|\d+|[A-Za-z_.][\w.:]*|[][{},;]
 _KINDS = "rhlfdn"
 """Constraints: registers of 32, 16 and 64 bits, of a float and of a double; a constant."""
 
+_BARRIERS = ("bar.",)
+
 
 @record
 class AsmOperand:
@@ -39,7 +41,12 @@ class PtxInstruction:
     def takes_memory(self) -> bool:
         """Whether it reads or writes memory, or orders accesses to it."""
         addressed = any(operand[0] == "[" for operand in self.operands)
-        return addressed or self.mnemonic.startswith("cp.async")
+        return addressed or self.mnemonic.startswith(("cp.async", *_BARRIERS))
+
+    @property
+    def has_result(self) -> bool:
+        """Whether its first operand, unless that is an address, is written."""
+        return not self.mnemonic.startswith(_BARRIERS)
 
 
 @record

@@ -8,7 +8,7 @@
 // In both the target changes at the issue, which exposes a copy into memory that is still read.
 // The source is read at the issue: no kernel writes what it copies from.
 
-#include "runner.h"
+#include "scheduler.h"
 
 #include <cstring>
 
@@ -74,6 +74,7 @@ void check_arguments(const Issue &issue) {
 void issue_copy(const Issue &issue) {
   check_arguments(issue);
   if (check_issue != nullptr) check_issue(issue);
+  note_issuer();
   Copy *copy = take_copy();
   Queue &queue = queues[state.thread];
   *copy = {issue.target, {}, issue.bytes, queue.group, issue.pc, nullptr};

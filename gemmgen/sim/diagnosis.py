@@ -17,9 +17,13 @@ from gemmgen.sim.unit import BEGIN
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 """In the order of runner.h."""
+_CONFLICTS: tuple[Kind, ...] = (
+    *("race", "two owners", "divergent barrier", "under way", "divergent warp"),
+)
+"""Kinds with another access; the other thread of a divergence may have left the kernel."""
 _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
-_DETAIL_BYTES = 96
+_DETAIL_BYTES = 480
 RECORD_BYTES = _FINDING.size + 2 * _ACCESS.size + _DETAIL_BYTES
 _TENSOR, _SHARED = 1, 2
 
@@ -110,7 +114,7 @@ def _unpack(packed: bytes) -> _Record:
 
 def _finding(record: _Record, context: CheckedRun, lines: Mapping[int, int]) -> Finding:
     kind = _KINDS[record.kind]
-    conflict = kind in ("race", "two owners", "divergent barrier", "under way", "divergent warp")
+    conflict = kind in _CONFLICTS or record.other.line != 0
     name, detail = "", record.detail
     index: tuple[int, ...] = ()
     if record.target == _TENSOR and record.number < len(context.tensors):

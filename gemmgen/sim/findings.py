@@ -17,6 +17,8 @@ Kind = Literal[
     "under way",
     "not waited for",
     "divergent warp",
+    "deadlock",
+    "wrong barrier",
 ]
 
 
@@ -56,7 +58,8 @@ class Finding:
     ``name`` is the tensor's or the shared array's, ``index`` the element's (row, column; as many
     as the array has), outside the shape if the access is; both are empty if the mistake concerns
     no array.  ``bytes`` is the size of the access.  ``other`` is the conflicting access (a race,
-    two owners, a divergent barrier or warp), or the asynchronous copy that is under way.
+    two owners, a divergent or wrong barrier or warp), a thread with another wait (a deadlock), or
+    the asynchronous copy that is under way.
     ``declared`` is what the comment over a shared array's declaration cites.
     """
 
@@ -91,6 +94,11 @@ class Finding:
         if self.kind in ("divergent barrier", "divergent warp") and other is not None:
             return _divergence(self.kind, access, other)
         where = f"in block {access.block}, at {access.at()}"
+        if self.kind == "deadlock":
+            return f"deadlock {where}: {self.detail}"
+        if self.kind == "wrong barrier":
+            by_others = f"; {other.who()} waits at {other.at()}" if other is not None else ""
+            return f"{self.kind}: {self.detail}: {access.who()} {where}{by_others}"
         if not self.name:
             return f"{self.kind}: {self.detail}: {access.who()} {where}"
         wide = f" by {self.bytes} bytes" if self.bytes > 4 else ""

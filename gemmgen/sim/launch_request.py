@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from gemmgen.base.record import record
-from gemmgen.calling.launches import LANDINGS, ORDERS, Landing, Order
+from gemmgen.calling.launches import LANDINGS, ORDERS, STRICT_ORDERS, Landing, Order
 
 MAGIC = 0x67676D32
 _HEADER = struct.Struct("=IIQ12I")
@@ -97,7 +97,7 @@ def head_of(launch: LaunchRequest, seconds: float) -> bytes:
     head = bytearray(
         _HEADER.pack(
             MAGIC,
-            ORDERS.index(launch.order),
+            (*ORDERS, *STRICT_ORDERS).index(launch.order),
             launch.seed % 2**64,
             launch.grid,
             *launch.block,

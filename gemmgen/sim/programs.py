@@ -19,7 +19,8 @@ from gemmgen.sim.alignment import check_alignment
 from gemmgen.sim.unit import unit_text
 
 _RUNNER = (
-    *("runner", "launcher", "fibers", "warp", "wmma", "blocks", "async_copies"),
+    *("runner", "scheduler", "named_barriers", "fibers", "warp"),
+    *("launcher", "wmma", "blocks", "async_copies"),
     *("guarded_memory", "faults", "launch_request"),
 )
 _CHECKS = ("access_checks", "shadow", "order", "integer_checks")

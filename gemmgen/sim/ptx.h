@@ -2,11 +2,14 @@
 // A name is the instruction's with all its modifiers, `_` for `.`; operands are as in the PTX ISA.
 #pragma once
 
-// The runner's part of the models: async_copies.cpp, warp.cpp, wmma.cpp, blocks.cpp.
+// The runner's part of the models: async_copies.cpp, named_barriers.cpp, warp.cpp, wmma.cpp,
+// blocks.cpp.
 extern "C" {
 void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 void gg_commit_copies();
 void gg_await(int pending);
+void gg_named_barrier(unsigned number, unsigned threads);
+void gg_named_barrier_of_all(unsigned number);
 unsigned gg_increment(unsigned *counter, unsigned last);
 unsigned gg_increment_ordered(unsigned *counter, unsigned last);
 void gg_add_float(float *target, float value);
@@ -170,6 +173,11 @@ template <long long pending> GG_MODEL void cp_async_wait_group(Immediate<pending
   static_assert(pending >= 0, "a number of groups");
   gg_await(pending);
 }
+
+// Barriers of a block: of whole warps, whose lanes come together.
+
+GG_MODEL void bar_sync(b32 number, b32 threads) { gg_named_barrier(number, threads); }
+GG_MODEL void bar_sync(b32 number) { gg_named_barrier_of_all(number); }
 
 // Atomics of global memory.
 

@@ -121,11 +121,12 @@ def _check_outputs(statement: AsmStatement, uses: list[tuple[str, bool]]) -> Non
 
 def _uses(instruction: PtxInstruction) -> list[tuple[str, bool]]:
     """The operands that it reads, then the one that it writes: the first, unless that is an
-    address."""
+    address or the instruction has no result."""
     found: list[tuple[str, bool]] = []
     for i, (first, *rest) in enumerate(instruction.operands):
         names = rest if first in "[{" else [first]
-        found += [(name, i == 0 and first != "[") for name in names]
+        is_written = i == 0 and first != "[" and instruction.has_result
+        found += [(name, is_written) for name in names]
     return sorted(found, key=lambda use: use[1])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gemmgen.base.errors import CallError
-from gemmgen.calling.launches import LANDINGS, ORDERS
+from gemmgen.calling.launches import LANDINGS, ORDERS, STRICT_ORDERS
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
 from gemmgen.sim.allocation import not_left_zero, scratch_of
@@ -70,7 +70,8 @@ class CompiledKernel:
         of its indices.  The whole memory that it is a view of is sent with it, so that writes
         outside the tensor can be detected.
         ``order`` is that of the blocks, and of a block's threads between two barriers:
-        ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval).
+        ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval);
+        ``by priority`` (random, by ``seed``) and ``issuers last`` run one warp as far as it can go.
         ``landing`` is when asynchronous copies complete: ``late``, when they are waited for, or
         ``early``, when they are issued.  The launch goes through the text's launcher, if it has
         one, unless that would leave out the product (alpha = 0): then the kernel runs with all of
@@ -81,8 +82,9 @@ class CompiledKernel:
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
         unchanged), KernelTimeout after ``seconds``.
         """
-        if order not in ORDERS:
-            raise CallError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+        orders = (*ORDERS, *STRICT_ORDERS)
+        if order not in orders:
+            raise CallError(f"order is one of {', '.join(orders)}, not {order!r}")
         if landing not in LANDINGS:
             raise CallError(f"landing is one of {', '.join(LANDINGS)}, not {landing!r}")
         given = {**self._scratch(arguments), **arguments}

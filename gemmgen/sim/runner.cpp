@@ -1,7 +1,6 @@
-#include "runner.h"
+#include "scheduler.h"
 
 #include <csignal>
-#include <cstring>
 #include <sys/resource.h>
 #include <sys/time.h>
 
@@ -13,89 +12,16 @@ State state;
 
 namespace {
 
-unsigned order[MAX_THREADS];
 uint64_t random_state;
-int votes[2];  // of the current barrier interval and of the previous one
-
-uint64_t next_random() {  // splitmix64
-  random_state += 0x9e3779b97f4a7c15;
-  uint64_t z = random_state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-void arrange_threads() {
-  const unsigned threads = state.threads;
-  for (unsigned i = 0; i < threads; ++i) order[i] = state.header.order == 1 ? threads - 1 - i : i;
-  if (state.header.order != 2) return;
-  for (unsigned i = threads; i > 1; --i) {
-    const auto j = static_cast<unsigned>(next_random() % i);
-    const unsigned swapped = order[i - 1];
-    order[i - 1] = order[j];
-    order[j] = swapped;
-  }
-}
-
-void set_thread(unsigned thread) {
-  state.thread = thread;
-  state.stack = stack_of(thread);
-  threadIdx = {thread % blockDim.x, thread / blockDim.x, 0};
-}
 
 void run_thread() {
   gg_call_kernel(state.arguments);
   end_copies();
-  state.line[state.thread] = 0;
-}
-
-Access waits(unsigned thread) {
-  return {0, static_cast<uint32_t>(state.line[thread]), blockIdx.x, thread, 0};
-}
-
-// Called when all threads have stopped, each at a barrier or at the end of the kernel.
-void check_barrier() {
-  for (unsigned thread = 1; thread < state.threads; ++thread) {
-    if (state.line[thread] == state.line[0]) continue;
-    Finding finding = {};
-    finding.kind = DIVERGENT;
-    const bool first_waits = state.line[0] != 0;
-    finding.access = waits(first_waits ? 0 : thread);
-    finding.other = waits(first_waits ? thread : 0);
-    report_last(finding);
-  }
-}
-
-void run_on(unsigned thread) {
-  set_thread(thread);
-  state.running = true;
-  resume_fiber(thread);
-  state.running = false;
-}
-
-// Runs each thread until it waits at a barrier of the block, or leaves the kernel.
-void run_interval() {
-  ++state.interval;
-  votes[state.interval % 2] = 0;
-  memset(state.epoch, 0, sizeof state.epoch);
-  arrange_threads();
-  for (unsigned i = 0; i < state.threads; ++i) run_on(order[i]);
-  while (release_warps()) {
-    arrange_threads();
-    for (unsigned i = 0; i < state.threads; ++i) {
-      if (state.released[order[i]]) run_on(order[i]);
-    }
-  }
 }
 
 void run_block() {
   poison_shared();
-  state.block_interval = state.interval + 1;
-  for (unsigned thread = 0; thread < state.threads; ++thread) start_fiber(thread, run_thread);
-  do {
-    run_interval();
-    check_barrier();
-  } while (state.line[0] != 0);
+  run_threads(run_thread);
 }
 
 uint32_t greatest_common_divisor(uint32_t a, uint32_t b) {
@@ -112,14 +38,14 @@ uint32_t greatest_common_divisor(uint32_t a, uint32_t b) {
 class BlockOrder {
  public:
   explicit BlockOrder(const Header &header) : header_(header) {
-    if (header.order != 2 || header.grid < 3) return;
+    if (header.order != SHUFFLED || header.grid < 3) return;
     start_ = static_cast<uint32_t>(next_random() % header.grid);
     do {
       stride_ = 1 + static_cast<uint32_t>(next_random() % (header.grid - 1));
     } while (greatest_common_divisor(stride_, header.grid) != 1);
   }
   uint32_t block(uint32_t i) const {
-    if (header_.order == 1) return header_.grid - 1 - i;
+    if (header_.order == DESCENDING) return header_.grid - 1 - i;
     return static_cast<uint32_t>((start_ + uint64_t{i} * stride_) % header_.grid);
   }
 
@@ -152,19 +78,16 @@ void set_alarm(uint32_t milliseconds) {
 }
 
 }  // namespace
+
+uint64_t next_random() {  // splitmix64
+  random_state += 0x9e3779b97f4a7c15;
+  uint64_t z = random_state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
 }  // namespace gg
-
-extern "C" void gg_barrier(int line) {
-  gg::state.line[gg::state.thread] = line;
-  gg::suspend_fiber();
-}
-
-extern "C" int gg_barrier_or(int predicate, int line) {
-  int &vote = gg::votes[gg::state.interval % 2];
-  vote |= predicate != 0;
-  gg_barrier(line);
-  return vote;
-}
 
 int main() {
   const rlimit none = {0, 0};

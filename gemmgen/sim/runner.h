@@ -1,6 +1,8 @@
 // The runner: the program that a kernel is linked with, which executes it on request.
 //
-//   runner.cpp          launches: blocks one after another, threads in an order, barriers
+//   runner.cpp          launches: blocks one after another
+//   scheduler.cpp       a block's threads: who can go on, in an order; deadlocks
+//   named_barriers.cpp  barriers of the block and of some of its warps
 //   fibers.cpp          one fiber for each thread of a block
 //   async_copies.cpp    asynchronous copies
 //   warp.cpp            exchanges and barriers of a warp's lanes
@@ -33,7 +35,7 @@ namespace gg {
 // The layouts from here to Finding are repeated in gemmgen/sim/process.py and diagnosis.py.
 struct Header {
   uint32_t magic;
-  uint32_t order;  // 0 ascending, 1 descending, 2 shuffled anew in each barrier interval
+  uint32_t order;
   uint64_t seed;
   uint32_t grid, block_x, block_y;
   uint32_t milliseconds;
@@ -43,6 +45,15 @@ struct Header {
   uint32_t word;                    // bytes of the smallest element, at most 4
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
   uint32_t unused;
+};
+
+// Of the blocks (but for the last two) and of a block's threads in each round of the scheduler.
+enum Order : uint32_t {
+  ASCENDING,
+  DESCENDING,
+  SHUFFLED,      // anew in each round
+  BY_PRIORITY,   // of the warps that can go on always the first, in a random order
+  ISSUERS_LAST,  // likewise, in an order in which warps that have issued copies come last
 };
 
 struct BufferHead {
@@ -93,7 +104,9 @@ enum Kind : uint32_t {
   ARITHMETIC,
   UNDER_WAY,  // accessed between the issue of an asynchronous copy and the wait for it
   NOT_AWAITED,
-  DIVERGENT_WARP
+  DIVERGENT_WARP,
+  DEADLOCK,
+  WRONG_BARRIER  // its number, or the threads that it is said to have
 };
 enum Target : uint32_t { NOTHING, TENSOR, SHARED };
 
@@ -112,12 +125,12 @@ struct Finding {
   int64_t offset;      // bytes from the target's first
   Access access;       // the access that is wrong
   Access other;        // the access that it conflicts with (a race, two owners, a barrier)
-  char detail[96];
+  char detail[480];
 };
 
 constexpr uint32_t MAGIC = 0x67676d32, CALLS_MAGIC = 0x67676d63;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
-constexpr unsigned WARP = 32;
+constexpr unsigned WARP = 32, MAX_WARPS = MAX_THREADS / WARP;
 constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
 
 // [mapping, data) and [data + bytes, mapping_end) are poisoned; at either end are GUARD_BYTES that
@@ -139,10 +152,7 @@ struct State {
   unsigned found;
   unsigned threads;       // of a block
   unsigned thread;        // the running one: x + y * block_x
-  int line[MAX_THREADS];  // of the barrier at which a thread waits; 0 if it left the kernel
   int call_line[MAX_THREADS];   // of its latest call of a warp-collective function
-  int warp_line[MAX_THREADS];   // at which a thread waits for its warp, or 0
-  bool released[MAX_THREADS];   // all lanes of its warp have arrived
   uint16_t epoch[MAX_THREADS];  // barriers of its warp that a thread has passed in this interval
   bool running;           // the kernel's code, not the runner's
   unsigned char *stack;   // of that thread
@@ -153,6 +163,9 @@ struct State {
   uint32_t interval, block_interval, launch_interval;
 };
 extern State state;
+
+// runner.cpp
+uint64_t next_random();
 
 // launch_request.cpp
 enum Request { END, LAUNCH, CALLS };  // of standard input; a launch; calls of the launcher alone
@@ -197,9 +210,6 @@ void start_fiber(unsigned index, void (*entry)());
 void resume_fiber(unsigned index);  // until the fiber suspends, or its entry returns
 void suspend_fiber();
 bool is_fiber_guard(const unsigned char *address);
-
-// warp.cpp
-bool release_warps();  // those whose lanes have all arrived; called when no thread can run
 
 // access_checks.cpp and order.cpp; null unless this is a checked build
 void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) __attribute__((weak));

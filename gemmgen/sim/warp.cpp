@@ -1,7 +1,8 @@
 // Exchanges between a warp's lanes: each deposits bytes, and reads the others' once all 32 have.
 
-#include "runner.h"
+#include "scheduler.h"
 
+#include <cstdio>
 #include <cstring>
 
 namespace gg {
@@ -15,49 +16,66 @@ struct alignas(16) Deposit {
 Deposit deposits[2][MAX_THREADS];
 unsigned char turn[MAX_THREADS];
 
-void wait(int line) {
-  state.warp_line[state.thread] = line != 0 ? line : 1;
-  suspend_fiber();
+struct Lane {
+  int line;       // at which it waits for its warp, or 0
+  bool released;  // all lanes of its warp have come
+};
+Lane lanes[MAX_THREADS];
+unsigned waiting;  // lanes of the block
+
+bool is_released(const Wait &wait) { return static_cast<const Lane *>(wait.on)->released; }
+
+void describe(const Wait &, char *text, size_t size) { snprintf(text, size, "its warp"); }
+
+constexpr Condition WARP_MEETS = {is_released, describe};
+
+// Another wait than this one may end without the lanes that wait here.
+bool cannot_come(unsigned lane, int line) {
+  if (lanes[lane].line != 0) return lanes[lane].line != line;
+  return wait_of(lane).condition == nullptr || is_at_block_barrier(lane);
 }
 
-[[noreturn]] void report_missing(unsigned waiting, unsigned missing) {
+[[noreturn]] void report_missing(unsigned waits, unsigned missing) {
   Finding finding = {};
   finding.kind = DIVERGENT_WARP;
-  finding.access = {0, static_cast<uint32_t>(state.warp_line[waiting]), blockIdx.x, waiting, 0};
-  const int other = state.warp_line[missing] != 0 ? state.warp_line[missing] : state.line[missing];
-  finding.other = {0, static_cast<uint32_t>(other), blockIdx.x, missing, 0};
+  finding.access = {0, static_cast<uint32_t>(lanes[waits].line), blockIdx.x, waits, 0};
+  const auto other = static_cast<uint32_t>(wait_of(missing).line);
+  finding.other = {0, other, blockIdx.x, missing, 0};
   report_last(finding);
 }
 
-// Whether all lanes of the warp wait, at one line; reports a lane that waits elsewhere.
-bool has_met(unsigned first) {
-  const unsigned end = first + WARP < state.threads ? first + WARP : state.threads;
-  unsigned waiting = end;
-  for (unsigned lane = first; lane < end && waiting == end; ++lane) {
-    if (state.warp_line[lane] != 0) waiting = lane;
+// Whether all lanes of the warp wait, at one line; reports a lane that cannot come there.
+bool has_met(unsigned first, unsigned end) {
+  unsigned waits = end;
+  for (unsigned lane = first; lane < end && waits == end; ++lane) {
+    if (lanes[lane].line != 0) waits = lane;
   }
-  if (waiting == end) return false;
+  if (waits == end) return false;
   if (end - first != WARP) fault("a warp of %u threads waits for its 32 lanes", end - first);
+  bool all = true;
   for (unsigned lane = first; lane < end; ++lane) {
-    if (state.warp_line[lane] != state.warp_line[waiting]) report_missing(waiting, lane);
+    if (cannot_come(lane, lanes[waits].line)) report_missing(waits, lane);
+    all &= lanes[lane].line != 0;
   }
-  return true;
+  return all;
 }
 
 }  // namespace
 
-bool release_warps() {
-  bool any = false;
-  for (unsigned first = 0; first < state.threads; first += WARP) {
-    const bool met = has_met(first);
-    any |= met;
+void meet_warps() {
+  for (unsigned first = 0; first < state.threads && waiting != 0; first += WARP) {
     const unsigned end = first + WARP < state.threads ? first + WARP : state.threads;
-    for (unsigned lane = first; lane < end; ++lane) {
-      state.released[lane] = met;
-      state.warp_line[lane] = 0;
-    }
+    if (!has_met(first, end)) continue;
+    for (unsigned lane = first; lane < end; ++lane) lanes[lane] = {0, true};
+    waiting -= WARP;
   }
-  return any;
+}
+
+void meet_lanes(int line) {
+  Lane &lane = lanes[state.thread];
+  lane = {line != 0 ? line : 1, false};
+  ++waiting;
+  wait_until({&WARP_MEETS, &lane, 0, lane.line});
 }
 
 }  // namespace gg
@@ -69,11 +87,11 @@ extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size) {
   const unsigned me = state.thread, set = turn[me] ^= 1;
   if (size > GG_DEPOSIT) fault("a lane deposits %u bytes", size);
   memcpy(deposits[set][me].bytes, bytes, size);
-  wait(state.call_line[me]);
+  meet_lanes(state.call_line[me]);
   return deposits[set][me / WARP * WARP].bytes;
 }
 
 extern "C" void gg_warp_barrier(int line) {
-  gg::wait(line);
+  gg::meet_lanes(line);
   ++gg::state.epoch[gg::state.thread];
 }
