@@ -91,6 +91,7 @@ class Recorder:
     ):
         self.lanes, self._watch = lanes, watch
         self.copies, self.warps = WatchedCopies(watch), WatchedWarps(lanes)
+        self.duty = None
         self._kernel, self._blocks, self._values, self._trips = kernel, blocks, values, trips
         self._stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
 
@@ -121,6 +122,9 @@ class Recorder:
         return Unwatched(array.name, array.dtype), None
 
     def barrier(self, mask: Mask) -> None:
+        self._watch.flush()
+
+    def meet(self, number: int, threads: int, mask: Mask) -> None:
         self._watch.flush()
 
     def trips(self, loop: For[Node], scope: Scope) -> machine.Trips:

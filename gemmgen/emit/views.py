@@ -17,6 +17,7 @@ from gemmgen.emit.line_breaks import comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, walk
 from gemmgen.ir.thread_code import (
     CopyAsync,
@@ -239,6 +240,17 @@ def _block(node: Block[Node]) -> View:
     }
 
 
+def _duties(node: Duties[Node]) -> View:
+    """One branch for each duty, which begins with its comment."""
+    branches: list[View] = []
+    for duty in node.duties:
+        body = statements((Block(duty.note, duty.origins, duty.body),))
+        condition = [] if duty.condition is None else [c_text(duty.condition)]
+        branch: View = {"condition": condition, "body": printed("braces.j2", {"body": body})}
+        branches.append(branch)
+    return {"first": branches[:1], "others": branches[1:]}
+
+
 _MORE: dict[type, Callable[..., View]] = {
     Assign: _assign,
     Define: _define,
@@ -251,5 +263,6 @@ _MORE: dict[type, Callable[..., View]] = {
     For: _for,
     If: _if,
     Block: _block,
+    Duties: _duties,
 }
 """What a template needs besides the fields of its node."""

@@ -22,6 +22,7 @@ from gemmgen.interpreter.machine import Step, Trip, Trips
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import Closure, Scope, known
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
+from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
@@ -34,7 +35,8 @@ Argument = Elements | int | float
 
 
 class CheckedMachine:
-    """Some blocks of a launch; ``written`` is by whom the elements of tensors were written."""
+    """Some blocks of a launch, or the threads of one ``duty`` of theirs; ``written`` is by whom the
+    elements of tensors were written."""
 
     computes = True
 
@@ -44,10 +46,13 @@ class CheckedMachine:
         arguments: Mapping[str, Argument],
         written: Mapping[str, Ints],
         state: LaunchState,
+        together: Together,
         landing: Landing,
+        duty: str | None = None,
     ):
         self.lanes, self.copies, self.warps = lanes, CheckedCopies(landing), CheckedWarps(lanes)
         self._arguments, self._written, self._state = arguments, written, state
+        self._together, self.duty = together, duty
 
     def builtins(self) -> Mapping[str, Index]:
         return self.lanes.builtins()
@@ -64,7 +69,8 @@ class CheckedMachine:
         return FlatMemory(param.name, param.dtype, value, self.lanes)
 
     def shared(self, array: SharedArray) -> Memory:
-        data = poisoned(self.lanes.blocks * prod(array.sizes), array.dtype)
+        count = self.lanes.blocks * prod(array.sizes)
+        data = self._together.memory.setdefault(array.name, poisoned(count, array.dtype))
         return FlatMemory(array.name, array.dtype, data, self.lanes, per_block=True)
 
     def registers(
@@ -79,6 +85,11 @@ class CheckedMachine:
         if lane is not None:
             name = self.lanes.name(lane)
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
+        if self.duty is not None:
+            self.meet(0, self.lanes.of_block, mask)
+
+    def meet(self, number: int, threads: int, mask: Mask) -> None:
+        self._together.meetings.meet(number, threads, self.lanes, mask)
 
     def trips(self, loop: For[Node], scope: Scope) -> Trips:
         return every_trip

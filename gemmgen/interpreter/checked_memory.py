@@ -157,7 +157,7 @@ class OutputMemory(FlatMemory):
     def __init__(self, name: str, dtype: DType, data: Elements, lanes: Lanes, writers: Ints):
         super().__init__(name, dtype, data, lanes)
         self.writers = writers
-        self.numbers = np.arange(lanes.count) + lanes.first * lanes.threads + 1
+        self.numbers = lanes.numbers() + 1
 
     def load(self, index: Index, mask: Mask) -> Value:
         found = super().load(index, mask)

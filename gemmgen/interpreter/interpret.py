@@ -1,7 +1,8 @@
 """Lowered kernels run on a CPU with NumPy, all threads of many blocks side by side.
 
 Each statement is done by all threads before the next one begins, so values, addresses, guards and
-stages are checked here; a missing barrier is not (the emitted text's own run finds that).  Shared
+stages are checked here; a missing barrier is not (the emitted text's own run finds that).  Where
+warps of a block have different duties, each duty's threads take their turn until they wait.  Shared
 memory and registers are poisoned with NaN, indices are flattened as C does, and what a thread may
 not do raises ``Trap``.
 """
@@ -9,6 +10,7 @@ not do raises ``Trap``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import prod
 from typing import cast
 
@@ -17,8 +19,11 @@ import numpy as np
 from gemmgen.calling.launches import Landing, Order
 from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, poisoned
+from gemmgen.interpreter.duties import duties_of
 from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.simt import Lanes, Trap
+from gemmgen.interpreter.together import Together
+from gemmgen.interpreter.turns import Turns
 from gemmgen.interpreter.workspace import LaunchState, in_order
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.thread_code import CopyAsync, contains
@@ -84,18 +89,38 @@ def run_kernel(
         if p.written
     }
     x, y = interface.block
+    duties = [(duty.name, (duty.first, duty.threads)) for duty in duties_of(kernel.body)]
+    parts = duties or [(None, None)]
     state = LaunchState.of(interface, extents, order)
     with np.errstate(all="ignore"):
         batches = dict(_batches(kernel, extents))
         for first in in_order(batches, order):
-            lanes = Lanes(first, batches[first], x, y)
-            machine = CheckedMachine(lanes, arguments, written, state, landing)
-            run = code_for(machine).kernel(kernel)
-            if run is not None:
-                run(None)
-            machine.copies.end()
+            together = Together(batches[first], Turns(order))
+            machines = [
+                CheckedMachine(
+                    Lanes(first, batches[first], x, y, part),
+                    arguments,
+                    written,
+                    state,
+                    together,
+                    landing,
+                    duty,
+                )
+                for duty, part in parts
+            ]
+            together.turns.run(
+                [(m.duty or "the block", partial(_run, m, kernel)) for m in machines]
+            )
     state.check_left(interface)
     return written
+
+
+def _run(machine: CheckedMachine, kernel: LoweredKernel) -> None:
+    """The kernel's body, by the threads of a machine."""
+    run = code_for(machine).kernel(kernel)
+    if run is not None:
+        run(None)
+    machine.copies.end()
 
 
 def _batches(kernel: LoweredKernel, extents: Mapping[str, int]) -> Iterator[tuple[int, int]]:

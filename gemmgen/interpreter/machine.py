@@ -82,6 +82,11 @@ class Machine(Protocol):
     @property
     def warps(self) -> Warps: ...
 
+    @property
+    def duty(self) -> str | None:
+        """The one whose threads the lanes are; None: they are whole blocks."""
+        ...
+
     def builtins(self) -> Mapping[str, Index]:
         """``threadIdx`` and ``blockIdx``."""
         ...
@@ -99,6 +104,10 @@ class Machine(Protocol):
 
     def barrier(self, mask: Mask) -> None:
         """All threads of a block come to it, or none."""
+        ...
+
+    def meet(self, number: int, threads: int, mask: Mask) -> None:
+        """So many threads of a block come to the named barrier ``number``."""
         ...
 
     def trips(self, loop: For[Node], scope: Scope) -> Trips:

@@ -3,7 +3,14 @@ a mechanism."""
 
 from __future__ import annotations
 
-from gemmgen.interpreter import async_copies, control_flow, fragments, variables, workspace
+from gemmgen.interpreter import (
+    async_copies,
+    control_flow,
+    duties,
+    fragments,
+    variables,
+    workspace,
+)
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Machine
 
@@ -13,6 +20,7 @@ NODES: Statements = {
     **async_copies.NODES,
     **fragments.NODES,
     **workspace.NODES,
+    **duties.NODES,
 }
 
 

@@ -32,16 +32,29 @@ class Trap(Exception):
 class Lanes:
     """The threads of ``blocks`` blocks, the first of which has the number ``first``.
 
-    ``x`` and ``y`` are a block's threads along threadIdx.x and threadIdx.y.
+    ``x`` and ``y`` are a block's threads along threadIdx.x and threadIdx.y.  Of each block only
+    ``part`` is there, if it is given: a first thread, and how many.
     """
 
     first: int
     blocks: int
     x: int
     y: int
+    part: tuple[int, int] | None = None
+
+    @property
+    def begin(self) -> int:
+        """The first of a block's threads that is there."""
+        return self.part[0] if self.part else 0
 
     @property
     def threads(self) -> int:
+        """How many of a block's threads are there."""
+        return self.part[1] if self.part else self.of_block
+
+    @property
+    def of_block(self) -> int:
+        """All threads of a block."""
         return self.x * self.y
 
     @property
@@ -50,17 +63,30 @@ class Lanes:
 
     def name(self, lane: int) -> str:
         block, thread = divmod(lane, self.threads)
+        thread += self.begin
         return f"block {self.first + block}, thread ({thread % self.x}, {thread // self.x})"
 
     def builtins(self) -> dict[str, Index]:
         """``threadIdx`` and ``blockIdx``; an int if it is the same in all lanes."""
-        thread = np.tile(np.arange(self.threads), self.blocks)
+        thread = np.tile(self.begin + np.arange(self.threads), self.blocks)
         block = np.repeat(np.arange(self.first, self.first + self.blocks), self.threads)
         return {
             "threadIdx.x": thread % self.x if self.x > 1 else 0,
             "threadIdx.y": thread // self.x if self.y > 1 else 0,
             "blockIdx.x": block if self.blocks > 1 else self.first,
         }
+
+    def numbers(self) -> Ints:
+        """Each lane's number among all threads of the launch."""
+        own = self.begin + np.arange(self.threads)
+        blocks = np.arange(self.first, self.first + self.blocks) * self.of_block
+        return (blocks[:, None] + own).reshape(-1)
+
+    def of_blocks(self, mask: Mask) -> Ints:
+        """How many lanes of each block take part."""
+        if mask is None:
+            return np.full(self.blocks, self.threads)
+        return mask.reshape(self.blocks, self.threads).sum(axis=1)
 
     def every(self, value: Value) -> Ints:
         """``value`` of each lane."""

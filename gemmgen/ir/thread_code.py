@@ -6,6 +6,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.duties import Duties, NamedBarrier
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
@@ -166,6 +167,8 @@ Node = (
     | CountArrival
     | AtomicAdd
     | CopyAsync
+    | NamedBarrier
+    | Duties["Node"]
     | FragmentArray
     | LoadFragment
     | MultiplyFragments
@@ -190,6 +193,8 @@ def inner(node: Node) -> tuple[Node, ...]:
             return function.body
         case If():
             return (*node.body, *node.otherwise)
+        case Duties():
+            return tuple(inside for duty in node.duties for inside in duty.body)
         case For() | Block():
             return node.body
         case _:

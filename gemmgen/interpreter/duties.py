@@ -1,0 +1,76 @@
+"""Duties, interpreted.
+
+Each has a machine of its own (``turns``), whose lanes are its threads.  On a machine whose lanes
+are whole blocks one duty comes after another.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.scope import Closure
+from gemmgen.interpreter.simt import Mask, Trap
+from gemmgen.ir.control import Block
+from gemmgen.ir.duties import Duties, Duty, NamedBarrier
+from gemmgen.ir.thread_code import Node, inner
+from gemmgen.numerics.operators import Bools
+
+
+def duties_of(body: tuple[Node, ...]) -> tuple[Duty[Node], ...]:
+    """The duties into which the threads of a block part, if they do."""
+    for node in body:
+        found = node.duties if isinstance(node, Duties) else duties_of(inner(node))
+        if found:
+            return found
+    return ()
+
+
+def _duties(node: Duties[Node], code: Code) -> Step:
+    parts = [(duty, *_compiled(duty, code)) for duty in node.duties]
+    lanes = code.machine.lanes
+
+    def step(mask: Mask) -> None:
+        every = np.ones(lanes.count, np.bool_) if mask is None else mask
+        left = every
+        for duty, condition, body in parts:
+            here = left
+            if condition is not None:
+                here = left & lanes.every(condition.run(left)).astype(np.bool_)
+            left = left & ~here
+            _check_own(duty, here, every, code)
+            if body is not None and here.any():
+                body(None if here.all() else here)
+
+    return step
+
+
+def _compiled(duty: Duty[Node], code: Code) -> tuple[Closure | None, Step | None]:
+    """Its condition, and its body on the machines that run it."""
+    condition = None if duty.condition is None else code.expression(duty.condition)
+    if code.machine.duty not in (None, duty.name):
+        return condition, None
+    return condition, code.braces((Block(duty.note, duty.origins, duty.body),))
+
+
+def _check_own(duty: Duty[Node], here: Bools, every: Bools, code: Code) -> None:
+    """All threads of a duty's machine go its way, and no others."""
+    machine = code.machine
+    if machine.duty is None:
+        return
+    wrong = every & ~here if machine.duty == duty.name else here
+    if wrong.any():
+        thread = machine.lanes.name(int(np.argmax(wrong)))
+        went = f"is of the duty {machine.duty}, and goes the way of another"
+        raise Trap("duties", thread, 0, went)
+
+
+def _meet(node: NamedBarrier, code: Code) -> Step:
+    machine, threads = code.machine, cast(int, code.expression(node.threads).known)
+    return lambda mask: machine.meet(node.number, threads, mask)
+
+
+NODES: Statements = {Duties: _duties, NamedBarrier: _meet}

@@ -1,0 +1,80 @@
+"""What the machines of some blocks have in common: shared memory, barriers, whose turn it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gemmgen.interpreter.checked_memory import Elements
+from gemmgen.interpreter.simt import Lanes, Mask, Trap, left_out
+from gemmgen.interpreter.turns import Turns, Waiting
+from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import Bools, Ints
+
+NAMED = 16
+"""Named barriers of a block."""
+
+
+class Meetings:
+    """The named barriers of some blocks: how many threads each needs now (0: none has come), how
+    many have come, and how often it was passed."""
+
+    def __init__(self, blocks: int, turns: Turns):
+        self.needed, self.come, self.passed = (
+            np.zeros((blocks, NAMED), np.int64) for _ in range(3)
+        )
+        self._turns = turns
+
+    def meet(self, number: int, threads: int, lanes: Lanes, mask: Mask) -> None:
+        """The lanes in ``mask`` wait until ``threads`` of their block have come."""
+        arriving = lanes.of_blocks(mask)
+        blocks = arriving > 0
+        first = 0 if mask is None else int(np.argmax(mask))
+        alone = left_out(mask, WARP)
+        if alone is not None:
+            raise Trap("barrier", lanes.name(alone), number, "not all lanes of its warp come to it")
+        problem = self._problem(number, threads, arriving)
+        if problem:
+            raise Trap("barrier", lanes.name(first), number, problem)
+        needed, come = self.needed[:, number], self.come[:, number]
+        needed[blocks] = threads
+        come += arriving
+        begun = self.passed[:, number].copy()
+        complete: Bools = blocks & (come == threads)
+        self.passed[complete, number] += 1
+        needed[complete] = come[complete] = 0
+
+        def ready() -> bool:
+            return bool((self.passed[blocks, number] > begun[blocks]).all())
+
+        def what() -> str:
+            there = int(self.come[blocks, number].max())
+            return f"barrier {number}, to which {there} of {threads} threads have come"
+
+        self._turns.wait(Waiting(ready, "barrier", number, lanes.name(first), what))
+
+    def _problem(self, number: int, threads: int, arriving: Ints) -> str:
+        """What is wrong with so many ``arriving`` of each block; empty if nothing is."""
+        if not 0 <= number < NAMED:
+            return f"a block has {NAMED} of them"
+        if threads % WARP or not threads:
+            return f"{threads} threads are no number of whole warps"
+        needed, come = self.needed[:, number], self.come[:, number]
+        if ((arriving > 0) & (needed != 0) & (needed != threads)).any():
+            return f"{threads} threads, but others come with another number"
+        return f"more than {threads} threads come" if (come + arriving > threads).any() else ""
+
+
+@dataclass
+class Together:
+    """What is shared by the machines that run some blocks."""
+
+    blocks: int
+    turns: Turns
+    memory: dict[str, Elements] = field(default_factory=dict[str, Elements])
+    """Shared arrays, by name."""
+    meetings: Meetings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meetings = Meetings(self.blocks, self.turns)
