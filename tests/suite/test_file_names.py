@@ -17,6 +17,7 @@ SHARED = {
     "ladder": ("cli", "passes"),
     # One stage's whole kernels, or one mechanism, from stage to stage.
     "async_copies": ("interpreter", "lower", "sim"),
+    "duties": ("interpreter", "ir"),
     "fragments": ("draw", "interpreter", "passes"),
     "kernel": ("expand", "lower"),
     "launcher": ("proof", "sim"),
