@@ -19,6 +19,7 @@ from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.expr import Call
+from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parts import inside
 from gemmgen.ir.thread_code import AtomicAdd, CopyAsync, CountArrival, Move, Point
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
@@ -44,6 +45,12 @@ def called(body: object) -> list[str]:
     nodes = inside(body)
     found = {_CALLED[type(node)](node) for node in nodes if type(node) in _CALLED}
     return [function.text() for function in FUNCTIONS if function in found]
+
+
+def above(kernel: LoweredKernel) -> list[str]:
+    """What a text has above ``kernel``: the type of its tensor maps, and the functions it calls."""
+    maps = [DeviceFunction("tensor_map").text()] if kernel.interface.maps else []
+    return [*maps, *called(kernel.body)]
 
 
 def _function(file: str, **names: object) -> DeviceFunction:

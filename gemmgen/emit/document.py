@@ -10,6 +10,7 @@ from gemmgen.emit.kernel_view import kernel_view
 from gemmgen.emit.launcher_view import launcher_view
 from gemmgen.emit.line_breaks import WIDTH, directive, laid_out
 from gemmgen.emit.printing import printed
+from gemmgen.emit.tensor_maps import map_lines
 from gemmgen.emit.views import View
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
@@ -28,7 +29,8 @@ def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
         "units": units_text(interface),
         "requires": requirement_lines(interface, room - 1),
         "namespace": namespace(interface.name),
-        "functions": device_functions.called(kernel.body),
+        "maps": map_lines(interface),
+        "functions": device_functions.above(kernel),
         "kernel": printed("kernel.j2", kernel_view(kernel)),
         "launcher": printed("launcher.j2", launcher_view(kernel)),
     }

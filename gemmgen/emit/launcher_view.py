@@ -8,6 +8,8 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.kernel_view import SHARED_BYTES
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.parameter_list import parameter_rows
+from gemmgen.emit.printing import printed
+from gemmgen.emit.tensor_maps import encoded_views, map_name, type_notes
 from gemmgen.emit.views import View
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Var, Wide
 from gemmgen.ir.interface import (
@@ -53,7 +55,13 @@ def launcher_view(kernel: LoweredKernel) -> View:
         "dynamic": [1] if dynamic else [],
         "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
         "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
-        "arguments": [param.name for param in interface.params],
+        "encode": [printed("encode_map.j2", {})] if interface.maps else [],
+        "types": type_notes(interface),
+        "maps": encoded_views(kernel),
+        "arguments": [
+            map_name(param.name) if param.kind == "map" else param.name
+            for param in interface.kernel_params
+        ],
     }
 
 

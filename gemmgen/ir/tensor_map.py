@@ -15,6 +15,16 @@ RANKS = range(2, 6)
 STRIDE_BOUND = 2**40
 """Bytes; each stride of a map is less."""
 
+DATA_TYPES: dict[DType, tuple[int, str]] = {
+    "f16": (6, "FLOAT16"),
+    "f32": (7, "FLOAT32"),
+    "f64": (8, "FLOAT64"),
+    "bf16": (9, "BFLOAT16"),
+}
+"""The numbers and names of ``CU_TENSOR_MAP_DATA_TYPE_*``."""
+L2_PROMOTION = 3
+"""``CU_TENSOR_MAP_L2_PROMOTION_L2_256B``: what is read through L2 at a time."""
+
 
 @record
 class TensorMap:
@@ -53,5 +63,10 @@ class MapFields:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the tensor has no element: a map can't say that."""
+        """Whether the tensor has no element.  No map says that: its sizes are at least 1."""
         return 0 in self.sizes
+
+    @property
+    def encoded_sizes(self) -> tuple[int, ...]:
+        """The sizes, 1 in place of 0."""
+        return tuple(max(size, 1) for size in self.sizes)

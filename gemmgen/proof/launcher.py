@@ -13,6 +13,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.interface import INT_MAX, Aligned, Interface
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.launcher_arguments import calls
+from gemmgen.proof.launcher_maps import maps_difference
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Called, LauncherCall, bits_of
 from gemmgen.sim.run import CompiledKernel
@@ -71,15 +72,18 @@ def expected(interface: Interface, values: Mapping[str, int | float]) -> Expecte
 
 def _difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:
     want = expected(interface, call.values)
-    error = call.attribute_error or call.launch_error or want.error
+    map_error = call.map_error if want.launches and interface.maps else SUCCESS
+    error = map_error or call.attribute_error or call.launch_error or want.error
     launches = want.launches and error == SUCCESS
     if called.error != error:
-        return f"returns {_name(called.error)}, not {_name(error)}"
+        why = f" (cuTensorMapEncodeTiled: {called.refusal})" if called.refusal else ""
+        return f"returns {_name(called.error)}, not {_name(error)}{why}"
     if called.launches != launches:
         return f"launches {called.launches} times, not {int(launches)}"
     if not called.is_kernel:
         return "names another function than the kernel"
-    if want.launches and not call.attribute_error and called.errors_taken != 1:
+    reached = want.launches and not (map_error or call.attribute_error)
+    if reached and called.errors_taken != 1:
         return f"asks {called.errors_taken} times for the launch's error, not once"
     return _launch_difference(interface, call, called) if launches else None
 
@@ -102,10 +106,11 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
     if called.stream != call.stream:
         return f"launches on stream {called.stream:#x}, not {call.stream:#x}"
     passed = _passed(interface, call.values)
-    for param, got in zip(interface.params, called.arguments, strict=True):
-        if got != bits_of(param, passed[param.name]):
+    for param, got in zip(interface.kernel_params, called.arguments, strict=True):
+        if param.kind != "map" and got != bits_of(param, passed[param.name]):
             return f"does not pass {param.name} in its position"
-    return None
+    numbers = {name: int(v) for name, v in passed.items() if isinstance(v, int)}
+    return maps_difference(interface, numbers, called.maps)
 
 
 def _passed(interface: Interface, values: Mapping[str, int | float]) -> Mapping[str, int | float]:

@@ -23,8 +23,9 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.launcher_calls import LauncherCall
 
-LAUNCH_FAILED, NO_FUNCTION = 719, 98
-"""Errors that the runtime stub returns: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction."""
+LAUNCH_FAILED, NO_FUNCTION, NOT_SUPPORTED = 719, 98, 801
+"""Errors that the runtime stub returns: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction,
+cudaErrorNotSupported."""
 _STREAM = 0x5EA0
 _FIRST, _APART = 0x7F0000001000, 0x10000
 """Addresses of tensors, which are not read."""
@@ -47,6 +48,8 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     if interface.dynamic_shared:
         refused = replace(launch, attribute_error=NO_FUNCTION)
         yield "where shared memory is refused", refused
+    if interface.maps:
+        yield "where a tensor map is refused", replace(launch, map_error=NOT_SUPPORTED)
     for purpose, values in (
         *_shapes(emitted),
         *_signs(interface, plain),

@@ -14,6 +14,7 @@ STEMS = (
     *("_shared", "_frag", "_next", "_raw", "_piece", "_ahead"),
     *("_stage", "_next_stage", "_write_stage", "_STAGES", "_PAD", "_VEC", "_FRAG_VEC"),
     *("_STEP", "_PIECES", "_ALONG", "_TURNS"),
+    "_map",
 )
 """Suffixes of the emitted text's buffers of a tensor: ``A_shared``."""
 

@@ -4,6 +4,7 @@
 // Calls of the launcher alone, with any arguments, record what it launches and what it refuses.
 
 #include "runner.h"
+#include "tensor_map.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -24,10 +25,12 @@ struct Called {
   uint32_t grid[3], block[3];
   uint32_t late;  // 1: an attribute was set after a launch
   uint64_t shared, stream;
+  char refusal[128];  // why a tensor map was not encoded, in words
 };
 struct CallHead {
   uint64_t stream;
-  int32_t attribute_error, launch_error;  // what the runtime answers; 0: as a GPU would
+  // What the runtime answers; 0: as a GPU would.
+  int32_t attribute_error, launch_error, map_error, entry_error;
 };
 
 Called called;
@@ -49,10 +52,12 @@ void call(const GgArgument *arguments) {
   called = {};
   called.is_kernel = 1;
   pending_error = 0;
+  forget_maps();
   dynamic_limit = DEFAULT_LIMIT > gg_static_shared ? DEFAULT_LIMIT - gg_static_shared : 0;
   void *stream;
   memcpy(&stream, &answers.stream, sizeof stream);
   called.error = gg_call_launcher(arguments, stream);
+  strncpy(called.refusal, map_refusal(), sizeof called.refusal - 1);
 }
 
 [[noreturn]] void differs(const char *what, unsigned long long is, unsigned long long wanted) {
@@ -67,7 +72,10 @@ void launch_by_launcher() {
   blockIdx = {};
   state.thread = 0;
   call(state.arguments);
-  if (called.error != 0) fault("the launcher refuses the call with error %d", called.error);
+  if (called.error != 0) {
+    const char *refusal = called.refusal, *of = *refusal != 0 ? ": cuTensorMapEncodeTiled: " : "";
+    fault("the launcher refuses the call with error %d%s%s", called.error, of, refusal);
+  }
   if (called.launches != 1) fault("the launcher launches %u times", called.launches);
   if (called.is_kernel == 0) fault("the launcher launches another function than the kernel");
   const unsigned rest[] = {called.grid[1], called.grid[2], called.block[2]};
@@ -84,14 +92,20 @@ void launch_by_launcher() {
   memcpy(state.arguments, launched, sizeof launched);
 }
 
-// Reads `count` calls, each a CallHead and arguments; answers each with `Called` and the arguments
-// that reached the kernel.
+int map_error() { return answers.map_error; }
+
+// Reads `count` calls, each a CallHead and arguments; answers each with `Called`, the arguments that
+// reached the kernel, and the tensor maps among them.
 bool answer_calls(uint32_t count) {
-  uint32_t arguments;
-  if (!read_bytes(&arguments, sizeof arguments)) return false;
+  struct {
+    uint32_t given, passed, maps;  // arguments of the launcher and of the kernel
+  } sizes;
+  if (!read_bytes(&sizes, sizeof sizes)) return false;
   if (!gg_has_launcher) fault("the text has no launcher");
-  if (arguments > MAX_ARGUMENTS) fault("the request is malformed");
-  const uint64_t size = sizeof called + arguments * sizeof *launched;
+  const bool fit = sizes.given <= MAX_ARGUMENTS && sizes.passed <= MAX_ARGUMENTS;
+  if (!fit || sizes.maps > MAX_MAPS) fault("the request is malformed");
+  const size_t passed = sizes.passed * sizeof *launched;
+  const uint64_t size = sizeof called + passed + sizes.maps * sizeof(TensorMap);
   blockIdx = {};
   state.thread = 0;
   auto *answer = static_cast<unsigned char *>(malloc(count * size + 1)), *end = answer;
@@ -99,11 +113,16 @@ bool answer_calls(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     static GgArgument given[MAX_ARGUMENTS];
     if (!read_bytes(&answers, sizeof answers)) return false;
-    if (!read_bytes(given, arguments * sizeof *given)) return false;
+    if (!read_bytes(given, sizes.given * sizeof *given)) return false;
     memset(launched, 0, sizeof launched);
     call(given);
     memcpy(end, &called, sizeof called);
-    memcpy(end + sizeof called, launched, arguments * sizeof *launched);
+    memcpy(end + sizeof called, launched, passed);
+    auto *maps = end + sizeof called + passed;
+    memset(maps, 0, sizes.maps * sizeof(TensorMap));
+    for (uint32_t j = 0; j < kept_maps() && j < sizes.maps; ++j) {
+      memcpy(maps + j * sizeof(TensorMap), &kept_map(j), sizeof(TensorMap));
+    }
     end += size;
   }
   write_head(4, count * size);
@@ -146,4 +165,11 @@ extern "C" int gg_take_error() {
   gg::pending_error = 0;
   ++gg::called.errors_taken;
   return error;
+}
+
+extern "C" int gg_note_entry(const char *name, unsigned version, void **function, int *found) {
+  *function = nullptr;
+  if (gg::answers.entry_error != 0) return gg::answers.entry_error;
+  *found = gg::find_in_driver(name, version, function);
+  return 0;
 }

@@ -14,10 +14,12 @@ from gemmgen.ir.interface import Interface, Param
 CALLED = 4
 """The status of an answer to calls."""
 _MAGIC = 0x67676D63
-_COUNTS = struct.Struct("=3I")
-_HEAD = struct.Struct("=Q2i")
-_CALLED = struct.Struct("=i4I2i3I3II2Q")
+_COUNTS = struct.Struct("=5I")
+_HEAD = struct.Struct("=Q4i")
+_CALLED = struct.Struct("=i4I2i3I3II2Q128s")
 _WORD = struct.Struct("=Q")
+_MARK = 0x6D746767
+_MAP = struct.Struct("=Q5Q4Q5H5B6B3xI20x")
 MAX_DYNAMIC_SHARED = 8
 """``cudaFuncAttributeMaxDynamicSharedMemorySize``."""
 
@@ -26,13 +28,33 @@ MAX_DYNAMIC_SHARED = 8
 class LauncherCall:
     """One call: a value for each parameter (of a pointer its address), the stream's address.
 
-    If ``attribute_error`` or ``launch_error`` is not 0, the runtime returns it.
+    If ``attribute_error`` or ``launch_error`` is not 0, the runtime returns it, as does the driver
+    ``map_error``, and ``entry_error`` whoever asks for the driver's function.
     """
 
     values: Mapping[str, int | float]
     stream: int = 0
     attribute_error: int = 0
     launch_error: int = 0
+    map_error: int = 0
+    entry_error: int = 0
+
+
+@record
+class EncodedMap:
+    """A tensor map as it reached the kernel: an address, the fields that the interface gives, and
+    the numbers of its element type, interleaving, swizzle, L2 promotion and fill.
+
+    ``steps``: the distance of a box's elements, along each dimension.
+    """
+
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    type: int
+    modes: tuple[int, int, int, int]
 
 
 @record
@@ -40,7 +62,9 @@ class Called:
     """What a call returned and did.
 
     ``arguments`` are those that reached the kernel, as their bits; ``attribute`` is a pair of the
-    attribute set last and its value, None if none was set.
+    attribute set last and its value, None if none was set.  ``maps`` are the tensor maps that
+    reached the kernel, None for one that was not encoded; ``refusal`` is why the last one to be
+    encoded could not be, or "".
     """
 
     error: int
@@ -54,13 +78,17 @@ class Called:
     shared: int
     stream: int
     arguments: tuple[int, ...]
+    maps: tuple[EncodedMap | None, ...]
+    refusal: str
 
 
 def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
     """The request for any number of calls."""
-    request = bytearray(_COUNTS.pack(_MAGIC, len(calls), len(interface.params)))
+    sizes = len(interface.params), len(interface.kernel_params), len(interface.maps)
+    request = bytearray(_COUNTS.pack(_MAGIC, len(calls), *sizes))
     for call in calls:
-        request += _HEAD.pack(call.stream, call.attribute_error, call.launch_error)
+        errors = call.attribute_error, call.launch_error, call.map_error, call.entry_error
+        request += _HEAD.pack(call.stream, *errors)
         for param in interface.params:
             request += _WORD.pack(bits_of(param, call.values[param.name]))
     return bytes(request)
@@ -68,8 +96,8 @@ def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
 
 def read_called(interface: Interface, answer: bytes) -> tuple[Called, ...]:
     """The answer, one ``Called`` for each call."""
-    count = len(interface.params)
-    size = _CALLED.size + count * _WORD.size
+    count, maps = len(interface.kernel_params), len(interface.maps)
+    size = _CALLED.size + count * _WORD.size + maps * _MAP.size
     return tuple(
         _called(answer[start : start + size], count) for start in range(0, len(answer), size)
     )
@@ -79,8 +107,12 @@ def _called(packed: bytes, count: int) -> Called:
     error, launches, attributes, taken, is_kernel, attribute, value, *rest = _CALLED.unpack(
         packed[: _CALLED.size]
     )
-    (x, y, z), (block_x, block_y, block_z), (late, shared, stream) = rest[:3], rest[3:6], rest[6:]
-    arguments = struct.unpack(f"={count}Q", packed[_CALLED.size :])
+    (x, y, z), (block_x, block_y, block_z), (late, shared, stream, refusal) = (
+        rest[:3],
+        rest[3:6],
+        rest[6:],
+    )
+    first_map = _CALLED.size + count * _WORD.size
     return Called(
         error,
         launches,
@@ -92,7 +124,26 @@ def _called(packed: bytes, count: int) -> Called:
         (block_x, block_y, block_z),
         shared,
         stream,
-        arguments,
+        struct.unpack(f"={count}Q", packed[_CALLED.size : first_map]),
+        tuple(_encoded(*found) for found in _MAP.iter_unpack(packed[first_map:])),
+        refusal.rstrip(b"\0").decode(),
+    )
+
+
+def _encoded(address: int, *fields: int) -> EncodedMap | None:
+    """The layout is that of ``TensorMap`` in tensor_map.h."""
+    sizes, strides, box, steps = fields[:5], fields[5:9], fields[9:14], fields[14:19]
+    rank, kind, interleave, swizzle, promotion, fill, mark = fields[19:]
+    if mark != _MARK:
+        return None
+    return EncodedMap(
+        address,
+        sizes[:rank],
+        strides[: rank - 1],
+        box[:rank],
+        steps[:rank],
+        kind,
+        (interleave, swizzle, promotion, fill),
     )
 
 

@@ -20,7 +20,7 @@ from gemmgen.sim.unit import unit_text
 
 _RUNNER = (
     *("runner", "scheduler", "named_barriers", "fibers", "warp"),
-    *("launcher", "wmma", "blocks", "async_copies"),
+    *("launcher", "tensor_map", "wmma", "blocks", "async_copies"),
     *("guarded_memory", "faults", "launch_request"),
 )
 _CHECKS = ("access_checks", "shadow", "order", "integer_checks")

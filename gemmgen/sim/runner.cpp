@@ -1,4 +1,5 @@
 #include "scheduler.h"
+#include "tensor_map.h"
 
 #include <csignal>
 #include <sys/resource.h>
@@ -56,7 +57,12 @@ class BlockOrder {
 
 void launch() {
   const Header &header = state.header;
-  if (header.by_launcher != 0 && gg_has_launcher) launch_by_launcher();
+  if (header.by_launcher != 0 && gg_has_launcher) {
+    launch_by_launcher();
+  } else if (gg_pass_arguments != nullptr) {
+    forget_maps();
+    gg_pass_arguments(state.arguments);
+  }
   blockDim = {header.block_x, header.block_y, 1};
   gridDim = {header.grid, 1, 1};
   random_state = header.seed;

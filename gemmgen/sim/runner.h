@@ -9,6 +9,7 @@
 //   wmma.cpp            products of a warp's fragments (wmma.mma.sync)
 //   blocks.cpp          atomics of global memory
 //   launcher.cpp        the CUDA runtime that the text's launcher calls
+//   tensor_map.cpp      the driver's function that encodes tensor maps
 //   guarded_memory.cpp  buffers between guard pages, shared memory
 //   launch_request.cpp  requests on standard input, answers on standard output
 //   faults.cpp          findings, signals and other ends of a run
@@ -218,6 +219,7 @@ void note_count(const unsigned *counter) __attribute__((weak));
 // launcher.cpp
 void launch_by_launcher();  // takes the arguments of the request's launch from the launcher's
 bool answer_calls(uint32_t count);
+int map_error();  // the error that cuTensorMapEncodeTiled is to return, or 0
 
 // faults.cpp
 void install_fault_handlers();

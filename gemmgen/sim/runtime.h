@@ -8,8 +8,11 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorInvalidConfiguration = 9,
-  cudaErrorMisalignedAddress = 716
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorNotSupported = 801
 };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
+constexpr unsigned long long cudaEnableDefault = 0;
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 typedef struct CUstream_st *cudaStream_t;
 
@@ -27,11 +30,29 @@ struct GgLaunch {
 extern "C" int gg_note_attribute(const void *kernel, int attribute, int value);
 extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *arguments, unsigned count);
 extern "C" int gg_take_error();
+extern "C" int gg_note_entry(const char *name, unsigned version, void **function, int *found);
+extern "C" void *gg_keep_map(const void *map);
+// Dimensions innermost first, strides in bytes.
+struct GgMapped {
+  int type;
+  unsigned rank;
+  long long sizes[5], strides[4];
+  unsigned box[5];
+};
+extern "C" void *gg_make_map(void *address, const GgMapped *mapped);
 
 template <typename Kernel>
 inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute attribute, int value) {
   const auto *address = reinterpret_cast<const void *>(kernel);
   return static_cast<cudaError_t>(gg_note_attribute(address, attribute, value));
+}
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function,
+                                                    unsigned version, unsigned long long,
+                                                    cudaDriverEntryPointQueryResult *result) {
+  int found = 0;
+  const int error = gg_note_entry(name, version, function, &found);
+  *result = static_cast<cudaDriverEntryPointQueryResult>(found);
+  return static_cast<cudaError_t>(error);
 }
 inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(gg_take_error()); }
 
@@ -49,6 +70,12 @@ inline GgArgument gg_argument(float value) {
 }
 inline GgArgument gg_argument(double value) { return {.precise = value}; }
 inline GgArgument gg_argument(const void *value) { return {.pointer = const_cast<void *>(value)}; }
+// A tensor map, by its member: its 128 bytes are kept.
+template <typename Map>
+inline decltype(Map::words, GgArgument()) gg_argument(const Map &map) {
+  static_assert(sizeof(Map) == 128 && alignof(Map) == 64, "as a CUtensorMap");
+  return {.pointer = gg_keep_map(&map)};
+}
 
 // unit.py writes kernel<<<grid, block, shared, stream>>>(arguments) as
 // gg_configure(kernel, grid, block, shared, stream)(arguments).
@@ -72,6 +99,8 @@ inline GgConfigured<Parameters...> gg_configure(void (*kernel)(Parameters...), d
 extern "C" {
 // Calls the launcher and returns its error.
 int gg_call_launcher(const GgArgument *arguments, void *stream);
+// Makes a launcher's arguments the kernel's; there is none if they are the same.
+void gg_pass_arguments(GgArgument *arguments) __attribute__((weak));
 // The text's kernel; whether the text has a launcher; the interface's bytes of shared memory.
 extern const void *const gg_kernel;
 extern const bool gg_has_launcher;

@@ -35,6 +35,7 @@ _KERNEL_FLAGS = (
     "-fno-extern-tls-init",
     "-fno-asynchronous-unwind-tables",
     "-fcf-protection=none",
+    "-Wno-psabi",  # a tensor map is passed as GCC since 4.6 does
 )
 
 # Each access and each index becomes a callback, and its line is in the debug information.

@@ -14,6 +14,7 @@ from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import is_collective, translated
+from gemmgen.sim.unit_maps import pass_arguments
 
 SYMBOL = "gg_emitted_kernel"
 
@@ -39,10 +40,13 @@ def unit_text(text: str, interface: Interface) -> str:
     functions, kernel, launcher, first = _parts(text)
     file = f"{interface.name}.cu"
     name = f"launch_{interface.name}"
-    types = ", ".join(map(_c_type, interface.params))
+    within = _NAMESPACE.search(functions)
+    scope = f"{within[1]}::" if within else ""
+    types = ", ".join(_c_type(param, scope) for param in interface.kernel_params)
     after = first + kernel.count("\n") + 1
     lines = [
         '#include "host.h"',
+        *([_in(within, "struct gg_tensor_map;")] if interface.maps else []),
         # The symbol has another name: the kernel may have the name of a C function.
         f'extern "C" void {interface.name}({types}) __asm__("{SYMBOL}");',
         f'#line 1 "{file}"',
@@ -55,7 +59,8 @@ def unit_text(text: str, interface: Interface) -> str:
         _configured(launcher, interface.name, after),
         '#line 1 "call"',
         *(f"using namespace {found[1]};" for found in _NAMESPACE.finditer(functions)),
-        *_calls(interface, name if has_launcher(text, interface) else None),
+        *_calls(interface, scope, name if has_launcher(text, interface) else None),
+        *pass_arguments(interface),
     ]
     bounds = _LAUNCH_BOUNDS.search(kernel)
     if bounds:
@@ -65,9 +70,13 @@ def unit_text(text: str, interface: Interface) -> str:
     if dynamic:
         size = max(interface.dynamic_shared, 1)
         memory = f"alignas(128) thread_local unsigned char {dynamic[1]}[{size}];"
-        within = _NAMESPACE.search(functions)
-        lines.append(f"namespace {within[1]} {{ {memory} }}" if within else memory)
+        lines.append(_in(within, memory))
     return "\n".join(lines) + "\n"
+
+
+def _in(namespace: re.Match[str] | None, declaration: str) -> str:
+    """A declaration within the namespace of the text's kernel, if it has one."""
+    return f"namespace {namespace[1]} {{ {declaration} }}" if namespace else declaration
 
 
 def closing(functions: str) -> str:
@@ -123,10 +132,9 @@ def _configured(launcher: str, kernel: str, line: int) -> str:
     return _CONFIGURED.sub(lambda one: f"gg_configure({one[1]}, {one[2]})", launcher)
 
 
-def _calls(interface: Interface, launcher: str | None) -> list[str]:
+def _calls(interface: Interface, scope: str, launcher: str | None) -> list[str]:
     """The functions and constants of the text that the runner uses."""
-    types = [_c_type(param) for param in interface.params]
-    values = [_c_value(param, i) for i, param in enumerate(interface.params)]
+    types, values = _typed(interface.kernel_params, scope)
     arguments = "arguments" if interface.params else ""
     lines = [
         f"static void (*const gg_launched)({', '.join(types)}) = {interface.name};",
@@ -139,6 +147,7 @@ def _calls(interface: Interface, launcher: str | None) -> list[str]:
     ]
     if launcher is None:
         return [*lines, "int gg_call_launcher(const GgArgument *, void *) { return -1; }"]
+    types, values = _typed(interface.params, scope)
     types, values = [*types, "cudaStream_t"], [*values, "static_cast<cudaStream_t>(stream)"]
     return [
         *lines,
@@ -148,7 +157,15 @@ def _calls(interface: Interface, launcher: str | None) -> list[str]:
     ]
 
 
-def _c_type(param: Param) -> str:
+def _typed(params: tuple[Param, ...], scope: str) -> tuple[list[str], list[str]]:
+    """The types of parameters, and their values from ``arguments``."""
+    types = [_c_type(param, scope) for param in params]
+    return types, [_c_value(param, scope, i) for i, param in enumerate(params)]
+
+
+def _c_type(param: Param, scope: str) -> str:
+    if param.kind == "map":
+        return f"const {scope}gg_tensor_map"
     if param.kind == "tensor":
         return f"{'' if param.written else 'const '}{STORED[param.dtype]} *"
     if param.is_scratch:
@@ -160,7 +177,9 @@ def _stored(param: Param) -> str:
     return "unsigned" if param.kind == "counter" else STORED[param.dtype]
 
 
-def _c_value(param: Param, index: int) -> str:
+def _c_value(param: Param, scope: str, index: int) -> str:
+    if param.kind == "map":
+        return f"*static_cast<{_c_type(param, scope)} *>(arguments[{index}].pointer)"
     if param.kind == "tensor" or param.is_scratch:
         return f"static_cast<{_stored(param)} *>(arguments[{index}].pointer)"
     real = "precise" if param.dtype == "f64" else "real"

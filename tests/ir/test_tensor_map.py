@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from emit.mapped import interface_with
 
 from gemmgen.base.source import Source
 from gemmgen.calling.requirement_messages import explain
-from gemmgen.expand import expand
-from gemmgen.ir.interface import Aligned, Interface, MultipleOf, Param, Within
+from gemmgen.ir.interface import Aligned, MultipleOf, Param, Within
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.tensor_map import MapDimension, MapFields, TensorMap
 from gemmgen.ir.text import parse_ir, print_ir
 from gemmgen.language import parse_schedule
-from gemmgen.lower.context import Context
-from gemmgen.lower.kernel import LOWERINGS
-from gemmgen.lower.signature import interface_of
 from gemmgen.pipeline import make_concrete, rewrite
 
 TILED = "gemm C[m, n] = A[k, m] * B[k, n]\ntile m=64 n=32 k=16\ncache_shared A B\n"
@@ -24,20 +21,12 @@ BATCHED = "gemm C[b, m, n] = A[b, m, k] * B[k, n]\ntile m=64 n=32 k=16\ncache_sh
 A, B = TensorMap("A", (64, 16)), TensorMap("B", (32, 16))
 
 
-def with_maps(text: str, *maps: TensorMap) -> Interface:
-    """The interface of a schedule's kernel if the copy engine read tensors of it."""
-    program = rewrite(parse_schedule(Source(text, "test.sched")))[-1].program
-    (kernel,) = expand(program).kernels
-    context = Context(program, kernel, LOWERINGS[kernel.kernel.spread.holding])
-    return interface_of(context, 0, 0, maps)
-
-
 def names(params: tuple[Param, ...]) -> list[str]:
     return [f"{param.kind} {param.name}" if param.kind == "map" else param.name for param in params]
 
 
 def test_dimensions_are_the_letters_innermost_first() -> None:
-    interface = with_maps(TILED, A, B)
+    interface = interface_with(TILED, A, B)
     assert interface.map_dimensions(A) == (
         MapDimension("M", None, 64),
         MapDimension("K", "lda", 16),
@@ -50,7 +39,7 @@ def test_dimensions_are_the_letters_innermost_first() -> None:
 
 def test_a_batch_is_a_dimension_with_a_stride_of_its_own() -> None:
     one = TensorMap("A", (16, 64, 1))
-    interface = with_maps(BATCHED, one)
+    interface = interface_with(BATCHED, one)
     dimensions = interface.map_dimensions(one)
     assert [part.size for part in dimensions] == ["K", "M", "size_b"]
     assert [part.stride for part in dimensions] == [None, "lda", "stride_A_b"]
@@ -59,16 +48,16 @@ def test_a_batch_is_a_dimension_with_a_stride_of_its_own() -> None:
 
 
 def test_a_map_takes_the_place_of_a_pointer_and_of_what_it_alone_needs() -> None:
-    interface = with_maps(TILED, A, B)
+    interface = interface_with(TILED, A, B)
     plain = ["M", "N", "K", "alpha", "A", "lda", "B", "ldb", "beta", "C", "ldc"]
     assert names(interface.params) == plain
     wanted = ["M", "N", "K", "alpha", "map A", "map B", "beta", "C", "ldc"]
     assert names(interface.kernel_params) == wanted
-    assert with_maps(TILED).kernel_params == with_maps(TILED).params
+    assert interface_with(TILED).kernel_params == interface_with(TILED).params
 
 
 def test_a_leading_dimension_that_is_an_extent_remains() -> None:
-    interface = with_maps(TILED + "assume lda == M\n", A)
+    interface = interface_with(TILED + "assume lda == M\n", A)
     assert interface.map_dimensions(A)[1] == MapDimension("K", "M", 16)
     wanted = ["M", "N", "K", "alpha", "map A", "B", "ldb", "beta", "C", "ldc"]
     assert names(interface.kernel_params) == wanted
@@ -78,7 +67,7 @@ def test_a_leading_dimension_that_is_an_extent_remains() -> None:
 def test_addresses_and_strides_are_multiples_of_16_bytes(item: int, dtype: str) -> None:
     sums = " acc=f64" if dtype == "f64" else ""
     text = f"{BATCHED}dtype A={dtype} B={dtype} C={dtype}{sums}\n"
-    requirements = with_maps(text, TensorMap("A", (16, 64, 1))).requirements
+    requirements = interface_with(text, TensorMap("A", (16, 64, 1))).requirements
     assert Aligned("A", 16) in requirements
     assert MultipleOf("lda", 16 // item) in requirements
     assert MultipleOf("stride_A_b", 16 // item) in requirements
@@ -86,16 +75,16 @@ def test_addresses_and_strides_are_multiples_of_16_bytes(item: int, dtype: str) 
     assert within.name == "stride_A_b"
     assert within.least == 0
     assert within.most * item == 2**40 - 16
-    assert set(with_maps(text).requirements) < set(requirements)
+    assert set(interface_with(text).requirements) < set(requirements)
 
 
 def test_a_wider_access_asks_for_more_than_a_map() -> None:
     text = f"{TILED}vectorize A.global width=4\n"
-    assert with_maps(text, A).requirements == with_maps(text).requirements
+    assert interface_with(text, A).requirements == interface_with(text).requirements
 
 
 def test_a_broken_requirement_of_a_map_is_explained() -> None:
-    interface = with_maps(BATCHED, TensorMap("A", (16, 64, 1)))
+    interface = interface_with(BATCHED, TensorMap("A", (16, 64, 1)))
     values = {"A": 8, "K": 4, "lda": 6, "stride_A_b": -4}
     rules = [rule for rule in interface.requirements if rule.name in values]
     told = [explain(rule, interface, values) for rule in rules if not rule.holds(values)]

@@ -23,6 +23,7 @@ SHARED = {
     "launcher": ("proof", "sim"),
     "split": ("expand", "lower"),
     "swizzle": ("lower", "passes"),
+    "tensor_map": ("ir", "sim", "sim"),
     "wmma": ("lower", "sim"),
     # What decides or lowers a mechanism, and the drawing of it.
     "banks": ("draw", "passes"),

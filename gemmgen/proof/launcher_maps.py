@@ -1,0 +1,52 @@
+"""The tensor maps that a launcher encodes, compared with the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.tensor_map import DATA_TYPES, L2_PROMOTION, TensorMap
+from gemmgen.sim.launcher_calls import EncodedMap
+
+
+def maps_difference(
+    interface: Interface, values: Mapping[str, int], encoded: tuple[EncodedMap | None, ...]
+) -> str | None:
+    """What is wrong with the ``encoded`` maps of a call with these ``values`` (extents, leading
+    dimensions, strides, addresses), in words; None if nothing is."""
+    maps = {one.tensor: one for one in interface.maps}
+    names = [param.name for param in interface.kernel_params if param.kind == "map"]
+    for name, got in zip(names, encoded, strict=True):
+        wrong = _difference(interface, maps[name], values, got)
+        if wrong is not None:
+            return f"passes a tensor map of {name} {wrong}"
+    return None
+
+
+def _difference(
+    interface: Interface, tensor_map: TensorMap, values: Mapping[str, int], got: EncodedMap | None
+) -> str | None:
+    if got is None:
+        return "that was not encoded"
+    fields = interface.map_fields(tensor_map, values)
+    address = values[tensor_map.tensor]
+    if got.address != address and not fields.is_empty:
+        return f"with address {got.address:#x}, not {address:#x}"
+    number, _ = DATA_TYPES[fields.dtype]
+    ones = (1,) * len(fields.sizes)
+    wanted: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+        "sizes": (fields.encoded_sizes, got.sizes),
+        "strides": (fields.strides, got.strides),
+        "a box": (fields.box, got.box),
+        "element strides": (ones, got.steps),
+        "an element type": ((number,), (got.type,)),
+        "interleaving, swizzle, L2 promotion and fill": ((0, 0, L2_PROMOTION, 0), got.modes),
+    }
+    for what, (want, found) in wanted.items():
+        if want != found:
+            return f"with {what} of {_spelled(found)}, not {_spelled(want)}"
+    return None
+
+
+def _spelled(numbers: tuple[int, ...]) -> str:
+    return " x ".join(map(str, numbers))

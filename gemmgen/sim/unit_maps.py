@@ -1,0 +1,39 @@
+"""The part of a translation unit that makes tensor maps for a kernel that is run without its
+launcher."""
+
+from __future__ import annotations
+
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.tensor_map import DATA_TYPES, TensorMap
+
+
+def pass_arguments(interface: Interface) -> list[str]:
+    """The function that makes a launcher's arguments the kernel's; nothing if they are the same."""
+    if not interface.maps:
+        return []
+    at = {param.name: f"given[{i}]" for i, param in enumerate(interface.params)}
+    maps = {one.tensor: one for one in interface.maps}
+    given = ", ".join(f"arguments[{i}]" for i in range(len(interface.params)))
+    lines = [f"const GgArgument given[] = {{{given}}};"]
+    for i, param in enumerate(interface.kernel_params):
+        value = at[param.name]
+        if param.kind == "map":
+            mapped = _mapped(interface, maps[param.name], param, at)
+            lines.append(f"const GgMapped {param.name}_map = {mapped};")
+            value = f"{{.pointer = gg_make_map({value}.pointer, &{param.name}_map)}}"
+        lines.append(f"arguments[{i}] = {value};")
+    return [f'extern "C" void gg_pass_arguments(GgArgument *arguments) {{ {" ".join(lines)} }}']
+
+
+def _mapped(interface: Interface, tensor_map: TensorMap, param: Param, at: dict[str, str]) -> str:
+    """The initializer of a tensor's ``GgMapped``."""
+    dimensions = interface.map_dimensions(tensor_map)
+    wide = {p.name for p in interface.params if p.kind == "stride"}
+    number, _ = DATA_TYPES[param.dtype]
+    names = [one.stride for one in dimensions if one.stride is not None]
+    sizes = ", ".join(f"{at[one.size]}.integer" for one in dimensions)
+    strides = ", ".join(
+        f"{param.item}LL * {at[name]}.{'wide' if name in wide else 'integer'}" for name in names
+    )
+    box = ", ".join(map(str, tensor_map.box))
+    return f"{{{number}, {len(dimensions)}, {{{sizes}}}, {{{strides}}}, {{{box}}}}}"

@@ -1,0 +1,112 @@
+"""Launchers that encode tensor maps: what is wrong with one is found by its values."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from emit.mapped import BATCHED, HALVES, PLAIN, emitted_with
+
+from gemmgen.gpu import compiler
+from gemmgen.pipeline import Emitted
+from gemmgen.proof import launcher
+from gemmgen.proof.launcher_arguments import calls
+from gemmgen.sim.failures import KernelFault
+from gemmgen.sim.launcher_calls import LauncherCall
+from gemmgen.sim.run import CompiledKernel
+
+SCHEDULES = {"plain": PLAIN, "batched": BATCHED, "halves": HALVES}
+NOT_SUPPORTED, SYSTEM_NOT_READY = 801, 802
+
+ENCODED = "gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK})"
+PLANTED = {
+    "a smaller box": ("{BN, BK}", "{BN, BK / 2}", "B with a box of 32 x 8, not 32 x 16"),
+    "a turned box": ("{BN, BK}", "{BK, BN}", "B with a box of 16 x 32, not 32 x 16"),
+    "swapped sizes": ("{K, M, size_b}", "{M, K, size_b}", "A with sizes of "),
+    "swapped strides": (
+        "{4LL * lda, 4LL * stride_A_b}",
+        "{4LL * stride_A_b, 4LL * lda}",
+        "strides",
+    ),
+    "a stride in elements": ("{4LL * ldb}", "{1LL * ldb}", "B with strides of 48, not 192"),
+    "the stride of another tensor": ("{4LL * ldb}", "{4LL * lda}", "B with strides of "),
+    "a batch too many": ("{K, M, size_b}", "{K, M, size_b + 1}", "A with sizes of "),
+    "the map of another tensor": ("gg_encode_map(B_map, 7, B,", "gg_encode_map(B_map, 7, A,", "0x"),
+    "another element type": ("B_map, 7,", "B_map, 9,", "an element type of 9, not 7"),
+    "a type of equal size": ("B_map, 7,", "B_map, 2,", "an element type of 2, not 7"),
+    "a swizzle": ("box, steps, 0, 0, 3", "box, steps, 0, 3, 3", "fill of 0 x 3 x 3 x 0"),
+    "elements apart": ("steps[i] = 1", "steps[i] = i + 1", "element strides of 1 x 2"),
+    "no map": (ENCODED, "cudaSuccess", "B that was not encoded"),
+    "an error dropped": (
+        "        return failed;",
+        "        {}",
+        "returns cudaSuccess, not error 801",
+    ),
+    "an extent of 0": ("sizes[i] == 0 ? 1 :", "", "size 0 is 0, not 1 to 2^32"),
+}
+
+
+def complaint(emitted: Emitted, text: str) -> str | None:
+    return launcher.complaint(emitted, text, CompiledKernel(text, emitted.interface, warn=False))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_right_launcher_passes(schedule: str) -> None:
+    emitted = emitted_with(SCHEDULES[schedule])
+    assert complaint(emitted, emitted.text) is None
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_wrong_map_is_found(planted: str) -> None:
+    emitted = emitted_with(BATCHED)
+    old, new, said = PLANTED[planted]
+    assert old in emitted.text
+    found = complaint(emitted, emitted.text.replace(old, new))
+    assert found is not None and said in found
+
+
+def test_an_interface_that_says_another_box_is_found() -> None:
+    emitted = emitted_with(PLAIN)
+    first, second = emitted.interface.maps
+    other = replace(emitted.interface, maps=(replace(first, box=(64, 8)), second))
+    found = complaint(replace(emitted, interface=other), emitted.text)
+    assert found is not None and "A with a box of 64 x 16, not 64 x 8" in found
+
+
+@pytest.mark.parametrize("planted", ["", "if (error != cudaSuccess) return error;"])
+def test_what_the_driver_is_asked_for_may_be_missing(planted: str) -> None:
+    """The text asks once: it is asked of a process of its own."""
+    emitted = emitted_with(PLAIN)
+    text = emitted.text.replace(planted, "") if planted else emitted.text
+    kernel = CompiledKernel(text, emitted.interface, warn=False)
+    right = LauncherCall(next(calls(emitted))[1].values)
+    missing = replace(right, entry_error=SYSTEM_NOT_READY)
+    if planted:
+        with pytest.raises(KernelFault):
+            kernel.call_launcher([missing])
+        return
+    errors = [called.error for called in kernel.call_launcher([missing, right, missing])]
+    assert errors == [SYSTEM_NOT_READY, 0, 0]
+
+
+def test_an_older_driver_is_not_called() -> None:
+    emitted = emitted_with(PLAIN)
+    text = emitted.text.replace("&found, 12000,", "&found, 11080,")
+    kernel = CompiledKernel(text, emitted.interface, warn=False)
+    (called,) = kernel.call_launcher([next(calls(emitted))[1]])
+    assert (called.error, called.launches) == (NOT_SUPPORTED, 0)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.skipif(
+    shutil.which("nvcc") is None or compiler.available() is not None, reason="nvcc is not installed"
+)
+def test_nvcc_compiles_the_launchers(schedule: str, tmp_path: Path) -> None:
+    (tmp_path / "gemm.cu").write_text(emitted_with(SCHEDULES[schedule]).text)
+    command = ["nvcc", "-arch=sm_90", "-Werror", "all-warnings", "-c", "gemm.cu"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
