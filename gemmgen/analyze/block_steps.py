@@ -18,6 +18,7 @@ from gemmgen.expand import expand
 from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.scope import Scope, known
 from gemmgen.ir import expanded, names
+from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.expr import Expr
@@ -119,7 +120,14 @@ class _Walk:
                 yield BlockStep("commit")
             case Wait(pending):
                 yield BlockStep("wait", pending=self.value(pending))
-            case Init():
+            case expanded.OneThread(inner, condition):
+                if condition is None or self.value(condition):
+                    yield from self.of(inner)
+            case expanded.CopyBox(copy, origin, _, stage):
+                yield self.store("copy", copy, self.tile(origin), stage)
+            case WaitBarrier():
+                yield BlockStep("wait")
+            case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | ExpectBytes():
                 pass
             case Map():
                 yield BlockStep("write", self.problem.c.name)

@@ -21,6 +21,7 @@ from gemmgen.analyze.watched_memory import (
     Unwatched,
     Watch,
     Watched,
+    WatchedBarriers,
     WatchedCopies,
     WatchedCounters,
     WatchedWarps,
@@ -92,6 +93,7 @@ class Recorder:
         self.lanes, self._watch = lanes, watch
         self.copies, self.warps = WatchedCopies(watch), WatchedWarps(lanes)
         self.duty = None
+        self.barriers = WatchedBarriers()
         self._kernel, self._blocks, self._values, self._trips = kernel, blocks, values, trips
         self._stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
 

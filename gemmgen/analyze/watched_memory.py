@@ -11,10 +11,11 @@ from gemmgen.analyze.accesses import See, Site, Space
 from gemmgen.analyze.fragment_accesses import spans_of
 from gemmgen.base.record import record
 from gemmgen.interpreter.control_flow import less
-from gemmgen.interpreter.machine import Lines
+from gemmgen.interpreter.machine import Boxes, Lines
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask, where
+from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Block
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.target import WARP
@@ -125,6 +126,36 @@ class WatchedCopies:
 
     def wait(self, pending: int, mask: Mask) -> None:
         self.watch.flush()
+
+
+class WatchedBarriers:
+    """Barriers, of which nothing is counted but what copies move that they count."""
+
+    def declare(self, array: BarrierArray) -> None:
+        pass
+
+    def init(self, name: str, index: Index, arrivals: int, mask: Mask) -> None:
+        pass
+
+    def fence(self, mask: Mask) -> None:
+        pass
+
+    def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
+        pass
+
+    def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None:
+        pass
+
+    def load(
+        self,
+        boxes: Boxes,
+        at: Sequence[Index],
+        target: Memory,
+        to: Index,
+        barrier: tuple[str, Index],
+        mask: Mask,
+    ) -> None:
+        pass
 
 
 class WatchedWarps:

@@ -16,12 +16,14 @@ from typing import Any
 
 from gemmgen.base.record import record
 from gemmgen.emit.ctypes import STORED, vector_type
+from gemmgen.ir.barriers import ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parts import inside
-from gemmgen.ir.thread_code import AtomicAdd, CopyAsync, CountArrival, Move, Point
+from gemmgen.ir.tensor_map import RANKS
+from gemmgen.ir.thread_code import AtomicAdd, CopyAsync, CountArrival, LoadBox, Move, Point
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
 
 FILES = Path(__file__).parent / "intrinsics"
@@ -70,6 +72,17 @@ def _base(stored: str) -> DeviceFunction:
     return _function("base", type=stored)
 
 
+def _load_box(rank: int) -> DeviceFunction:
+    names = [f"i{at}" for at in range(rank)]
+    return _function(
+        "load_box",
+        rank=rank,
+        parameters=", ".join(f"int {name}" for name in names),
+        numbers=", ".join(f"%{3 + at}" for at in range(rank)),
+        operands=", ".join(f'"r"({name})' for name in names),
+    )
+
+
 def _add(dtype: DType) -> DeviceFunction:
     register = "d" if dtype == "f64" else "f"
     return _function("add", type=STORED[dtype], dtype=dtype, register=register)
@@ -99,6 +112,11 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     Point: lambda node: _base(STORED[node.dtype]),
     Commit: lambda node: DeviceFunction("commit_group"),
     Wait: lambda node: DeviceFunction("wait_group"),
+    InitBarrier: lambda node: DeviceFunction("init_barrier"),
+    FenceBarriers: lambda node: DeviceFunction("fence_barrier_init"),
+    ExpectBytes: lambda node: DeviceFunction("expect_bytes"),
+    WaitBarrier: lambda node: DeviceFunction("try_wait"),
+    LoadBox: lambda node: _load_box(len(node.at)),
     AtomicAdd: lambda node: _add(node.dtype),
     CountArrival: lambda node: DeviceFunction("count_in"),
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
@@ -117,6 +135,8 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     *map(_base, _TYPES),
     DeviceFunction("commit_group"),
     DeviceFunction("wait_group"),
+    *map(DeviceFunction, ("init_barrier", "fence_barrier_init", "expect_bytes", "try_wait")),
+    *map(_load_box, RANKS),
     _add("f32"),
     _add("f64"),
     DeviceFunction("count_in"),

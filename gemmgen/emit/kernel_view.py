@@ -10,7 +10,7 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View, fields_view, function_text, statements
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.expr import Binary, Int, Var
-from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray
+from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray, unit_of
 from gemmgen.ir.target import STATIC_SHARED, TARGETS
 
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
@@ -67,19 +67,20 @@ def _value(constant: Constant) -> str:
 
 def _shared_bytes(kernel: LoweredKernel) -> str:
     """The bytes of dynamic shared memory of a block, as they follow from the constants."""
-    *padded, last = (_array_view(array) for array in kernel.shared)
+    *padded, last = (_array_view(array, unit_of(kernel.shared)) for array in kernel.shared)
     unpadded: View = {**last, "padded": []}
     return printed("shared_bytes.j2", {"arrays": [*padded, unpadded]})
 
 
-def _array_view(array: SharedArray) -> View:
+def _array_view(array: SharedArray, unit: int) -> View:
     """An array in shared memory; ``padded`` if those after it need its end rounded up."""
     return {
         **fields_view(array),
         "type": STORED[array.dtype],
         "factors": [factor(extent) for extent in array.shape],
         "row": [c_text(extent) for extent in array.shape[1:]],
-        "padded": range(array.bytes % ACCESS != 0),
+        "padded": range(array.bytes % unit != 0),
+        "unit": unit,
     }
 
 
@@ -104,7 +105,7 @@ def _shared(kernel: LoweredKernel) -> str:
     aligned for wide accesses.
     """
     origins = dict.fromkeys(origin for array in kernel.shared for origin in array.origins)
-    arrays = [_array_view(array) for array in kernel.shared]
+    arrays = [_array_view(array, unit_of(kernel.shared)) for array in kernel.shared]
     view: View = {"comment": comment_lines("tiles in shared memory", tuple(origins))}
     if not kernel.interface.dynamic_shared:
         return printed("shared.j2", {**view, "arrays": arrays, "kib": STATIC_SHARED // 1024})

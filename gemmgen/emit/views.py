@@ -15,6 +15,7 @@ from gemmgen.emit.ctext import c_text, factor, increment
 from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type
 from gemmgen.emit.line_breaks import comment_lines, plain
 from gemmgen.emit.printing import printed
+from gemmgen.ir.barriers import BARRIER, BarrierArray
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.duties import Duties
@@ -23,6 +24,7 @@ from gemmgen.ir.thread_code import (
     CopyAsync,
     Function,
     Invoke,
+    LoadBox,
     Move,
     Node,
     Parameter,
@@ -199,6 +201,20 @@ def _copy_async(node: CopyAsync) -> View:
     return {"bytes": size * node.width, "type": STORED[node.dtype], "valid": factor(node.valid)}
 
 
+def _barrier_array(_node: BarrierArray) -> View:
+    return {"alignment": BARRIER}
+
+
+def _load_box(node: LoadBox) -> View:
+    """``A_shared[stage]`` where a box begins with the tile."""
+    target = node.target
+    while target.indices[-1:] == (Int(0),):
+        target = Element(target.buffer, target.indices[:-1])
+    whole = len(target.indices) < len(node.target.indices)
+    to = c_text(target) if whole else address(target)
+    return {"to": to, "rank": len(node.at)}
+
+
 def _for(node: For[Node]) -> View:
     stop = c_text(node.stop)
     chosen = any(isinstance(part, Select) for part in walk(node.stop))
@@ -260,6 +276,8 @@ _MORE: dict[type, Callable[..., View]] = {
     Invoke: _invoke,
     Point: _point,
     CopyAsync: _copy_async,
+    LoadBox: _load_box,
+    BarrierArray: _barrier_array,
     For: _for,
     If: _if,
     Block: _block,

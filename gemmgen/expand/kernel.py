@@ -6,13 +6,14 @@ from gemmgen.expand.inner_loop import steps_over_problem
 from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline
+from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.ir.control import Block
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed, Transfer
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Loop, Pipeline, Program, Statement
 
-MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline}
+MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline, "tma": TmaPipeline}
 """The expansion of each way of copying tiles into shared memory."""
 
 

@@ -14,7 +14,6 @@ from gemmgen.expand.k_range import edge_of_first, edge_of_others
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
@@ -25,18 +24,14 @@ from gemmgen.ir.occupancy import registers_are_scarce
 class AsyncPipeline(StagedPipeline):
     """The expansion of one pipeline whose copies are asynchronous."""
 
-    def _ring(self) -> Ring:
-        (ring,) = self.rings
-        return ring
-
     def _landed(self) -> tuple[Timed, ...]:
         """Waits until the oldest outstanding tile is complete, for all threads."""
-        ring = self._ring()
+        ring = self.ring
         pending = Int(0) if ring.stages == 2 else Binary("-", ring.count, Int(2))
         return (Wait(pending), Barrier())
 
     def _prologue(self) -> tuple[Timed, ...]:
-        ring = self._ring()
+        ring = self.ring
         body: list[Timed] = [self._issue_first(ring), *ring.begin()]
         if self._keeps_origin():
             start, distance = self.k_range.start, ring.distance(self.letter)
@@ -56,7 +51,7 @@ class AsyncPipeline(StagedPipeline):
             start = self.k_range.start
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
             body = (*self._if_in_range(start, first), Commit())
-            return Block("copy the first tile", self._origins(), body)
+            return Block("copy the first tile", self._copied_by(), body)
         number = Var("ahead")
         issues = self._fill_in_any_case(
             ring,
@@ -65,16 +60,16 @@ class AsyncPipeline(StagedPipeline):
         )
         last = Binary("-", ring.count, Int(1))
         loop = For(number.name, Int(0), last, Int(1), (*issues, Commit()))
-        return Block("copy the first tiles", self._origins(), (loop,))
+        return Block("copy the first tiles", self._copied_by(), (loop,))
 
     def _body(self) -> tuple[Timed, ...]:
-        ring = self._ring()
+        ring = self.ring
         steps = steps_in_tile(self.kernel, self.loop, lambda _: ring.stage)
         multiply = self._multiply(steps)
         return (*self._landed(), *self._issue_ahead(ring), multiply, *self._advance(ring))
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
-        ring = self._ring()
+        ring = self.ring
         note = "wait for the next tile, then read ahead into it"
         multiply = self._multiply_reading_ahead(ring, note, self._landed())
         return (*self._issue_ahead(ring), multiply, *self._advance(ring))
@@ -102,12 +97,8 @@ class AsyncPipeline(StagedPipeline):
         return (
             *(() if self._keeps_origin() else (computed,)),
             *ring.neighbours(self._crosses()),
-            Block("copy a tile ahead", self._origins(), (*issues, Commit())),
+            Block("copy a tile ahead", self._copied_by(), (*issues, Commit())),
         )
-
-    def _origins(self) -> Origins:
-        origins = (o for c in self.pipeline.produce for o in c.origins)
-        return tuple(dict.fromkeys(o for o in origins if o.startswith("async_copy")))
 
 
 def _issues(ring: Ring, origin: Expr, stage: Expr, edge: Edge) -> tuple[Timed, ...]:

@@ -76,6 +76,12 @@ class StagedPipeline(ABC):
         return rings(self.kernel, self.pipeline)
 
     @property
+    def ring(self) -> Ring:
+        """The one ring of a pipeline whose copies are asynchronous."""
+        (ring,) = self.rings
+        return ring
+
+    @property
     def k_range(self) -> KRange:
         return k_range_of(self.program, self.kernel, self.letter)
 
@@ -125,11 +131,12 @@ class StagedPipeline(ABC):
             return Select(less(origin, self.k_range.stop), origin, tile)
         return origin
 
-    def _first_fragments(self) -> Timed:
-        """The fragments of the very first step, read before the loop."""
+    def _first_fragments(self, landed: tuple[Timed, ...] = ()) -> Timed:
+        """The fragments of the very first step, read before the loop; ``landed`` waits for their
+        tile, which is copied only if there is one."""
         copies = fetches(self.loop)
         first = tuple(self._fetch(c, Int(0), Int(0)) for c in copies)
-        body = self._if_in_range(self.k_range.start, first)
+        body = self._if_in_range(self.k_range.start, (*landed, *first))
         return Block("load the first fragments", self._cited(copies, "double_buffer"), body)
 
     def _fetch(self, copy: Copy, k: Expr, stage: Stage) -> Fetch:
@@ -141,9 +148,11 @@ class StagedPipeline(ABC):
         shaped = (*contraction(self.kernel).origins, *read, *self.loop.origins)
         return Block("multiply the tile", tuple(dict.fromkeys(shaped)), steps)
 
-    def _multiply_reading_ahead(self, ring: Ring, note: str, publish: tuple[Timed, ...]) -> Timed:
+    def _multiply_reading_ahead(
+        self, ring: Ring, note: str, publish: tuple[Timed, ...], exists: Expr | None = None
+    ) -> Timed:
         """The steps of a tile; at the last one ``publish`` makes the next tile readable, and its
-        first fragments are read."""
+        first fragments are read: always, or if it ``exists``."""
         kernel, loop, copies = self.kernel, self.loop, fetches(self.loop)
         k, size = Var(loop.letter), names.block(loop.letter)
         following = plus(k, step_of(loop))
@@ -152,8 +161,11 @@ class StagedPipeline(ABC):
             return tuple(replace(self._fetch(c, following, stage), k=step) for c in copies)
 
         within = read(following, ring.stage)
-        first = (*ring.advance(), *publish) if ring.advances_early else publish
-        crossing = (*first, *read(Int(0), ring.stage if ring.advances_early else ring.next_stage))
+        crossing: tuple[Timed, ...] = (*publish, *read(Int(0), ring.following_stage))
+        if exists is not None:
+            crossing = (If(exists, crossing),)
+        if ring.advances_early:
+            crossing = (*ring.advance(), *crossing)
         last = Block(note, self._cited(copies, "double_buffer"), crossing)
         step = (
             If(less(following, size), within, (last,)),
@@ -162,6 +174,11 @@ class StagedPipeline(ABC):
         unroll = inner_loop.unroll_of(kernel, loop, True)
         steps = For(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
         return self._multiply((steps,))
+
+    def _copied_by(self) -> Origins:
+        """The statements that say how the tiles are copied."""
+        origins = (o for c in self.pipeline.produce for o in c.origins)
+        return tuple(dict.fromkeys(o for o in origins if o.startswith("async_copy")))
 
     def _cited(self, copies: tuple[Copy, ...], directive: str) -> Origins:
         """The statements of one directive that shaped the tiles of these copies."""

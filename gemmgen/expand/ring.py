@@ -8,7 +8,7 @@ from gemmgen.expand.k_range import KRange, k_range_of
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Block, Break, Define, For
 from gemmgen.ir.expanded import Timed
-from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
 from gemmgen.ir.simplify import less
 
@@ -34,6 +34,12 @@ class Ring:
         return Var(f"{self.prefix}next_stage")
 
     @property
+    def following_stage(self) -> Var:
+        """The stage that is read in the next step, by its name at the end of a step that reads the
+        next tile's first fragments."""
+        return self.stage if self.advances_early else self.next_stage
+
+    @property
     def write_stage(self) -> Var:
         """The stage that is written now: the one read in the step before, which of two stages is
         the one that is read next."""
@@ -43,6 +49,26 @@ class Ring:
     def count(self) -> Var:
         """The constant that counts the stages."""
         return Var(f"{self.prefix}STAGES")
+
+    @property
+    def full(self) -> str:
+        """The barriers by which tiles are waited for that the copy engine copies, one a stage."""
+        return f"{self.prefix}full"
+
+    @property
+    def phase(self) -> Var:
+        """The parity of the phase in which a stage that is waited for next is filled."""
+        return Var(f"{self.prefix}phase")
+
+    def full_at(self, stage: Expr) -> Element:
+        """The barrier of a stage."""
+        return Element(self.full, (stage,))
+
+    def turn_phase(self, stage: Expr) -> Assign:
+        """After a wait for ``stage``: behind the last one, the ring's next round begins."""
+        last = Binary("-", self.count, Int(1)) if self.stages > 2 else Int(1)
+        other = Binary("-", Int(1), self.phase)
+        return Assign(self.phase.name, Select(less(stage, last), self.phase, other))
 
     def next(self, letter: str) -> Var:
         """The first index of the tile that is loaded now."""

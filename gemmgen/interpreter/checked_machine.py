@@ -9,6 +9,7 @@ import numpy as np
 
 from gemmgen.calling.launches import Landing
 from gemmgen.interpreter.async_copies import CheckedCopies
+from gemmgen.interpreter.barriers import CheckedBarriers
 from gemmgen.interpreter.checked_memory import (
     Elements,
     FlatMemory,
@@ -51,6 +52,7 @@ class CheckedMachine:
         duty: str | None = None,
     ):
         self.lanes, self.copies, self.warps = lanes, CheckedCopies(landing), CheckedWarps(lanes)
+        self.barriers = CheckedBarriers(lanes, together, landing)
         self._arguments, self._written, self._state = arguments, written, state
         self._together, self.duty = together, duty
 

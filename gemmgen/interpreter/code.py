@@ -16,6 +16,7 @@ from gemmgen.interpreter.scope import Array, Closure, Scope, known
 from gemmgen.interpreter.simt import Index, Mask, is_empty, narrowed
 from gemmgen.ir.control import Break
 from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.thread_code import Leave, Node, contains
 
@@ -29,6 +30,7 @@ class Code:
     def __init__(self, machine: Machine, statements: Statements):
         self.machine, self.scope = machine, Scope()
         self.alive: Mask = None
+        self._interface: Interface | None = None
         self._statements = statements
         for name, value in machine.builtins().items():
             self.scope.bind(name, known(value, "int"))
@@ -36,6 +38,7 @@ class Code:
     def kernel(self, kernel: LoweredKernel) -> Step | None:
         """The whole of ``kernel``."""
         scope, machine = self.scope, self.machine
+        self._interface = kernel.interface
         for param in kernel.interface.params:
             meaning = machine.parameter(param)
             if isinstance(meaning, Memory):
@@ -51,6 +54,12 @@ class Code:
         for shared in kernel.shared:
             scope.bind(shared.name, Array(machine.shared(shared), shared.sizes))
         return self.sequence(kernel.body)
+
+    @property
+    def interface(self) -> Interface:
+        """Of the kernel that is compiled."""
+        assert self._interface is not None
+        return self._interface
 
     def statement(self, node: Node) -> Step | None:
         return self._statements[type(node)](node, self)

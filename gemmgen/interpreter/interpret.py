@@ -111,6 +111,7 @@ def run_kernel(
             together.turns.run(
                 [(m.duty or "the block", partial(_run, m, kernel)) for m in machines]
             )
+            together.end()
     state.check_left(interface)
     return written
 

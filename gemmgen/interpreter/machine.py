@@ -13,6 +13,7 @@ from gemmgen.base.record import record
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import Closure, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import SharedArray
@@ -38,6 +39,45 @@ class Copies(Protocol):
     def commit(self, mask: Mask) -> None: ...
 
     def wait(self, pending: int, mask: Mask) -> None: ...
+
+
+@record
+class Boxes:
+    """The boxes of a tensor: sizes, strides in elements and a box's sides, innermost first."""
+
+    source: Memory
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    sides: tuple[int, ...]
+
+
+class Barriers(Protocol):
+    """Barriers in shared memory by name and number, and the copies that they count."""
+
+    def declare(self, array: BarrierArray) -> None: ...
+
+    def init(self, name: str, index: Index, arrivals: int, mask: Mask) -> None: ...
+
+    def fence(self, mask: Mask) -> None: ...
+
+    def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
+        """One arrival of each lane, and so many bytes more."""
+        ...
+
+    def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None: ...
+
+    def load(
+        self,
+        boxes: Boxes,
+        at: Sequence[Index],
+        target: Memory,
+        to: Index,
+        barrier: tuple[str, Index],
+        mask: Mask,
+    ) -> None:
+        """Begins the copy of a box that begins with the element ``at`` to ``to`` on, for each
+        lane."""
+        ...
 
 
 @record
@@ -78,6 +118,9 @@ class Machine(Protocol):
 
     @property
     def copies(self) -> Copies: ...
+
+    @property
+    def barriers(self) -> Barriers: ...
 
     @property
     def warps(self) -> Warps: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from gemmgen.interpreter import (
     async_copies,
+    barriers,
     control_flow,
     duties,
     fragments,
@@ -18,6 +19,7 @@ NODES: Statements = {
     **control_flow.NODES,
     **variables.NODES,
     **async_copies.NODES,
+    **barriers.NODES,
     **fragments.NODES,
     **workspace.NODES,
     **duties.NODES,

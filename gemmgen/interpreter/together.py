@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gemmgen.interpreter.checked_memory import Elements
+from gemmgen.interpreter.phases import BarrierState
 from gemmgen.interpreter.simt import Lanes, Mask, Trap, left_out
 from gemmgen.interpreter.turns import Turns, Waiting
 from gemmgen.ir.target import WARP
@@ -74,7 +75,17 @@ class Together:
     turns: Turns
     memory: dict[str, Elements] = field(default_factory=dict[str, Elements])
     """Shared arrays, by name."""
+    barriers: dict[tuple[str, int, int], BarrierState] = field(
+        default_factory=dict[tuple[str, int, int], BarrierState]
+    )
+    """Barriers in shared memory, by name, block and number."""
     meetings: Meetings = field(init=False)
 
     def __post_init__(self) -> None:
         self.meetings = Meetings(self.blocks, self.turns)
+
+    def end(self) -> None:
+        """The blocks end; raises ``Trap`` if a box is under way."""
+        for barrier in self.barriers.values():
+            for box in barrier.landing:
+                raise box.target.trap(box.thread, box.first, "a copy that is not waited for")

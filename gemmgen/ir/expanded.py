@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.expr import Expr
+from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
 
@@ -71,6 +72,31 @@ class CopyTileAsync:
     origin: Expr
     stage: Stage = None
     edge: Edge = "stop"
+
+
+@record
+class CopyBox:
+    """Begin the copy of the tile at ``origin`` to a stage of its shared tile by the copy engine,
+    which writes zeros for elements outside the matrix.
+
+    Once landed its bytes are counted by ``barrier``.  A thread issues it for the whole block.
+    """
+
+    SYNTAX = "{copy} from {origin} to {barrier}"
+
+    copy: Copy
+    origin: Expr
+    barrier: Element
+    stage: Stage = None
+
+
+@record
+class OneThread:
+    """What one thread does for the whole block, if ``condition`` holds, which is the same for all
+    threads of the block."""
+
+    body: tuple[Timed, ...]
+    condition: Expr | None = None
 
 
 @record
@@ -164,6 +190,13 @@ Timed = (
     | Store
     | Transfer
     | CopyTileAsync
+    | CopyBox
+    | BarrierArray
+    | OneThread
+    | InitBarrier
+    | FenceBarriers
+    | ExpectBytes
+    | WaitBarrier
     | Fetch
     | Multiply
     | LoadLaneSlice

@@ -14,7 +14,7 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.tensor_map import MapDimension, MapFields, TensorMap
+from gemmgen.ir.tensor_map import LANDS_AT, MapDimension, MapFields, TensorMap
 
 INT_MAX = 2**31 - 1
 
@@ -203,8 +203,10 @@ class Interface:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block, static or dynamic."""
-        return self.static_shared + self.dynamic_shared
+        """Bytes of shared memory of a block; dynamic memory behind static begins where a box of the
+        copy engine may land."""
+        between = -self.static_shared % LANDS_AT if self.dynamic_shared else 0
+        return self.static_shared + between + self.dynamic_shared
 
     def skips_product(self, scalars: Mapping[str, float]) -> bool:
         """Whether a call with these ``scalars`` needs none of the sums (``alpha == 0``)."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.dtypes import ACCESS, BYTES, DType
 from gemmgen.ir.expr import Expr, Var
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.ir.thread_code import Function, Node, functions_of
 
 
@@ -59,6 +60,13 @@ class SharedArray:
         for size in self.sizes:
             total *= size
         return total
+
+
+def unit_of(arrays: tuple[SharedArray, ...]) -> int:
+    """Bytes to which the end of each array is rounded up where one follows another: boxes of the
+    copy engine land at multiples of more than any thread's access."""
+    boxed = any(array.aligned == LANDS_AT for array in arrays)
+    return LANDS_AT if boxed else ACCESS
 
 
 @record

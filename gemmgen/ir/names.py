@@ -46,10 +46,15 @@ start = _index("start")
 """First index of a part's range: ``start_k``."""
 stop = _index("stop")
 """The index after a part's range: ``stop_k``."""
+box = _index("box")
+"""First index of a box within a tile that the copy engine copies in several: ``box_m``."""
 thread_origin = _index("thread")
 """A thread's first element within the block's tile: ``thread_m``."""
 warp_origin = _index("warp")
 """A warp's first element within the block's tile: ``warp_m``."""
+
+STAGE_BYTES = Var("STAGE_BYTES")
+"""Bytes that the copy engine writes into one stage."""
 
 
 def pad(tile: str) -> Var:

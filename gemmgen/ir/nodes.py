@@ -17,9 +17,9 @@ from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
 
 FmaOrder = Literal["rows", "serpentine", "zigzag"]
-CopyMode = Literal["registers", "cp_async"]
+CopyMode = Literal["registers", "cp_async", "tma"]
 """How a tile travels into shared memory: ``registers`` loads it and stores it, ``cp_async`` copies
-it while the threads go on."""
+it while the threads go on, with ``tma`` the copy engine does, whom one thread asks for it."""
 
 
 Reduce = Literal["ordered", "atomic"]

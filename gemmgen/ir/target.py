@@ -30,7 +30,7 @@ MAX_TILE = 4096
 """Elements of a tile along one letter: a limit of the language, not of a GPU."""
 
 
-SINCE = {"bf16": 80, "cp_async": 80}
+SINCE = {"bf16": 80, "cp_async": 80, "tma": 90}
 """The first architecture that has a type, a way of copying or an atom, by its name in the IR; every
 one has those that are not listed."""
 

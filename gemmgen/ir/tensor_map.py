@@ -10,6 +10,8 @@ ALIGNMENT = 16
 box."""
 LONGEST_SIDE = 256
 """Elements of a box along each dimension, at most."""
+LANDS_AT = 128
+"""Bytes; the address in shared memory that a box is copied to is their multiple."""
 RANKS = range(2, 6)
 """How many dimensions a tensor with a map has."""
 STRIDE_BOUND = 2**40

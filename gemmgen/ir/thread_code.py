@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
+from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import DType
@@ -126,6 +127,24 @@ class CopyAsync:
 
 
 @record
+class LoadBox:
+    """A box of ``tensor``, by its map, to shared memory from ``target`` on, some time before the
+    phase of ``barrier`` ends that counts its bytes.
+
+    ``at`` is the box's first element, innermost index first; elements outside the tensor are zeros.
+    The box lands row by row with no gaps, and ``target`` is at a multiple of 128 bytes.
+    """
+
+    SYNTAX = "{target} = {tensor}{at} to {barrier}"
+
+    target: Element
+    tensor: str
+    barrier: Element
+    at: tuple[Expr, ...]
+    dtype: DType = "f32"
+
+
+@record
 class Parameter:
     """A function's parameter: an int or, with ``dtype``, a pointer to elements, which may be
     ``written``; with ``shape`` a reference to an array of them."""
@@ -169,6 +188,12 @@ Node = (
     | CopyAsync
     | NamedBarrier
     | Duties["Node"]
+    | LoadBox
+    | BarrierArray
+    | InitBarrier
+    | FenceBarriers
+    | ExpectBytes
+    | WaitBarrier
     | FragmentArray
     | LoadFragment
     | MultiplyFragments

@@ -48,7 +48,10 @@ def _numbers(context: Context, number: Expr) -> Iterator[Define]:
 
 
 def _moves(context: Context) -> Iterator[Advance]:
+    boxed = {copy.src for copy in context.boxed_copies}
     for tensor in context.tensors:
+        if tensor.name in boxed:
+            continue  # a map has the batches as dimensions
         by = _offset(context, tensor)
         if by != Int(0):
             yield Advance(tensor.name, by)

@@ -11,7 +11,7 @@ from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.parts import names_in
-from gemmgen.lower import bounds
+from gemmgen.lower import bounds, boxes
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 from gemmgen.lower.thread_map import NOTES, thread_maps
 
@@ -25,6 +25,7 @@ def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
         *_vectors(context),
         *_counts(context),
         *_copies(context),
+        *boxes.constants(context),
     )
     used = names_in(body)
     kept: list[Constant] = []

@@ -114,6 +114,15 @@ class Context:
     @cached_property
     def tile_copies(self) -> tuple[Copy, ...]:
         """Copies of tiles into shared memory, by all threads of the block together."""
+        return tuple(c for c in self._staged if c.mode != "tma")
+
+    @cached_property
+    def boxed_copies(self) -> tuple[Copy, ...]:
+        """Copies of tiles into shared memory by the copy engine."""
+        return tuple(c for c in self._staged if c.mode == "tma")
+
+    @property
+    def _staged(self) -> tuple[Copy, ...]:
         pipeline = pipeline_of(self.kernel)
         produced = pipeline.produce if pipeline else ()
         return tuple(c for c in produced if self.buffer(c.dst).space is Space.SHARED)

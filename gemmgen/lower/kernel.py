@@ -8,17 +8,19 @@ from typing import Any
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import Holding
+from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.edit import staged_copies
-from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Tiles, Timed
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Map, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
+from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import simplify
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import async_copies, copies, lanes, split, threads, wmma
+from gemmgen.lower import async_copies, boxes, copies, lanes, split, threads, wmma
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
 from gemmgen.lower.placement import placement
@@ -49,8 +51,9 @@ def _temporaries(program: Program) -> tuple[str, ...]:
 
 def _kernel(context: Context) -> LoweredKernel:
     shared = shared_arrays(context)
-    interface = interface_of(context, *static_or_dynamic(shared))
     body = _body(context, context.expanded.body)
+    barriers = sum(node.bytes for node in inside(body) if isinstance(node, BarrierArray))
+    interface = interface_of(context, *static_or_dynamic(shared, barriers), boxes.maps(context))
     if context.problem.accumulate == "f64":
         body = in_double(body)
     checks, launch = static_asserts_of(context), _launch(context, interface)
@@ -137,13 +140,20 @@ def _if(context: Context, node: If[Timed]) -> tuple[Node, ...]:
     return (If(node.condition, _body(context, node.body), _body(context, node.otherwise)),)
 
 
+def _one_thread(context: Context, node: OneThread) -> tuple[Node, ...]:
+    return boxes.one_thread(node.condition, _body(context, node.body))
+
+
 NODES: Mapping[type, LowerNode] = {
     Tiles: _tiles,
     Init: _init,
     Define: _define,
     If: _if,
+    OneThread: _one_thread,
     **dict.fromkeys((For, Block), _nested),
     **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
+    **dict.fromkeys((BarrierArray, InitBarrier, FenceBarriers, ExpectBytes, WaitBarrier), _kept),
+    **boxes.LOWER,
     **copies.LOWER,
     **async_copies.LOWER,
     **split.LOWER,

@@ -6,11 +6,11 @@ from __future__ import annotations
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer, Space
-from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.lowered import SharedArray, unit_of
 from gemmgen.ir.simplify import add, div, mul
 from gemmgen.ir.target import STATIC_SHARED
+from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.lower import bounds
 from gemmgen.lower.context import Context
 
@@ -21,12 +21,17 @@ def shared_arrays(context: Context) -> tuple[SharedArray, ...]:
     return tuple(_array(context, tile) for tile in tiles)
 
 
-def static_or_dynamic(arrays: tuple[SharedArray, ...]) -> tuple[int, int]:
-    """Bytes of static and of dynamic shared memory, one of them 0: it is dynamic if there is more
-    than a kernel may declare, and each array then begins where the widest access can."""
-    total = sum(array.bytes for array in arrays)
-    aligned = total + sum(-array.bytes % ACCESS for array in arrays[:-1])
-    return (total, 0) if aligned <= STATIC_SHARED else (0, aligned)
+def static_or_dynamic(arrays: tuple[SharedArray, ...], barriers: int) -> tuple[int, int]:
+    """Bytes of static and of dynamic shared memory.
+
+    The arrays are dynamic if there is more than a kernel may declare, and each then begins where
+    any of them may; so many bytes of ``barriers`` are static.
+    """
+    total, unit = sum(array.bytes for array in arrays), unit_of(arrays)
+    aligned = total + sum(-array.bytes % unit for array in arrays[:-1])
+    if aligned + barriers <= STATIC_SHARED:
+        return total + barriers, 0
+    return barriers, aligned
 
 
 def row(context: Context, tile: Buffer) -> Expr:
@@ -46,7 +51,8 @@ def _array(context: Context, tile: Buffer) -> SharedArray:
     extents = shape(context, tile)
     if tile.stages > 1:
         sizes, extents = (tile.stages, *sizes), (context.stages(tile), *extents)
-    aligned = ATOMS[context.kernel.spread.atom].aligned
+    boxed = any(copy.dst == tile.name for copy in context.boxed_copies)
+    aligned = LANDS_AT if boxed else ATOMS[context.kernel.spread.atom].aligned
     return SharedArray(tile.name, tile.dtype, extents, sizes, tile.origins, aligned)
 
 

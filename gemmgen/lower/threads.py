@@ -73,7 +73,7 @@ def coordinates(context: Context) -> Iterator[Define]:
         yield from _in_warp(context)
         return
     x = context.kernel.spread.x
-    if context.tile_copies or context.is_split:
+    if context.tile_copies or context.boxed_copies or context.is_split:
         across = names.lanes(x) if not context.scalar_sums else names.block(x)
         yield Define(TID.name, add(mul(Y, across), X))
     for letter in context.letters:

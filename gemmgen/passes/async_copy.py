@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import reduce
-from typing import ClassVar, get_args
+from typing import ClassVar, cast
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
@@ -26,11 +26,29 @@ from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations, pipe
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Program
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
+from gemmgen.passes.boxes import check_boxes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LEAST = 4
-"""Bytes of the smallest copy."""
+"""Bytes of the smallest copy by cp.async."""
+
+WAYS: tuple[CopyMode, ...] = ("registers", "cp_async")
+"""What ``via`` may be."""
+
+MISSING: dict[CopyMode, tuple[str, str]] = {
+    "cp_async": ("cp.async", "target sm_80 or later, or leave async_copy out"),
+    "tma": ("copy engine (TMA)", "target sm_90, or via=cp_async on sm_80 and later"),
+}
+"""What a target before the first one with a way of copying has not, and what to do about it."""
+
+
+@record
+class CopyRequest:
+    """A statement for one operand."""
+
+    fact: OperandArgument
+    via: CopyMode
 
 
 @record
@@ -39,11 +57,7 @@ class AsyncCopy:
         "async_copy",
         example="async_copy A B via=cp_async",
         operands=("a", "b"),
-        arguments=(
-            ArgumentSpec(
-                "via", "word", choices=get_args(CopyMode), required=True, identity="registers"
-            ),
-        ),
+        arguments=(ArgumentSpec("via", "word", choices=WAYS, required=True, identity="registers"),),
         elsewhere=Elsewhere(
             "TVM software_pipeline_async_stages, TileLang tma_copy",
             "software_pipeline_async_stages cp_async tma tma_copy create_async_groups async",
@@ -51,26 +65,31 @@ class AsyncCopy:
     )
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize", "double_buffer")
 
-    operands: tuple[OperandArgument, ...]
+    requests: tuple[CopyRequest, ...]
     stated: Stated = field(compare=False)
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> AsyncCopy:
-        return AsyncCopy(stated.facts("none"), stated)
+        requests = (
+            CopyRequest(fact, cast(CopyMode, own.word("via")))
+            for own in (Stated((statement,)) for statement in stated.statements)
+            for fact in own.facts("none")
+        )
+        return AsyncCopy(tuple(requests), stated)
 
     def apply(self, program: Program) -> Program:
-        if not has(program.target, SINCE["cp_async"]):
-            raise Refusal(
-                f"{program.target} has no cp.async",
-                at=self.stated.span,
-                hint="target sm_80 or later, or leave async_copy out",
-            )
-        program = edit_main(program, lambda kernel: reduce(_switch, self.operands, kernel))
-        _check_ring(program, self.operands)
+        for statement in self.stated.statements:
+            via = cast(CopyMode, Stated((statement,)).word("via"))
+            if not has(program.target, SINCE[via]):
+                name, hint = MISSING[via]
+                raise Refusal(f"{program.target} has no {name}", at=statement.span, hint=hint)
+        program = edit_main(program, lambda kernel: reduce(_switch, self.requests, kernel))
+        _check_ring(program, self.requests)
         return program
 
 
-def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
+def _switch(kernel: Kernel, request: CopyRequest) -> Kernel:
+    fact = request.fact
     tensor = fact.tensor
     hint = f"add cache_shared {tensor} and double_buffer {tensor}"
     tile = shared_tile(kernel, "async_copy", fact.operand, hint)
@@ -81,6 +100,18 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
             hint=f"add double_buffer {tensor}",
         )
     (copy,) = (c for c in copies(kernel) if c.dst == tile.name)
+    check = check_boxes if request.via == "tma" else _check_pieces
+    check(kernel, fact, tile, copy)
+
+    def switch(operation: Copy | Contract) -> Copy | Contract:
+        return changed_by(fact.origin, copy, mode=request.via) if operation == copy else operation
+
+    return edit_operations(kernel, switch)
+
+
+def _check_pieces(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy) -> None:
+    """Raises ``Refusal`` if cp.async can't copy a thread's pieces of the tile."""
+    tensor = fact.tensor
     size = copy.width * BYTES[tile.dtype]
     if size < LEAST:
         raise Refusal(
@@ -105,11 +136,6 @@ def _switch(kernel: Kernel, fact: OperandArgument) -> Kernel:
             hint=f"cache_shared {order}, or vectorize {tensor}.shared alone",
         )
 
-    def switch(operation: Copy | Contract) -> Copy | Contract:
-        return changed_by(fact.origin, copy, mode="cp_async") if operation == copy else operation
-
-    return edit_operations(kernel, switch)
-
 
 def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
     """The hint for a tile of small elements: directives that allow an asynchronous copy."""
@@ -119,23 +145,33 @@ def _wider(kernel: Kernel, tensor: str, tile: Buffer) -> str:
     return f"{laid}vectorize {tensor}.global width={widths(tile.dtype)[-1]}"
 
 
-def _check_ring(program: Program, operands: tuple[OperandArgument, ...]) -> None:
-    """Checks that all copies of the pipeline are asynchronous: groups are counted per tile."""
-    kernel = program.main
+def _check_ring(program: Program, requests: tuple[CopyRequest, ...]) -> None:
+    """Checks that all copies of the pipeline are asynchronous in one way: tiles that share stages
+    are waited for together."""
+    kernel, first = program.main, requests[0]
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
     stages = {c.src: kernel.buffer(c.dst).stages for c in pipeline.produce}
-    others = [c for c in pipeline.produce if c.mode != "cp_async"]
+    every = " ".join(c.src for c in pipeline.produce)
+    others = [c for c in pipeline.produce if c.mode == "registers"]
     if others:
         raise Refusal(
             f"async_copy needs {others[0].src} to be copied asynchronously, too",
-            at=operands[0].operand.span,
-            hint=f"async_copy {' '.join(c.src for c in pipeline.produce)} via=cp_async",
+            at=first.fact.operand.span,
+            hint=f"async_copy {every} via={first.via}",
+        )
+    if len({c.mode for c in pipeline.produce}) > 1:
+        ways = ", ".join(f"{c.src} via={c.mode}" for c in pipeline.produce)
+        raise Refusal(
+            "async_copy copies the tiles that share stages in one way",
+            at=requests[-1].fact.operand.span,
+            notes=(f"{ways}; a step waits for both of its tiles at once",),
+            hint=f"async_copy {every} via=tma, or via=cp_async for both",
         )
     if len(set(stages.values())) > 1:
         raise Refusal(
             "async_copy needs the same number of stages for both operands",
-            at=operands[0].operand.span,
+            at=first.fact.operand.span,
             notes=(", ".join(f"{name} has {count}" for name, count in stages.items()),),
             hint=f"double_buffer {' '.join(stages)} stages={max(stages.values())}",
         )

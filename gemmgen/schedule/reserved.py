@@ -21,7 +21,7 @@ STEMS = (
 VARIABLES = (
     *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round"),
     *("steps", "chunk", "start", "stop"),
-    *("warp", "slice", "frag"),
+    *("warp", "slice", "frag", "box"),
 )
 """Prefixes of the emitted text's variables along a letter: ``tile_k``."""
 

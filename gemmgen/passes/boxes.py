@@ -1,0 +1,112 @@
+"""What the copy engine (``async_copy via=tma``) asks of a tile, refused one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from gemmgen.base.errors import Refusal
+from gemmgen.base.source import indexed, remainder
+from gemmgen.ir.boxes import box_of
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.nodes import Copy, Kernel
+from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE
+from gemmgen.passes.base import OperandArgument
+from gemmgen.schedule.formatting import format_sizes
+
+LARGER = (1, 2, 4, 8, 16, 32)
+"""How many times as long a tile's sides are that a hint tries."""
+
+
+def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy) -> None:
+    """Raises ``Refusal`` if boxes of the tensor can't land as the tile lies."""
+    tensor, source = fact.tensor, kernel.buffer(copy.src)
+    other = f"async_copy {tensor} via=cp_async"
+    if tile.letters != source.letters:
+        order = indexed(tensor, source.letters)
+        raise Refusal(
+            f"async_copy {tensor} via=tma: the copy engine turns no tile",
+            at=fact.operand.span,
+            notes=(f"{order} would land as {order}, and {indexed(tile.name, tile.letters)} is",),
+            hint=f"cache_shared {order}, or {other}",
+        )
+    if tile.pad:
+        raise Refusal(
+            f"async_copy {tensor} via=tma: a pad is a hole in each row that no box has",
+            at=fact.operand.span,
+            notes=(f"rows of {tile.extent(tile.letters[-1])} elements, {tile.pad} behind each",),
+            hint=f"leave pad {tensor} out, or {other}",
+        )
+    if tile.swizzle:
+        raise Refusal(
+            f"async_copy {tensor} via=tma: the copy engine does not permute rows this way",
+            at=fact.operand.span,
+            notes=(f"{tile.name} is swizzled, and a box lands in order",),
+            hint=f"leave swizzle {tensor} out, or {other}",
+        )
+    if copy.width > 1:
+        raise Refusal(
+            f"async_copy {tensor} via=tma: no thread reads {tensor} from global memory",
+            at=fact.operand.span,
+            notes=(f"vectorize makes the threads' own copies {copy.width} wide",),
+            hint=f"vectorize {tensor}.shared alone, or leave it out",
+        )
+    found = _misfit(tile)
+    if found is not None:
+        larger = _fitting(kernel)
+        raise Refusal(
+            f"async_copy {tensor} via=tma: {found[0]}",
+            at=fact.operand.span,
+            notes=found[1:],
+            hint=f"{larger}, or {other}" if larger else other,
+        )
+
+
+def _misfit(tile: Buffer) -> tuple[str, str] | None:
+    """What is wrong with a tile's extents, and the arithmetic."""
+    outer, inner = tile.letters
+    rows, columns, size = tile.extent(outer), tile.extent(inner), BYTES[tile.dtype]
+    row = columns * size
+    if row % ALIGNMENT:
+        return (
+            f"rows of a box are multiples of {ALIGNMENT} bytes",
+            f"a row of {tile.name} has {columns} x {size} = {row} bytes along {inner}, and "
+            f"{remainder(row, ALIGNMENT)}",
+        )
+    if rows * row % LANDS_AT:
+        return (
+            f"a box lands at a multiple of {LANDS_AT} bytes",
+            f"a stage of {tile.name} has {rows} x {columns} x {size} = {rows * row} bytes, and "
+            f"{remainder(rows * row, LANDS_AT)}",
+        )
+    if box_of(tile) is None:
+        return (
+            f"a box has at most {LONGEST_SIDE} elements along {inner}",
+            f"no part of a row of {columns} x {size} bytes is a multiple of {LANDS_AT} bytes and "
+            "divides it",
+        )
+    return None
+
+
+def _fitting(kernel: Kernel) -> str | None:
+    """The ``tile`` with the smallest sides, multiples of the present ones, whose boxes land."""
+    pipeline = pipeline_of(kernel)
+    assert pipeline is not None
+    sides = (*kernel.work.tile, (pipeline.letter, pipeline.step))
+    for factors in sorted(product(LARGER, repeat=len(sides)), key=lambda x: (prod(x), x)):
+        sizes = {x: side * factor for (x, side), factor in zip(sides, factors, strict=True)}
+        if all(_misfit(tile) is None for tile in _resized(kernel, sizes)):
+            return f"tile {format_sizes(sizes.items())}"
+    return None
+
+
+def _resized(kernel: Kernel, sizes: dict[str, int]) -> Iterator[Buffer]:
+    """The pipeline's tiles with other extents."""
+    pipeline = pipeline_of(kernel)
+    for copy in pipeline.produce if pipeline else ():
+        tile = kernel.buffer(copy.dst)
+        yield replace(tile, shape=tuple((letter, sizes[letter]) for letter in tile.letters))
