@@ -1,7 +1,8 @@
 """A loaded kernel and its launches: ``cuLaunchKernel`` with packed arguments.
 
-The arguments are packed in the order tensors, scratch, scalars, integers; the driver gets a pointer
-to each, in the order of the kernel's parameters, and copies the arguments before it returns.
+The arguments are packed in the order tensor maps, tensors, scratch, scalars, integers; the driver
+gets a pointer to each, in the order of the kernel's parameters, and copies the arguments before it
+returns.  A tensor with a map is packed, too, and not pointed to.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from gemmgen.calling.binding import Binding
 from gemmgen.gpu.device import cupy
 from gemmgen.ir.interface import Interface, Param
 
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+"""Of a tensor map."""
+Value = float | bytes
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
@@ -23,24 +27,32 @@ class Loaded:
     """A kernel on a GPU, CuPy's ``function`` of a module, and the layout of its arguments."""
 
     def __init__(self, function: Any, interface: Interface, binding: Binding, gpu: int):
-        self.function, self.gpu = function, gpu
+        self.function, self.interface, self.gpu = function, interface, gpu
+        self.tensors = binding.tensors
         self.shape = (1, 1, *interface.block, 1, interface.dynamic_shared)
         self.integers = tuple(p for p in interface.params if p.kind in ("extent", "ld", "stride"))
-        first = (*binding.tensors, *interface.scratch, *binding.scalars)
+        maps = tuple(param for param in interface.kernel_params if param.kind == "map")
+        first = (*maps, *binding.tensors, *interface.scratch, *binding.scalars)
         codes = [_code(param) for param in (*first, *self.integers)]
         ends = [calcsize("@" + "".join(codes[: at + 1])) for at in range(len(codes))]
         offsets = {
-            param.name: end - calcsize("@" + code)
+            param: end - calcsize("@" + code)
             for param, code, end in zip((*first, *self.integers), codes, ends, strict=True)
         }
-        self.offsets = tuple(offsets[param.name] for param in interface.params)
+        self.offsets = tuple(offsets[param] for param in interface.kernel_params)
         self.table = ctypes.c_void_p * len(self.offsets)
+        self.unset = (b"",) * len(maps) + (0,) * (len(first) - len(maps))
         self.whole = Struct("@" + "".join(codes))
         self.changing = Struct("@" + "".join(codes[: len(first)]))
 
     def starter(self, blocks: int, extents: Mapping[str, int]) -> Starter:
         """Launches of ``blocks`` blocks with these extents, leading dimensions and strides."""
-        return Starter(self, blocks, tuple(extents[param.name] for param in self.integers))
+        integers = tuple(extents[param.name] for param in self.integers)
+        if not self.interface.maps:
+            return Starter(self, blocks, integers)
+        from gemmgen.gpu.tensor_maps import MappedStarter
+
+        return MappedStarter(self, blocks, integers, extents)
 
     def adopt_context(self, failure: RuntimeError) -> None:
         """Makes the GPU's context current in this thread, if it has none yet."""
@@ -55,12 +67,19 @@ class Packed:
     __slots__ = ("_table", "memory", "pointers")
 
     def __init__(self, loaded: Loaded, integers: tuple[int, ...]) -> None:
-        self.memory = bytearray(loaded.whole.size)
-        count = len(loaded.offsets) - len(integers)
-        loaded.whole.pack_into(self.memory, 0, *(0,) * count, *integers)
+        size = loaded.whole.size
+        self.memory = aligned(size) if loaded.interface.maps else bytearray(size)
+        loaded.whole.pack_into(self.memory, 0, *loaded.unset, *integers)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self._table = loaded.table(*(start + offset for offset in loaded.offsets))
         self.pointers = ctypes.addressof(self._table)
+
+
+def aligned(size: int) -> memoryview:
+    """Memory at an address that suits a tensor map."""
+    room = bytearray(size + MAP_ALIGNMENT - 1)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(room))
+    return memoryview(room)[-start % MAP_ALIGNMENT :][:size]
 
 
 class Starter:
@@ -75,7 +94,7 @@ class Starter:
         self._launch = partial(launch, loaded.function.ptr, blocks, *loaded.shape)
         self._free: list[Packed] = []  # pop and append are atomic
 
-    def start(self, stream: int, values: Sequence[float]) -> None:
+    def start(self, stream: int, values: Sequence[Value]) -> None:
         """Launches on ``stream``, a raw handle.  ``values``: addresses of tensors and scratch,
         scalars."""
         try:
@@ -90,7 +109,7 @@ class Starter:
             self._launch(stream, packed.pointers, 0)
         self._free.append(packed)
 
-    def prepared(self, values: Sequence[float], keep: object) -> Prepared:
+    def prepared(self, values: Sequence[Value], keep: object) -> Prepared:
         """A repeatable launch with ``values``; it keeps ``keep`` alive."""
         packed = Packed(self._loaded, self._integers)
         self._fill(packed.memory, 0, *values)
@@ -123,5 +142,7 @@ def _code(param: Param) -> str:
             return "q"
         case "scalar":
             return "d" if param.dtype == "f64" else "f"
+        case "map":
+            return f"{MAP_BYTES}s"
         case _:
             return "Q"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from gemmgen.api.kernels import compile_any
 from gemmgen.gpu import arrays, device
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.store import Stored
+from gemmgen.ir.tensor_map import TensorMap
 
 from .stub import Stub
 
@@ -20,8 +22,12 @@ SPLIT = TILED + "split_k parts=2\n"
 
 
 class Bench:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, text: str, maps: tuple[TensorMap, ...] = ()
+    ) -> None:
+        """The kernel of a schedule, as if it took ``maps``."""
         emitted = compile_any(text)
+        emitted = replace(emitted, interface=replace(emitted.interface, maps=maps))
         self.stub = Stub(emitted.interface)
         monkeypatch.setitem(sys.modules, "cupy", self.stub)
         monkeypatch.setattr(arrays, "_LIBRARIES", {})

@@ -49,6 +49,7 @@ class Stub:
     def __init__(self, interface: Interface) -> None:
         self.interface, self.ndarray = interface, ndarray
         self.launches: list[tuple[int, int, dict[str, float]]] = []
+        self.maps: list[tuple[str, tuple[int, ...]]] = []
         self.stream, self.gpu, self.capturing = 7, 0, False
         self.has_context = threading.local()
         self.graph: list[tuple[str, int]] = []
@@ -99,7 +100,10 @@ class Stub:
             raise DriverError(201)
         table = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_void_p))
         found: dict[str, float] = {}
-        for at, param in enumerate(self.interface.params):
+        for at, param in enumerate(self.interface.kernel_params):
+            if param.kind == "map":
+                found |= self._mapped(param.name, table[at])
+                continue
             kind = _TYPES.get(param.kind, ctypes.c_uint64)
             if param.kind == "scalar":
                 kind = ctypes.c_double if param.dtype == "f64" else ctypes.c_float
@@ -107,6 +111,13 @@ class Stub:
         self.graph.append(("launch", blocks))
         self.launches.append((stream, blocks, found))
         self._gemm(found)
+
+    def _mapped(self, name: str, address: int) -> dict[str, float]:
+        """A matrix by the map that the fake driver wrote: its address, two sizes, a stride."""
+        assert address % 64 == 0
+        words = (ctypes.c_uint64 * 16).from_address(address)
+        self.maps.append((name, tuple(words)))
+        return {name: words[0], f"ld{name.lower()}": words[3] // 4}
 
     def _gemm(self, found: dict[str, float]) -> None:
         m, n, k = (int(found[name]) for name in "MNK")

@@ -35,6 +35,7 @@ PLANTED = {
     "the stride of another tensor": ("{4LL * ldb}", "{4LL * lda}", "B with strides of "),
     "a batch too many": ("{K, M, size_b}", "{K, M, size_b + 1}", "A with sizes of "),
     "the map of another tensor": ("gg_encode_map(B_map, 7, B,", "gg_encode_map(B_map, 7, A,", "0x"),
+    "maps in each other's place": ("A_map, B_map, beta", "B_map, A_map, beta", "A with address 0x"),
     "another element type": ("B_map, 7,", "B_map, 9,", "an element type of 9, not 7"),
     "a type of equal size": ("B_map, 7,", "B_map, 2,", "an element type of 2, not 7"),
     "a swizzle": ("box, steps, 0, 0, 3", "box, steps, 0, 3, 3", "fill of 0 x 3 x 3 x 0"),
