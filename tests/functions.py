@@ -7,18 +7,18 @@ from pathlib import Path
 
 from gemmgen.emit import device_functions
 
-_NAME = re.compile(r"\b(gg_\w+|copy\d+)\(")
+_NAME = re.compile(r"\b(gg_\w+|copy\d+)(?:\(| \{)")
 EMITTED = tuple(function.text() for function in device_functions.FUNCTIONS)
 BY_HAND = tuple(
     path.read_text(encoding="utf-8").rstrip("\n")
     for path in sorted((Path(__file__).parent / "handwritten").glob("*.cuh"))
 )
 """Of further instructions, which handwritten kernels use."""
-FUNCTIONS = EMITTED + BY_HAND
+FUNCTIONS = (device_functions.DeviceFunction("tensor_map").text(), *EMITTED, *BY_HAND)
 
 
 def name_of(function: str) -> str:
-    """The name of a function of this text."""
+    """The name of the function, or of the type, of this text."""
     return _NAME.findall(function)[0]
 
 

@@ -34,9 +34,13 @@ ORDERS: tuple[Order, ...] = ("ascending", "descending", "shuffled")
 """All that a kernel needs whose threads wait only for all of their block, or of their warp."""
 STRICT_ORDERS: tuple[Order, ...] = ("by priority", "issuers last")
 """For others: the warps' priorities are random, or put those last that issue copies."""
-Landing = Literal["late", "early"]
-"""When asynchronous copies complete: when they are waited for, or when they are issued."""
+Landing = Literal["late", "early", "random"]
+"""When asynchronous copies complete: when they are waited for, when they are issued, or, if the
+copy engine does them, some time in between (others are early)."""
 LANDINGS: tuple[Landing, ...] = ("late", "early")
+"""All that a kernel needs whose threads wait for their own copies."""
+BOX_LANDINGS: tuple[Landing, ...] = (*LANDINGS, "random")
+"""For others: the copy engine's boxes land in any order."""
 Layout = Literal["consecutive", "interleaved", "shared"]
 """Of the matrices of a batch.  ``consecutive``: a matrix begins after the end of the one before.
 ``interleaved``: the matrices' first rows are next to one another, then their second ones.

@@ -1,5 +1,6 @@
 // The callbacks of -fsanitize=thread, one before each load and store, without its runtime.
 
+#include "engine_checks.h"
 #include "shadow.h"
 
 namespace gg {
@@ -161,6 +162,10 @@ size_t shared_offset(const Issue &issue) {
 
 void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) {
   check({static_cast<const unsigned char *>(word), bytes, true, pc, true}, true);
+}
+
+void check_engine(const void *address, uint32_t bytes, bool write, uint32_t pc) {
+  check({static_cast<const unsigned char *>(address), bytes, write, pc}, false);
 }
 
 // Both addresses must be multiples of the size, even if nothing is read.

@@ -14,6 +14,7 @@ _KINDS = "rhlfdn"
 """Constraints: registers of 32, 16 and 64 bits, of a float and of a double; a constant."""
 
 _BARRIERS = ("bar.",)
+_NO_RESULT = (*_BARRIERS, "setmaxnreg.", "fence.", "cp.async.")
 
 
 @record
@@ -31,8 +32,9 @@ class AsmOperand:
 
 @record
 class PtxInstruction:
-    """``mnemonic`` and its operands, each a tree of tokens: ``("[", "%0")`` is an address, and
-    ``("{", "%0", "%1")`` a vector."""
+    """``mnemonic`` and its operands, each a tree of tokens: ``("[", "%0")`` is an address,
+    ``("{", "%0", "%1")`` a vector, and ``("[", "%0", "{", "%1", "%2", "}")`` a box of the tensor
+    whose map has this address, from these coordinates on."""
 
     mnemonic: str
     operands: tuple[tuple[str, ...], ...]
@@ -41,12 +43,12 @@ class PtxInstruction:
     def takes_memory(self) -> bool:
         """Whether it reads or writes memory, or orders accesses to it."""
         addressed = any(operand[0] == "[" for operand in self.operands)
-        return addressed or self.mnemonic.startswith(("cp.async", *_BARRIERS))
+        return addressed or self.mnemonic.startswith(("cp.async", "fence.", *_BARRIERS))
 
     @property
     def has_result(self) -> bool:
         """Whether its first operand, unless that is an address, is written."""
-        return not self.mnemonic.startswith(_BARRIERS)
+        return not self.mnemonic.startswith(_NO_RESULT)
 
 
 @record

@@ -16,7 +16,6 @@ namespace gg {
 namespace {
 
 constexpr unsigned MAX_COPIES = 1 << 17;  // outstanding copies of a block
-constexpr uint32_t LATE = 0;
 
 struct Copy {
   void *target;

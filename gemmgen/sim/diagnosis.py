@@ -25,7 +25,9 @@ _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
 _DETAIL_BYTES = 480
 RECORD_BYTES = _FINDING.size + 2 * _ACCESS.size + _DETAIL_BYTES
-_TENSOR, _SHARED = 1, 2
+_TENSOR, _SHARED, _SEGMENT = 1, 2, 3
+_ADDRESS = re.compile(r"\bshared:(\d+)")
+"""How a detail names an address: its offset in shared memory."""
 
 
 @record
@@ -124,6 +126,8 @@ def _finding(record: _Record, context: CheckedRun, lines: Mapping[int, int]) -> 
     elif record.target == _SHARED and record.number < len(context.arrays):
         array = context.arrays[record.number]
         name, index = array.name, array.index(record.offset)
+    elif record.target == _SEGMENT:
+        name, index = _nearest_array(record.offset, context.arrays)
     elif record.target == _SHARED:
         name, index = _nearest_array(record.offset, context.arrays)
         detail = "it is not wholly within the array"
@@ -134,8 +138,8 @@ def _finding(record: _Record, context: CheckedRun, lines: Mapping[int, int]) -> 
         record.bytes,
         _access(record.access, context, lines),
         _access(record.other, context, lines) if conflict else None,
-        detail,
-        blame(context.text, _declaration(name, context.text)) if record.target == _SHARED else "",
+        _ADDRESS.sub(lambda found: _name_of(int(found[1]), context.arrays), detail),
+        blame(context.text, _declaration(name, context.text)) if record.target >= _SHARED else "",
     )
 
 
@@ -152,6 +156,16 @@ def _nearest_array(offset: int, arrays: tuple[SharedSymbol, ...]) -> tuple[str, 
         return "shared memory", ()
     nearest = max(before, key=lambda array: array.offset)
     return nearest.name, nearest.index(offset - nearest.offset)
+
+
+def _name_of(offset: int, arrays: tuple[SharedSymbol, ...]) -> str:
+    """``full[2]``, or how far from the beginning of shared memory it is."""
+    for array in arrays:
+        within = offset - array.offset
+        if 0 <= within < array.bytes:
+            index = array.index(within) if array.bytes > array.element else ()
+            return f"{array.name}[{', '.join(map(str, index))}]" if index else array.name
+    return f"byte {offset} of shared memory"
 
 
 def _access(raw: _RawAccess, context: CheckedRun, lines: Mapping[int, int]) -> Location:

@@ -19,6 +19,8 @@ Kind = Literal[
     "divergent warp",
     "deadlock",
     "wrong barrier",
+    "wrong copy",
+    "wrong registers",
 ]
 
 
@@ -106,7 +108,9 @@ class Finding:
         if self.declared and other is None:
             about = f"{about}; {self.declared}" if about else self.declared
         extra = f" ({about})" if about else ""
-        does = "leaves with a copy under way to" if self.kind == "not waited for" else access.does()
+        does = access.does()
+        if self.kind == "not waited for":
+            does = f"leaves with a copy under way {'to' if access.write else 'from'}"
         sentence = f"{self.kind}: {access.who()} {does} {self.element}{wide}{extra} {where}"
         if other is None:
             return sentence

@@ -1,8 +1,9 @@
 // CUDA's keywords, variables and functions, so that an emitted text is C++ for the host.  Includes
 // no system header, so that a text compiles quickly.
 //
-//   ptx.h      the PTX instructions of the text's gg_* functions
-//   runtime.h  the functions of the CUDA runtime that the launcher calls
+//   ptx.h         the PTX instructions of the text's gg_* functions
+//   ptx_engine.h  those of the copy engine and of barriers in shared memory
+//   runtime.h     the functions of the CUDA runtime that the launcher calls
 #pragma once
 
 #define __global__ __attribute__((noinline))
@@ -140,4 +141,7 @@ inline float __int_as_float(int bits) {
 template <typename T> inline T __ldg(const T *pointer) { return *pointer; }
 
 #include "ptx.h"
+#ifndef GG_RUNNER
+#include "ptx_engine.h"
+#endif
 #include "runtime.h"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from gemmgen.base.record import record
-from gemmgen.calling.launches import LANDINGS, ORDERS, STRICT_ORDERS, Landing, Order
+from gemmgen.calling.launches import BOX_LANDINGS, ORDERS, STRICT_ORDERS, Landing, Order
 
 MAGIC = 0x67676D32
 _HEADER = struct.Struct("=IIQ12I")
@@ -106,7 +106,7 @@ def head_of(launch: LaunchRequest, seconds: float) -> bytes:
             len(launch.arguments),
             len(launch.tensors),
             len(launch.arrays),
-            LANDINGS.index(launch.landing),
+            BOX_LANDINGS.index(launch.landing),
             min((*(tensor.element for tensor in launch.tensors), 4)),
             launch.by_launcher,
             0,

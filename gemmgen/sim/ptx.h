@@ -58,6 +58,7 @@ GG_MODEL float in_f(float value) { return value; }
 template <typename T> double in_d(T) = delete;
 GG_MODEL double in_d(double value) { return value; }
 GG_MODEL b32 &out_r(unsigned &target) { return target; }
+GG_MODEL b32 &out_r(int &target) { return reinterpret_cast<b32 &>(target); }
 GG_MODEL b16 &out_h(unsigned short &target) { return target; }
 template <typename T> GG_MODEL T *&out_l(T *&target) { return target; }
 GG_MODEL float &out_f(float &target) { return target; }

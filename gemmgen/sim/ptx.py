@@ -25,7 +25,7 @@ from gemmgen.sim.asm_parser import AsmOperand, AsmStatement, PtxInstruction
 from gemmgen.sim.failures import CompileFailure
 
 _ASM = re.compile(r"\basm\b")
-_PURE = ("cvt.", "mov.")
+_PURE = ("cvt.", "mov.", "selp.")
 """Instructions that compute a register from registers, and nothing else."""
 
 
@@ -66,10 +66,11 @@ def model_of(statement: AsmStatement) -> str:
     return f"{{ {' '.join(lines)} }}"
 
 
-def is_collective(text: str) -> bool:
-    """Whether ``text`` has an instruction that the lanes of a warp execute together; a comment may
-    name that of the next function."""
-    return re.search(r"\.sync\b", _without_comments(text)) is not None
+def needs_line(text: str) -> bool:
+    """Whether ``text`` has an instruction whose model reports where it is called: one that the
+    lanes of a warp execute together, that has to do with a barrier, or that starts a copy of a
+    box or waits for one.  A comment may name that of the next function."""
+    return re.search(r"\.sync\b|\bmbarrier\.|\.bulk\b", _without_comments(text)) is not None
 
 
 def _without_comments(text: str) -> str:
@@ -145,11 +146,17 @@ def _argument(tokens: tuple[str, ...], statement: AsmStatement) -> str:
     first, *rest = tokens
     if first not in "[{":
         return _operand_text(first, statement)
+    if "{" in rest:
+        at = rest.index("{")
+        box = (_argument(("[", *rest[:at]), statement), _argument(tuple(rest[at:-1]), statement))
+        return ", ".join(box)
     operands = ", ".join(_operand_text(token, statement) for token in rest)
     return f"gg_ptx::{'address' if first == '[' else 'vector'}({operands})"
 
 
 def _operand_text(token: str, statement: AsmStatement) -> str:
+    if token == "_":
+        return "gg_ptx::Sink()"
     if not token.startswith("%"):
         constant = f"gg_ptx::Immediate<{token}>()"
         return constant if token[0].isdigit() else f"gg_{token}"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gemmgen.base.errors import CallError
-from gemmgen.calling.launches import LANDINGS, ORDERS, STRICT_ORDERS
+from gemmgen.calling.launches import BOX_LANDINGS, ORDERS, STRICT_ORDERS
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
 from gemmgen.sim.allocation import not_left_zero, scratch_of
@@ -73,10 +73,11 @@ class CompiledKernel:
         ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval);
         ``by priority`` (random, by ``seed``) and ``issuers last`` run one warp as far as it can go.
         ``landing`` is when asynchronous copies complete: ``late``, when they are waited for, or
-        ``early``, when they are issued.  The launch goes through the text's launcher, if it has
-        one, unless that would leave out the product (alpha = 0): then the kernel runs with all of
-        K, or with ``skips_product`` through its launcher nevertheless.  A checked kernel may not
-        read elements of the tensors in ``unreadable`` before it writes them: C, if beta is 0.
+        ``early``, when they are issued; the copy engine's may also be ``random``.  The launch goes
+        through the text's launcher, if it has one, unless that would leave out the product (alpha
+        = 0): then the kernel runs with all of K, or with ``skips_product`` through its launcher
+        nevertheless.  A checked kernel may not read elements of the tensors in ``unreadable``
+        before it writes them: C, if beta is 0.
 
         Raises CallError for arguments that the kernel does not take, KernelFault if the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
@@ -85,8 +86,8 @@ class CompiledKernel:
         orders = (*ORDERS, *STRICT_ORDERS)
         if order not in orders:
             raise CallError(f"order is one of {', '.join(orders)}, not {order!r}")
-        if landing not in LANDINGS:
-            raise CallError(f"landing is one of {', '.join(LANDINGS)}, not {landing!r}")
+        if landing not in BOX_LANDINGS:
+            raise CallError(f"landing is one of {', '.join(BOX_LANDINGS)}, not {landing!r}")
         given = {**self._scratch(arguments), **arguments}
         launch = pack_launch(self.interface, given, order, seed, frozenset(unreadable))
         if not launch.grid:

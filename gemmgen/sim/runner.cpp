@@ -18,11 +18,15 @@ uint64_t random_state;
 void run_thread() {
   gg_call_kernel(state.arguments);
   end_copies();
+  end_stores();
 }
 
 void run_block() {
   poison_shared();
   run_threads(run_thread);
+  end_loads();
+  end_mbarriers();
+  end_registers();
 }
 
 uint32_t greatest_common_divisor(uint32_t a, uint32_t b) {

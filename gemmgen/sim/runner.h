@@ -5,6 +5,9 @@
 //   named_barriers.cpp  barriers of the block and of some of its warps
 //   fibers.cpp          one fiber for each thread of a block
 //   async_copies.cpp    asynchronous copies
+//   mbarriers.cpp       barriers in shared memory
+//   box_copies.cpp      copies of boxes, by the copy engine
+//   register_pool.cpp   registers that warpgroups give one another
 //   warp.cpp            exchanges and barriers of a warp's lanes
 //   wmma.cpp            products of a warp's fragments (wmma.mma.sync)
 //   blocks.cpp          atomics of global memory
@@ -42,7 +45,7 @@ struct Header {
   uint32_t milliseconds;
   uint32_t buffers, arguments;
   uint32_t tensors, shared_arrays;  // 0 unless the kernel is a checked build
-  uint32_t landing;                 // when asynchronous copies complete: 0 late, 1 early
+  uint32_t landing;                 // when asynchronous copies complete
   uint32_t word;                    // bytes of the smallest element, at most 4
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
   uint32_t unused;
@@ -56,6 +59,8 @@ enum Order : uint32_t {
   BY_PRIORITY,   // of the warps that can go on always the first, in a random order
   ISSUERS_LAST,  // likewise, in an order in which warps that have issued copies come last
 };
+
+enum Landing : uint32_t { LATE, EARLY, RANDOM };
 
 struct BufferHead {
   uint64_t bytes;
@@ -107,9 +112,12 @@ enum Kind : uint32_t {
   NOT_AWAITED,
   DIVERGENT_WARP,
   DEADLOCK,
-  WRONG_BARRIER  // its number, or the threads that it is said to have
+  WRONG_BARRIER,  // its number, or the threads that it is said to have; of an mbarrier also its use
+  WRONG_COPY,     // a copy of a box that the copy engine does not do
+  WRONG_REGISTERS
 };
-enum Target : uint32_t { NOTHING, TENSOR, SHARED };
+// SEGMENT: `offset` counts from the beginning of shared memory.
+enum Target : uint32_t { NOTHING, TENSOR, SHARED, SEGMENT };
 
 struct Access {
   uint64_t pc;    // the return address of the call that reports the access
@@ -189,6 +197,12 @@ void poison_shared();
 
 // async_copies.cpp
 void end_copies();  // called when a thread leaves the kernel
+
+// mbarriers.cpp, box_loads.cpp, box_stores.cpp, register_pool.cpp
+void end_mbarriers();  // called when all threads of a block have left the kernel
+void end_loads();      // likewise
+void end_registers();  // likewise
+void end_stores();     // called when a thread leaves the kernel
 
 // An asynchronous copy: its first `valid` bytes are the source's, the others are zeros.
 struct Issue {

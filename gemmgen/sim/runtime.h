@@ -105,4 +105,6 @@ void gg_pass_arguments(GgArgument *arguments) __attribute__((weak));
 extern const void *const gg_kernel;
 extern const bool gg_has_launcher;
 extern const unsigned gg_dynamic_shared, gg_static_shared;
+// The blocks of a multiprocessor in the kernel's launch bounds, or 1.
+extern const unsigned gg_resident_blocks;
 }

@@ -11,7 +11,13 @@ from gemmgen.base.record import record
 
 _CONSTANTS = re.compile(r"constexpr int ([^;]+);")
 _SIZES = r"((?:\s*\[[^\]]*\])+)"
-ELEMENTS = {"float": 4, "double": 8, "unsigned short": 2, "unsigned char": 1}
+ELEMENTS = {
+    "float": 4,
+    "double": 8,
+    "unsigned short": 2,
+    "unsigned char": 1,
+    "unsigned long long": 8,
+}
 """Bytes of the types that shared arrays have."""
 TYPE = "|".join(ELEMENTS)
 _STATIC = re.compile(rf"__shared__[^;=]*?\b({TYPE}) (\w+){_SIZES};")

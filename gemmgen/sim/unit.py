@@ -13,7 +13,7 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.sim.failures import CompileFailure
-from gemmgen.sim.ptx import is_collective, translated
+from gemmgen.sim.ptx import needs_line, translated
 from gemmgen.sim.unit_maps import pass_arguments
 
 SYMBOL = "gg_emitted_kernel"
@@ -25,10 +25,10 @@ _INTEGERS = {
 }
 """Kinds of parameters that are integers: their types, and the members of ``GgArgument``."""
 
-_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)[,)]")
+_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)(?:,([^,()]+))?[,)]")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 _NAMESPACE = re.compile(r"^namespace (\w+) \{$", re.MULTILINE)
-_FUNCTION = re.compile(r"__forceinline__\s[^;{}()]*?(\w+)\s*\(")
+_FUNCTION = re.compile(r"(template\s*<[^<>]*>\s*)?__device__ __forceinline__\s[^;{}()]*?(\w+)\s*\(")
 _CONFIGURED = re.compile(r"(\w+)<<<(.*?)>>>", re.DOTALL)
 
 
@@ -63,6 +63,8 @@ def unit_text(text: str, interface: Interface) -> str:
         *pass_arguments(interface),
     ]
     bounds = _LAUNCH_BOUNDS.search(kernel)
+    resident = (bounds and bounds[2]) or "1"
+    lines.append(f"const unsigned gg_resident_blocks = {resident.strip()};")
     if bounds:
         message = "the launch bounds are the threads of a block"
         lines.append(f'static_assert(({bounds[1]}) == {interface.threads}, "{message}");')
@@ -101,24 +103,28 @@ def _parts(text: str) -> tuple[str, str, str, int]:
     return "\n".join(above), "\n".join(kernel), "\n".join(below), first + 1
 
 
-def collective_functions(functions: str) -> tuple[str, ...]:
-    """The functions that the lanes of a warp call together."""
+def located_functions(functions: str) -> dict[str, bool]:
+    """The functions whose calls are located, and whether they are templates."""
     _, *parts = _FUNCTION.split(functions)
-    named = zip(parts[::2], parts[1::2], strict=True)
-    return tuple(dict.fromkeys(name for name, body in named if is_collective(body)))
+    named = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return {name: template is not None for template, name, body in named if needs_line(body)}
 
 
 def _line_macros(functions: str) -> list[str]:
-    """Macros that record the line of each call of a warp-collective function; a macro is not
-    expanded in itself."""
+    """Macros that record the line of each call of a located function; a macro is not expanded in
+    itself.  A template, which is called as ``name<3>(x)``, returns nothing."""
     return [
-        f"#define {name}(...) (gg_at(__LINE__), {name}(__VA_ARGS__))"
-        for name in collective_functions(functions)
+        (
+            f"#define {name} gg_at(__LINE__), {name}"
+            if is_template
+            else f"#define {name}(...) (gg_at(__LINE__), {name}(__VA_ARGS__))"
+        )
+        for name, is_template in located_functions(functions).items()
     ]
 
 
 def _undefined_macros(functions: str) -> list[str]:
-    return [f"#undef {name}" for name in collective_functions(functions)]
+    return [f"#undef {name}" for name in located_functions(functions)]
 
 
 def _configured(launcher: str, kernel: str, line: int) -> str:

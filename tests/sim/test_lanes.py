@@ -16,7 +16,7 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import CompiledKernel
-from gemmgen.sim.unit import BEGIN, collective_functions
+from gemmgen.sim.unit import BEGIN, located_functions
 
 SCHEDULE = """
 gemm y[m, n] = A[m, k] * x[n, k]
@@ -56,7 +56,7 @@ def test_only_shuffles_are_called_by_all_lanes() -> None:
     """The comment between two functions is not the first one's."""
     text = compile_source(Source(WIDE)).text
     assert "// shfl.sync.bfly" in text and "copy2" in text
-    assert collective_functions(text.partition(BEGIN)[0]) == ("gg_shuffle_xor",)
+    assert [*located_functions(text.partition(BEGIN)[0])] == ["gg_shuffle_xor"]
 
 
 def test_the_defined_order_is_that_of_the_definition() -> None:

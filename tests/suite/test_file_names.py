@@ -17,6 +17,8 @@ SHARED = {
     "ladder": ("cli", "passes"),
     # One stage's whole kernels, or one mechanism, from stage to stage.
     "async_copies": ("interpreter", "lower", "sim"),
+    "barriers": ("interpreter", "ir"),
+    "boxes": ("ir", "lower", "passes", "sim"),
     "duties": ("interpreter", "ir"),
     "fragments": ("draw", "interpreter", "passes"),
     "kernel": ("expand", "lower"),
@@ -31,9 +33,13 @@ SHARED = {
     "roofline": ("analyze", "draw"),
     "threads": ("draw", "lower"),
     # Two languages, or a header.
+    "box_copies": ("sim", "sim"),
+    "engine_checks": ("sim", "sim"),
     "launch_request": ("sim", "sim"),
+    "mbarriers": ("sim", "sim"),
     "ptx": ("sim", "sim"),
     "runner": ("sim", "sim"),
+    "scheduler": ("sim", "sim"),
     "shadow": ("sim", "sim"),
 }
 """Stems of several files, and their folders."""

@@ -1,0 +1,30 @@
+// Copies of boxes between tensors and shared memory, which the copy engine (TMA) does.
+//
+//   boxes.h          where the elements of a box lie
+//   box_loads.cpp    into shared memory; a barrier counts the bytes that have landed
+//   box_stores.cpp   out of shared memory; a thread waits for groups of its own
+#pragma once
+
+#include "boxes.h"
+#include "mbarriers.h"
+
+namespace gg {
+
+struct BoxCopy {
+  Box box;
+  uint32_t shared;  // its offset in shared memory
+  uint32_t bytes;
+  Call by;
+};
+
+// The copy of the box that begins at coordinates `at` of the tensor with this map; ends the run if
+// the engine does not do such a copy.
+BoxCopy box_copy(const void *map, const int *at, unsigned rank, uint32_t shared, const Call &by);
+
+// Null unless this is a checked build: a copy is issued, lands in shared memory, has read it.
+[[gnu::weak]] void check_load(const BoxCopy &copy);
+[[gnu::weak]] void check_load_landed(const BoxCopy &copy, const MBarrier &barrier);
+[[gnu::weak]] void check_store(const BoxCopy &copy);
+[[gnu::weak]] void check_store_read(const BoxCopy &copy);
+
+}  // namespace gg

@@ -1,0 +1,210 @@
+// Barriers in shared memory.  A phase ends when all its arrivals have come and all the bytes that it
+// expects have been written; who waits for a phase says its parity.
+//
+// try_wait says once that a phase has not ended, though it could wait: a text that does not ask again
+// goes on too early.  Asked again it waits.
+
+#include "mbarriers.h"
+#include "engine_checks.h"
+#include "scheduler.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+namespace gg {
+namespace {
+
+constexpr unsigned MAX_BARRIERS = 512, BYTES = 8;
+constexpr int64_t MOST_BYTES = (1 << 20) - 1;
+
+MBarrier barriers[MAX_BARRIERS];  // of the block
+unsigned barrier_count;
+bool was_refused[MAX_THREADS];
+
+MBarrier *find(uint32_t offset) {
+  for (unsigned i = 0; i < barrier_count; ++i) {
+    if (barriers[i].offset == offset) return &barriers[i];
+  }
+  return nullptr;
+}
+
+void begin_phase(MBarrier &barrier) {
+  ++barrier.phase;
+  barrier.pending = barrier.count;
+}
+
+void end_if_complete(MBarrier &barrier) {
+  if (barrier.pending != 0 || barrier.bytes != 0) return;
+  begin_phase(barrier);
+  if (end_phase != nullptr) end_phase(barrier);
+}
+
+void expect(MBarrier &barrier, int64_t bytes, const Call &by) {
+  const int64_t sum = barrier.bytes + bytes;
+  if (sum > MOST_BYTES || sum < -MOST_BYTES) {
+    stop_at(WRONG_BARRIER, by, "shared:%u expects %lld bytes, at most %lld can be counted",
+            barrier.offset, static_cast<long long>(sum), static_cast<long long>(MOST_BYTES));
+  }
+  barrier.bytes = static_cast<int32_t>(sum);
+}
+
+void arrive(MBarrier &barrier, const Call &by) {
+  if (barrier.pending == 0) {
+    stop_at(WRONG_BARRIER, by,
+            "one arrival too many at shared:%u: its phase of %u has had them all, and expects %d "
+            "bytes",
+            barrier.offset, barrier.count, barrier.bytes);
+  }
+  if (release_to != nullptr) release_to(barrier);
+  --barrier.pending;
+  end_if_complete(barrier);
+}
+
+bool has_ended(const Wait &wait) {
+  return (static_cast<const MBarrier *>(wait.on)->phase & 1) != wait.number;
+}
+
+void describe(const Wait &wait, char *text, size_t size) {
+  const auto &barrier = *static_cast<const MBarrier *>(wait.on);
+  snprintf(text, size, "shared:%u, parity %u (to come: %u of %u arrivals, %d bytes)",
+           barrier.offset, wait.number, barrier.pending, barrier.count, barrier.bytes);
+}
+
+constexpr Condition PHASE_ENDS = {has_ended, describe};
+
+bool try_wait(MBarrier &barrier, uint32_t parity, const Call &by) {
+  if (parity > 1) {
+    stop_at(WRONG_BARRIER, by, "parity %u of shared:%u is neither 0 nor 1", parity, barrier.offset);
+  }
+  const Wait wait = {&PHASE_ENDS, &barrier, parity, by.line};
+  if (!has_ended(wait)) {
+    was_refused[by.thread] ^= true;
+    if (was_refused[by.thread]) return false;
+    wait_until(wait);
+  }
+  was_refused[by.thread] = false;
+  if (barrier.seen < barrier.phase) barrier.seen = barrier.phase;
+  if (acquire_from != nullptr) acquire_from(barrier);
+  return true;
+}
+
+void initialize(uint32_t offset, uint32_t count, const Call &by) {
+  if (offset % BYTES != 0) {
+    stop_at(MISALIGNED, by, "a barrier at byte %u of shared memory, no multiple of 8", offset);
+  }
+  if (offset >= state.shared_bytes || state.shared_bytes - offset < BYTES) {
+    stop_at(BOUNDS, by, "a barrier at an address that is not of shared memory");
+  }
+  if (count == 0 || count > MOST_ARRIVALS) {
+    stop_at(WRONG_BARRIER, by, "shared:%u of %u arrivals, not 1 to %u", offset, count,
+            MOST_ARRIVALS);
+  }
+  if (find(offset) != nullptr) {
+    stop_at(WRONG_BARRIER, by, "shared:%u is initialized again while it is in use", offset);
+  }
+  if (barrier_count == MAX_BARRIERS) fault("a block has more than %u barriers", MAX_BARRIERS);
+  barriers[barrier_count] = {offset, count, count, 0, 0, 0, 0, by, {}, false};
+  if (check_engine != nullptr) check_engine(state.shared + offset, BYTES, true, by.pc);
+  if (begin_mbarrier != nullptr) begin_mbarrier(barriers[barrier_count], barrier_count);
+  ++barrier_count;
+}
+
+// The copy engine sees the barriers that the running thread has initialized; what uses one comes
+// after this, as it comes after the initialization.
+void fence(const Call &by) {
+  for (unsigned i = 0; i < barrier_count; ++i) {
+    MBarrier &barrier = barriers[i];
+    if (barrier.is_fenced || barrier.initialized.thread != by.thread) continue;
+    barrier.is_fenced = true;
+    if (check_engine != nullptr) check_engine(state.shared + barrier.offset, BYTES, true, by.pc);
+  }
+}
+
+}  // namespace
+
+Call call_at(const void *pc) {
+  const auto low = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc));
+  return {low, state.thread, state.call_line[state.thread]};
+}
+
+Access access_of(const Call &call, bool write) {
+  return {call.pc, static_cast<uint32_t>(call.line), blockIdx.x, call.thread, write};
+}
+
+void stop_at(Kind kind, const Call &by, const char *format, ...) {
+  Finding finding = {};
+  finding.kind = kind;
+  finding.access = access_of(by, true);
+  va_list values;
+  va_start(values, format);
+  vsnprintf(finding.detail, sizeof finding.detail, format, values);
+  va_end(values);
+  report_last(finding);
+}
+
+MBarrier &mbarrier_at(uint32_t offset, const Call &by) {
+  MBarrier *found = find(offset);
+  if (found == nullptr) {
+    stop_at(WRONG_BARRIER, by, "shared:%u is no barrier: it has not been initialized", offset);
+  }
+  if (check_engine != nullptr) check_engine(state.shared + offset, BYTES, false, by.pc);
+  return *found;
+}
+
+void complete_bytes(MBarrier &barrier, uint32_t bytes, const Call &by) {
+  expect(barrier, -int64_t{bytes}, by);
+  barrier.filled = barrier.phase + 1;
+  barrier.filler = by;
+  end_if_complete(barrier);
+}
+
+void end_mbarriers() {
+  for (unsigned i = 0; i < barrier_count; ++i) {
+    const MBarrier &barrier = barriers[i];
+    if (barrier.filled <= barrier.seen) continue;
+    Finding finding = {};
+    finding.kind = NOT_AWAITED;
+    finding.access = access_of(barrier.filler, true);
+    snprintf(finding.detail, sizeof finding.detail,
+             "no thread has waited for the phase of shared:%u in which its copy landed",
+             barrier.offset);
+    report(finding);
+  }
+  barrier_count = 0;
+}
+
+}  // namespace gg
+
+using namespace gg;
+
+extern "C" {
+void gg_mbarrier_init(unsigned barrier, unsigned count) {
+  initialize(barrier, count, call_at(__builtin_return_address(0)));
+}
+
+void gg_mbarrier_arrive(unsigned barrier, unsigned bytes) {
+  const Call by = call_at(__builtin_return_address(0));
+  MBarrier &found = mbarrier_at(barrier, by);
+  expect(found, bytes, by);
+  arrive(found, by);
+}
+
+void gg_mbarrier_expect(unsigned barrier, unsigned bytes) {
+  const Call by = call_at(__builtin_return_address(0));
+  expect(mbarrier_at(barrier, by), bytes, by);
+}
+
+bool gg_mbarrier_try(unsigned barrier, unsigned parity) {
+  const Call by = call_at(__builtin_return_address(0));
+  return try_wait(mbarrier_at(barrier, by), parity, by);
+}
+
+void gg_mbarrier_fence() { fence(call_at(__builtin_return_address(0))); }
+
+// The other way of the fence; the engine sees what the thread has written besides.
+void gg_engine_fence() {
+  fence(call_at(__builtin_return_address(0)));
+  if (publish_writes != nullptr) publish_writes();
+}
+}

@@ -1,0 +1,99 @@
+// Models of the PTX instructions of the copy engine (TMA) and of barriers in shared memory, as those
+// of ptx.h.  A program that has none of them is the same without this file.
+#pragma once
+
+// The runner's part: mbarriers.cpp, box_loads.cpp, box_stores.cpp, register_pool.cpp.
+extern "C" {
+void gg_mbarrier_init(unsigned barrier, unsigned count);
+void gg_mbarrier_arrive(unsigned barrier, unsigned bytes);
+void gg_mbarrier_expect(unsigned barrier, unsigned bytes);
+bool gg_mbarrier_try(unsigned barrier, unsigned parity);
+void gg_mbarrier_fence();
+void gg_engine_fence();
+void gg_engine_load(unsigned target, const void *map, const int *at, unsigned rank, unsigned barrier);
+void gg_engine_store(const void *map, const int *at, unsigned rank, unsigned source);
+void gg_engine_commit();
+void gg_engine_await(int pending);
+void gg_registers_change(unsigned count, bool raises);
+}
+
+namespace gg_ptx {
+
+typedef bool pred;
+
+struct Sink {};
+
+template <typename A, typename B> GG_MODEL void selp_b32(b32 &d, A a, B b, pred chosen) {
+  d = chosen ? static_cast<b32>(a) : static_cast<b32>(b);
+}
+
+// Barriers in shared memory.
+
+GG_MODEL void mbarrier_init_shared_cta_b64(Shared barrier, b32 count) {
+  gg_mbarrier_init(barrier.offset, count);
+}
+GG_MODEL void mbarrier_arrive_shared_cta_b64(Sink, Shared barrier) {
+  gg_mbarrier_arrive(barrier.offset, 0);
+}
+GG_MODEL void mbarrier_arrive_expect_tx_shared_cta_b64(Sink, Shared barrier, b32 bytes) {
+  gg_mbarrier_arrive(barrier.offset, bytes);
+}
+GG_MODEL void mbarrier_expect_tx_relaxed_cta_shared_cta_b64(Shared barrier, b32 bytes) {
+  gg_mbarrier_expect(barrier.offset, bytes);
+}
+GG_MODEL void mbarrier_try_wait_parity_shared_cta_b64(pred &d, Shared barrier, b32 parity) {
+  d = gg_mbarrier_try(barrier.offset, parity);
+}
+GG_MODEL void fence_mbarrier_init_release_cluster() { gg_mbarrier_fence(); }
+GG_MODEL void fence_proxy_async_shared_cta() { gg_engine_fence(); }
+
+// Boxes of a tensor; coordinates innermost first.
+
+template <int rank> GG_MODEL void load_box(Shared to, Generic map, Vector<b32, rank> at, Shared full) {
+  int from[rank];
+  for (int i = 0; i < rank; ++i) from[i] = static_cast<int>(*at.elements[i]);
+  gg_engine_load(to.offset, pointer_to<void>(map), from, rank, full.offset);
+}
+template <int rank> GG_MODEL void store_box(Generic map, Vector<b32, rank> at, Shared from) {
+  int to[rank];
+  for (int i = 0; i < rank; ++i) to[i] = static_cast<int>(*at.elements[i]);
+  gg_engine_store(pointer_to<void>(map), to, rank, from.offset);
+}
+#define GG_BOX(rank)                                                                             \
+  GG_MODEL void                                                                                  \
+  cp_async_bulk_tensor_##rank##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(          \
+      Shared to, Generic map, Vector<b32, rank> at, Shared full) {                               \
+    load_box<rank>(to, map, at, full);                                                           \
+  }                                                                                              \
+  GG_MODEL void cp_async_bulk_tensor_##rank##d_global_shared_cta_tile_bulk_group(                \
+      Generic map, Vector<b32, rank> at, Shared from) {                                          \
+    store_box<rank>(map, at, from);                                                              \
+  }
+GG_BOX(1)
+GG_BOX(2)
+GG_BOX(3)
+GG_BOX(4)
+GG_BOX(5)
+
+GG_MODEL void cp_async_bulk_commit_group() { gg_engine_commit(); }
+template <long long pending> GG_MODEL void cp_async_bulk_wait_group_read(Immediate<pending>) {
+  static_assert(pending >= 0, "a number of groups");
+  gg_engine_await(pending);
+}
+template <long long pending> GG_MODEL void cp_async_bulk_wait_group(Immediate<pending>) {
+  static_assert(pending >= 0, "a number of groups");
+  gg_engine_await(pending);
+}
+
+// Registers of a warpgroup.
+
+template <long long count> GG_MODEL void setmaxnreg_inc_sync_aligned_u32(Immediate<count>) {
+  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256, a multiple of 8");
+  gg_registers_change(count, true);
+}
+template <long long count> GG_MODEL void setmaxnreg_dec_sync_aligned_u32(Immediate<count>) {
+  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256, a multiple of 8");
+  gg_registers_change(count, false);
+}
+
+}  // namespace gg_ptx

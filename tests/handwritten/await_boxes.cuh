@@ -1,0 +1,7 @@
+// cp.async.bulk.wait_group.read: waits until all but the `pending` newest groups of this thread have
+// read their shared memory.
+template <int pending>
+__device__ __forceinline__ void gg_await_boxes()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
+}
