@@ -330,6 +330,15 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     ),
     "emit/test_main.py::test_nvcc_compiles_it_without_a_warning": (),
     "emit/test_main.py::test_the_program_of_the_documentation_links_with_an_object": (),
+    # Tensor maps.
+    "emit/test_main.py::test_a_kernel_with_tensor_maps_is_called_like_others": ("maps of a batch",),
+    "verify/test_launcher_maps.py::test_a_right_launcher_passes": ("maps of a batch",),
+    "verify/test_launcher_maps.py::test_a_wrong_map_is_found": (
+        "a smaller box",
+        "swapped sizes",
+        "the stride of another tensor",
+        "the map of another tensor",
+    ),
     # The language.
     "emit/test_determinism.py::test_every_order_of_the_seven_words_is_one_schedule": (),
     "emit/test_text.py::test_the_names_it_uses_can_be_given_to_nothing_else": ("a letter",),

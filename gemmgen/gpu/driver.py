@@ -17,8 +17,8 @@ from gemmgen.calling.binding import Binding
 from gemmgen.gpu.device import cupy
 from gemmgen.ir.interface import Interface, Param
 
-MAP_BYTES, MAP_ALIGNMENT = 128, 64
-"""Of a tensor map."""
+MAP_BYTES, MAP_ALIGNMENT = 128, 128
+"""Of a tensor map: CUDA 13 has it so; 64 was enough before."""
 Value = float | bytes
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 

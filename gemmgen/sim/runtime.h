@@ -73,7 +73,7 @@ inline GgArgument gg_argument(const void *value) { return {.pointer = const_cast
 // A tensor map, by its member: its 128 bytes are kept.
 template <typename Map>
 inline decltype(Map::words, GgArgument()) gg_argument(const Map &map) {
-  static_assert(sizeof(Map) == 128 && alignof(Map) == 64, "as a CUtensorMap");
+  static_assert(sizeof(Map) == 128 && alignof(Map) == 128, "as a CUtensorMap");
   return {.pointer = gg_keep_map(&map)};
 }
 

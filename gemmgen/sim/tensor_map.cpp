@@ -24,7 +24,7 @@ constexpr unsigned SPANS[] = {0, 32, 64, 128};
 constexpr int PROMOTIONS = 4, FILLS = 2;
 
 char refusal[128];
-alignas(64) unsigned char kept[MAX_MAPS][sizeof(TensorMap)];
+alignas(128) unsigned char kept[MAX_MAPS][sizeof(TensorMap)];
 unsigned count;
 
 __attribute__((format(printf, 1, 2))) int refused(const char *format, ...) {
@@ -154,7 +154,7 @@ extern "C" void *gg_keep_map(const void *map) { return gg::keep_map(map); }
 // A map for a kernel that is run without a launcher.
 extern "C" void *gg_make_map(void *address, const GgMapped *mapped) {
   using namespace gg;
-  alignas(64) TensorMap map = {};
+  alignas(128) TensorMap map = {};
   uint64_t sizes[MAP_RANK], strides[MAP_RANK] = {};
   uint32_t steps[MAP_RANK];
   for (unsigned i = 0; i < mapped->rank; ++i) {

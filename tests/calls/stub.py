@@ -114,7 +114,7 @@ class Stub:
 
     def _mapped(self, name: str, address: int) -> dict[str, float]:
         """A matrix by the map that the fake driver wrote: its address, two sizes, a stride."""
-        assert address % 64 == 0
+        assert address % 128 == 0
         words = (ctypes.c_uint64 * 16).from_address(address)
         self.maps.append((name, tuple(words)))
         return {name: words[0], f"ld{name.lower()}": words[3] // 4}

@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gemmgen.base.source import Source
@@ -15,6 +15,7 @@ from gemmgen.calling.dimensions import solve
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.ir.dtypes import HALVES
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.pipeline import Emitted, compile_source, host_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -90,7 +91,8 @@ def on_cpu(emitted: Emitted, text: str, epilogue: str, folder: Path, *flags: str
     of ``acc`` and the elements by their tensors' names."""
     launcher = emitted.text.partition("#ifndef __CUDACC_RTC__\n")[2].rpartition("#endif")[0]
     launcher = re.sub(r"<<<.*?>>>\(", "_defined(", launcher, flags=re.DOTALL)
-    constants = "\n".join(re.findall(r"^constexpr int [^;]*;", emitted.text, re.MULTILINE))
+    known = r"^constexpr int [^;]*;|^struct alignas[^{]*\{[^}]*\};"
+    constants = "\n".join(re.findall(known, emitted.text, re.MULTILINE))
     (folder / "run.cpp").write_text(
         '#include "runtime.h"\n#include <cmath>\n'
         f"namespace {emitted.name}_detail {{\n{constants}\n}}\n"
@@ -122,7 +124,10 @@ def _definition(emitted: Emitted, epilogue: str) -> str:
     lines = [
         f"#define {name}(x) ({formula})" for name, formula in FORMULAS.items() if name in epilogue
     ]
-    lines += [f"void {emitted.name}_defined({', '.join(map(_declared, interface.params))})", "{"]
+    scope = f"{emitted.name}_detail::"
+    declared = (_declared(param, scope) for param in interface.kernel_params)
+    lines += [f"void {emitted.name}_defined({', '.join(declared)})", "{"]
+    lines += [line for one in interface.maps for line in _unmapped(interface, one)]
     for letter in product.c.indices:
         lines.append(_loop(interface, letter) + " {")
     a, b = (_read(interface, param) for param in (product.a, product.b))
@@ -146,7 +151,21 @@ def _definition(emitted: Emitted, epilogue: str) -> str:
     return "\n".join(lines)
 
 
-def _declared(param: Param) -> str:
+def _unmapped(interface: Interface, tensor_map: TensorMap) -> Iterator[str]:
+    """A tensor's pointer and steps, by the map that runtime.h encodes."""
+    name = tensor_map.tensor
+    (param,) = (param for param in interface.tensors if param.name == name)
+    pointer = _declared(param).rpartition(name)[0]
+    yield f"{pointer}const {name} = reinterpret_cast<{pointer}>({name}_map.words[0]);"
+    steps = [one.stride for one in interface.map_dimensions(tensor_map)[1:]]
+    for at, step in enumerate(steps):
+        if step not in interface.extent_names():
+            yield f"const long long {step} = {name}_map.words[{6 + at}] / {param.item};"
+
+
+def _declared(param: Param, scope: str = "") -> str:
+    if param.kind == "map":
+        return f"const {scope}gg_tensor_map &{param.name}_map"
     types = {"f32": "float", "f64": "double", "f16": "unsigned short", "bf16": "unsigned short"}
     if param.kind in ("extent", "ld", "stride"):
         return f"{'long long' if param.kind == 'stride' else 'int'} {param.name}"

@@ -27,6 +27,9 @@ BOXES = {
 }
 
 
+MAPPED = {"maps": PLAIN, "maps of a batch": BATCHED, "maps of 16 bits": HALVES}
+
+
 def interface_with(text: str, *maps: TensorMap) -> Interface:
     """The interface of a schedule's kernel if it got tensors of it as maps."""
     program = rewrite(parse_schedule(Source(text, "test.sched")))[-1].program

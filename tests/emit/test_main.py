@@ -25,6 +25,7 @@ from gemmgen.ir.identifiers import EMITTED
 from gemmgen.pipeline import Emitted, compile_source
 
 from .host_programs import BEGIN, CUBLAS, NAMES, NVCC, cublas, example, on_cpu, program
+from .mapped import MAPPED, emitted_with
 
 STAND_IN = (
     "there is no cuBLAS: programs are compiled with a stand-in for its header, and not linked"
@@ -123,6 +124,12 @@ def test_what_no_example_has_is_found_right(what: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("schedule", MAPPED)
+def test_a_kernel_with_tensor_maps_is_called_like_others(schedule: str, tmp_path: Path) -> None:
+    code, said = run(emitted_with(MAPPED[schedule]), SCALED, tmp_path)
+    assert code == 0, said
+
+
 @pytest.mark.parametrize("planted", ("1e-4", "NAN", "INFINITY"))
 def test_one_wrong_element_is_found(planted: str, tmp_path: Path) -> None:
     code, said = run(example("naive"), SCALED, tmp_path, planted=planted)
@@ -209,10 +216,10 @@ def test_a_compiled_form_is_refused() -> None:
 
 
 @pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *MAPPED])
 def test_nvcc_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
     """With cuBLAS's header where there is one, else with the stand-in."""
-    emitted, there = example(name), cublas()
+    emitted, there = emitted_with(MAPPED[name]) if name in MAPPED else example(name), cublas()
     (tmp_path / "run.cu").write_text(program(emitted, 64, 64, 64))
     flags = ["-std=c++17", f"-arch={emitted.target}", "-Werror", "all-warnings", "-Xptxas", "-O0"]
     link = ["-o", "run", *there] if there else [f"-I{CUBLAS}", "-c", "-o", "run.o"]

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from emit.mapped import BATCHED, HALVES, PLAIN, emitted_with
+from emit.mapped import BATCHED, MAPPED, PLAIN, emitted_with
 
 from gemmgen.gpu import compiler
+from gemmgen.gpu.driver import MAP_ALIGNMENT, MAP_BYTES
+from gemmgen.ir.tensor_map import DATA_TYPES, L2_PROMOTION
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import launcher
 from gemmgen.proof.launcher_arguments import calls
@@ -18,7 +20,6 @@ from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.launcher_calls import LauncherCall
 from gemmgen.sim.run import CompiledKernel
 
-SCHEDULES = {"plain": PLAIN, "batched": BATCHED, "halves": HALVES}
 NOT_SUPPORTED, SYSTEM_NOT_READY = 801, 802
 
 ENCODED = "gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK})"
@@ -54,9 +55,9 @@ def complaint(emitted: Emitted, text: str) -> str | None:
     return launcher.complaint(emitted, text, CompiledKernel(text, emitted.interface, warn=False))
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", MAPPED)
 def test_a_right_launcher_passes(schedule: str) -> None:
-    emitted = emitted_with(SCHEDULES[schedule])
+    emitted = emitted_with(MAPPED[schedule])
     assert complaint(emitted, emitted.text) is None
 
 
@@ -101,13 +102,38 @@ def test_an_older_driver_is_not_called() -> None:
     assert (called.error, called.launches) == (NOT_SUPPORTED, 0)
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.skipif(
+needs_nvcc = pytest.mark.skipif(
     shutil.which("nvcc") is None or compiler.available() is not None, reason="nvcc is not installed"
 )
-def test_nvcc_compiles_the_launchers(schedule: str, tmp_path: Path) -> None:
-    (tmp_path / "gemm.cu").write_text(emitted_with(SCHEDULES[schedule]).text)
+
+
+def compiles(text: str, folder: Path) -> None:
+    (folder / "gemm.cu").write_text(text)
     command = ["nvcc", "-arch=sm_90", "-Werror", "all-warnings", "-c", "gemm.cu"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+@needs_nvcc
+@pytest.mark.proof
+@pytest.mark.parametrize("schedule", MAPPED)
+def test_nvcc_compiles_the_launchers(schedule: str, tmp_path: Path) -> None:
+    compiles(emitted_with(MAPPED[schedule]).text, tmp_path)
+
+
+@needs_nvcc
+def test_the_numbers_are_those_of_cuda(tmp_path: Path) -> None:
+    """The text, the model and the Python launch spell the enums' numbers."""
+    prefix = "CU_TENSOR_MAP"
+    known = {f"{prefix}_DATA_TYPE_{name}": number for number, name in DATA_TYPES.values()}
+    known |= {f"{prefix}_L2_PROMOTION_L2_256B": L2_PROMOTION, "sizeof(CUtensorMap)": MAP_BYTES}
+    known |= {
+        f"{prefix}_INTERLEAVE_NONE": 0,
+        f"{prefix}_SWIZZLE_NONE": 0,
+        f"{prefix}_SWIZZLE_128B": 3,
+    }
+    known |= {f"{prefix}_FLOAT_OOB_FILL_NONE": 0, "alignof(CUtensorMap)": MAP_ALIGNMENT}
+    known |= {"cudaErrorNotSupported": NOT_SUPPORTED, "cudaDriverEntryPointSuccess": 0}
+    known |= {"cudaEnableDefault": 0}
+    lines = [f'static_assert({name} == {number}, "");' for name, number in known.items()]
+    compiles("\n".join(["#include <cuda.h>", *lines, ""]), tmp_path)

@@ -10,8 +10,11 @@ enum cudaError_t {
   cudaErrorInvalidValue,
   cudaErrorMemoryAllocation,
   cudaErrorInvalidConfiguration = 9,
-  cudaErrorMisalignedAddress = 716
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorNotSupported = 801
 };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
+constexpr unsigned long long cudaEnableDefault = 0;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost };
 enum cudaDataType_t { CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_16BF = 14 };
 using cudaEvent_t = int;
@@ -21,6 +24,22 @@ struct cudaDeviceProp { char name[256]; };
 inline const char *cudaGetErrorString(cudaError_t error) { return error ? "an error" : "no error"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 #define cudaFuncSetAttribute(kernel, attribute, bytes) cudaSuccess
+// A tensor map: an address, sizes, and from the sixth word on strides.
+inline int encoded_map(unsigned long long *words, int, unsigned rank, void *address,
+                       const unsigned long long *sizes, const unsigned long long *strides,
+                       const unsigned *, const unsigned *, int, int, int, int) {
+  words[0] = reinterpret_cast<size_t>(address);
+  for (unsigned i = 0; i < rank; ++i) words[1 + i] = sizes[i];
+  for (unsigned i = 1; i < rank; ++i) words[5 + i] = strides[i - 1];
+  return 0;
+}
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char *, void **function, unsigned,
+                                                    unsigned long long,
+                                                    cudaDriverEntryPointQueryResult *found) {
+  *function = reinterpret_cast<void *>(encoded_map);
+  *found = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
 template <typename T> cudaError_t cudaMalloc(T **there, size_t bytes) {
   *there = static_cast<T *>(std::malloc(bytes));
   return *there ? cudaSuccess : cudaErrorMemoryAllocation;
