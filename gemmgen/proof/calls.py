@@ -8,7 +8,7 @@ import numpy as np
 
 from gemmgen.calling.dimensions import laid_out, values_of
 from gemmgen.calling.inputs import drawn
-from gemmgen.calling.launches import LANDINGS, Case, Landing
+from gemmgen.calling.launches import LANDINGS, ORDERS, STRICT_ORDERS, Case, Landing, Order
 from gemmgen.calling.strides import bounds
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies
@@ -19,6 +19,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.proof.rounded_epilogue import Wanted, hides_c, wanted
 from gemmgen.proof.sums import Summation
 from gemmgen.sim.allocation import allocated, arguments_of, overwritten
+from gemmgen.sim.ptx import needs_clocks
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 
 
@@ -26,6 +27,11 @@ def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
     """The completion times of asynchronous copies to test: one for a kernel without any."""
     asynchronous = any(copy.mode == "cp_async" for copy in copies(emitted.program.main))
     return LANDINGS if asynchronous else LANDINGS[:1]
+
+
+def orders_of(emitted: Emitted) -> tuple[Order, ...]:
+    """The orders of threads to test: strict ones too where warps wait for some others alone."""
+    return (*ORDERS, *STRICT_ORDERS) if needs_clocks(emitted.text) else ORDERS
 
 
 class Caller:

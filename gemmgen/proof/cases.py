@@ -12,10 +12,10 @@ from dataclasses import replace
 from itertools import cycle, islice, product
 from math import ceil, prod
 
-from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Shape
+from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Order, Shape
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import default_shapes
-from gemmgen.proof.calls import landings_of
+from gemmgen.proof.calls import landings_of, orders_of
 from gemmgen.proof.shapes import tile_of
 
 FACTORS = (0.0, 1.0, -1.0, 0.7)
@@ -43,7 +43,8 @@ def cases_of(emitted: Emitted, landings: tuple[Landing, ...] = ()) -> tuple[Case
     ``landings`` are by default the kernel's own.
     """
     landings = landings or landings_of(emitted)
-    found = (*cases(default_shapes.c2_shapes(emitted), landings), *reaching(emitted, landings))
+    shapes, orders = default_shapes.c2_shapes(emitted), orders_of(emitted)
+    found = (*cases(shapes, landings, orders), *reaching(emitted, landings))
     unwatched = sum(work(emitted, case.shape) for case in found if not case.watched)
     return found if unwatched > _WORTH else tuple(replace(case, watched=True) for case in found)
 
@@ -55,20 +56,24 @@ def work(emitted: Emitted, shape: Shape) -> int:
     return prod(whole) * prod(shape[3:])
 
 
-def cases(shapes: tuple[Shape, ...], landings: tuple[Landing, ...] = ("late",)) -> Iterator[Case]:
+def cases(
+    shapes: tuple[Shape, ...],
+    landings: tuple[Landing, ...] = ("late",),
+    orders: tuple[Order, ...] = ORDERS,
+) -> Iterator[Case]:
     """Small shapes with every alpha and beta, others with some; orders, paddings, data and, for
     batches, layouts alternate.
 
     Each kind of NaN and infinity occurs once per shape; asynchronous copies complete at each of
     ``landings``.
     """
-    for case, landing in product(_cases(shapes), landings):
+    for case, landing in product(_cases(shapes, orders), landings):
         yield replace(case, landing=landing)
 
 
-def _cases(shapes: tuple[Shape, ...]) -> Iterator[Case]:
+def _cases(shapes: tuple[Shape, ...], all_orders: tuple[Order, ...]) -> Iterator[Case]:
     pairs = cycle(product(FACTORS, FACTORS))
-    orders, data, pads = cycle(ORDERS), cycle(_DATA), cycle(_PADS)
+    orders, data, pads = cycle(all_orders), cycle(_DATA), cycle(_PADS)
     for at, shape in enumerate(shapes):
         m, n, _, *batches = shape
         size = m * n * prod(batches)

@@ -13,7 +13,7 @@ from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import counted
 from gemmgen.calling.launches import Case, Shape
 from gemmgen.proof import launcher, verdicts
-from gemmgen.proof.calls import Caller, landings_of
+from gemmgen.proof.calls import Caller, landings_of, orders_of
 from gemmgen.proof.cases import SPAN, cases, cases_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.sim import programs
@@ -33,8 +33,8 @@ _NEAR = "; none past 2^31 elements, as this process is granted no address space 
 def check(subject: Subject) -> Outcome:
     """Runs the kernel at ragged shapes until the first wrong result."""
     emitted, small = subject.emitted, _small(subject)
-    landings = landings_of(emitted)
-    chosen = tuple(cases(small, landings)) if small else cases_of(emitted, landings)
+    landings, orders = landings_of(emitted), orders_of(emitted)
+    chosen = tuple(cases(small, landings, orders)) if small else cases_of(emitted, landings)
     near = not can_span(SPAN)
     if near:
         chosen = tuple(case for case in chosen if not case.far)

@@ -18,7 +18,7 @@ from gemmgen.sim.unit import BEGIN
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 """In the order of runner.h."""
 _CONFLICTS: tuple[Kind, ...] = (
-    *("race", "two owners", "divergent barrier", "under way", "divergent warp"),
+    *("race", "two owners", "divergent barrier", "under way", "divergent warp", "not fenced"),
 )
 """Kinds with another access; the other thread of a divergence may have left the kernel."""
 _ACCESS = struct.Struct("=Q4I")

@@ -21,6 +21,7 @@ Kind = Literal[
     "wrong barrier",
     "wrong copy",
     "wrong registers",
+    "not fenced",
 ]
 
 
@@ -116,6 +117,8 @@ class Finding:
             return sentence
         if self.kind == "under way":
             return f"{sentence}; {other.who()} has not waited for its copy to it, at {other.at()}"
+        if self.kind == "not fenced":
+            return f"{sentence}; {other.who()} writes it with no fence.proxy.async, at {other.at()}"
         block = f" of block {other.block}" if other.block != access.block else ""
         barrier = ", with no barrier between" if self.kind == "race" and not block else ""
         return f"{sentence}; {other.who()}{block} {other.does()} it{barrier}, at {other.at()}"

@@ -77,7 +77,8 @@ class LaunchRequest:
     """One launch; ``arguments`` in the order of the kernel's parameters.
 
     ``tensors`` and ``arrays`` (offset, bytes in shared memory) are for checked kernels;
-    ``by_launcher``: through the text's launcher, if it has one.
+    ``by_launcher``: through the text's launcher, if it has one.  ``keeps_clocks``: for checked
+    kernels whose threads do not only wait for all of their block, or of their warp.
     """
 
     grid: int
@@ -90,6 +91,7 @@ class LaunchRequest:
     arrays: tuple[tuple[int, int], ...] = ()
     landing: Landing = "late"
     by_launcher: bool = True
+    keeps_clocks: bool = False
 
 
 def head_of(launch: LaunchRequest, seconds: float) -> bytes:
@@ -109,7 +111,7 @@ def head_of(launch: LaunchRequest, seconds: float) -> bytes:
             BOX_LANDINGS.index(launch.landing),
             min((*(tensor.element for tensor in launch.tensors), 4)),
             launch.by_launcher,
-            0,
+            launch.keeps_clocks,
         )
     )
     for buffer in launch.buffers:

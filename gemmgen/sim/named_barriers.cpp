@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "clocks.h"
+
 namespace gg {
 namespace {
 
@@ -27,6 +29,7 @@ struct Part {
 
 Barrier barriers[BARRIERS];
 Part parts[MAX_WARPS];
+Clock clocks[BARRIERS][2];  // of the phases in turn
 int votes[2];  // of the current barrier interval and of the previous one
 
 bool is_over(const Wait &wait) {
@@ -60,11 +63,26 @@ Access at_line(unsigned thread, int line) {
 void begin_interval() {
   ++state.interval;
   votes[state.interval % 2] = 0;
-  memset(state.epoch, 0, sizeof state.epoch);
 }
 
-// `count` threads arrive; returns the phase whose end they wait for.
-uint32_t arrive(Barrier &barrier, unsigned threads, unsigned count, int line) {
+// Arrives with the lanes of the running thread's warp.
+void arrive_in_clock(unsigned id) {
+  const Barrier &barrier = barriers[id];
+  Clock &clock = clocks[id][barrier.phase % 2];
+  if (!has_seen_all(clocks[id][(barrier.phase + 1) % 2])) {
+    char detail[96];
+    snprintf(detail, sizeof detail,
+             "barrier %u is used again by threads that have not waited for its last use", id);
+    report_wrong(detail, state.call_line[state.thread], at_line(barrier.first, barrier.line));
+  }
+  if (barrier.arrived == 0) clear(clock);
+  const unsigned first = state.thread / WARP * WARP;
+  for (unsigned lane = first; lane < first + WARP; ++lane) release(clock, lane);
+}
+
+// `count` threads arrive; returns the phase whose end they wait for.  `is_block`: all threads of
+// the block come to one line.
+uint32_t arrive(Barrier &barrier, unsigned threads, unsigned count, int line, bool is_block) {
   const uint32_t phase = barrier.phase;
   if (barrier.arrived == 0) {
     barrier = {threads, 0, phase, state.thread, line, false};
@@ -75,10 +93,13 @@ uint32_t arrive(Barrier &barrier, unsigned threads, unsigned count, int line) {
     report_wrong(detail, line, at_line(barrier.first, barrier.line));
   }
   barrier.arrived += count;
-  barrier.diverges |= line != barrier.line;
-  // At two lines the threads of a block never meet: the scheduler finds them stuck.
-  if (barrier.arrived < threads || (threads == state.threads && barrier.diverges)) return phase;
-  if (threads == state.threads) begin_interval();
+  barrier.diverges |= is_block && line != barrier.line;
+  // Those that diverge never meet: the scheduler finds them stuck.
+  if (barrier.arrived < threads || barrier.diverges) return phase;
+  if (is_block) {
+    meet_block();
+    begin_interval();
+  }
   barrier.arrived = 0;
   ++barrier.phase;
   return phase;
@@ -86,7 +107,7 @@ uint32_t arrive(Barrier &barrier, unsigned threads, unsigned count, int line) {
 
 void wait_for_block(int line) {
   Barrier &barrier = barriers[0];
-  wait_until({&BLOCK_MEETS, &barrier, arrive(barrier, state.threads, 1, line), line});
+  wait_until({&BLOCK_MEETS, &barrier, arrive(barrier, state.threads, 1, line, true), line});
 }
 
 void wait_for(unsigned id, unsigned threads, int line) {
@@ -100,12 +121,16 @@ void wait_for(unsigned id, unsigned threads, int line) {
              id, threads, state.threads);
     report_wrong(detail, line);
   }
-  if (id == 0 && threads == state.threads) return wait_for_block(line);
   meet_lanes(line);
   Part &part = parts[state.thread / WARP];
-  if (part.lanes == 0) part.phase = arrive(barriers[id], threads, WARP, line);
+  if (part.lanes == 0) {
+    arrive_in_clock(id);
+    part.phase = arrive(barriers[id], threads, WARP, line, false);
+  }
+  const uint32_t phase = part.phase;
   part.lanes = (part.lanes + 1) % WARP;
-  wait_until({&MEETS, &barriers[id], part.phase, line});
+  wait_until({&MEETS, &barriers[id], phase, line});
+  acquire(clocks[id][phase % 2]);
 }
 
 }  // namespace
@@ -113,6 +138,7 @@ void wait_for(unsigned id, unsigned threads, int line) {
 void begin_block() {
   memset(barriers, 0, sizeof barriers);
   memset(parts, 0, sizeof parts);
+  forget_work();
   begin_interval();
   state.block_interval = state.interval;
 }

@@ -1,18 +1,22 @@
 // Happens-before between blocks, from the counters on which both of them counted.
 //
 // A count releases what its block did before its last barrier; after the next barrier its block
-// sees what those that counted there earlier had released.
+// sees what those that counted there earlier had released.  Where clocks order threads it releases
+// what its thread has seen, too, and those see it who have seen the count.
 
 #include "shadow.h"
 
+#include <cstring>
 #include <sys/mman.h>
+
+#include "clocks.h"
 
 namespace gg {
 namespace {
 
 struct Count {
   const unsigned *counter;
-  uint32_t interval;
+  uint32_t interval, time;
   uint16_t thread;
 };
 
@@ -21,8 +25,9 @@ struct Block {
   uint32_t launch, first, count;
 };
 
-constexpr uint32_t MOST_COUNTS = 1 << 24;
+constexpr uint32_t MOST_COUNTS = 1 << 24, MOST_WITH_CLOCKS = 1 << 16;
 Count *counts;
+uint32_t *seen;  // by the thread of each count, of each thread
 Block *blocks;
 size_t block_bytes;
 uint32_t counted, counted_launch;
@@ -52,12 +57,33 @@ Block counts_of(uint32_t block) {
   return found.launch == state.launch_interval ? found : Block{};
 }
 
-bool was_published(const Block &theirs, const unsigned *counter, uint32_t interval) {
+// What a thread did in an interval, at a time.
+struct Deed {
+  uint32_t interval, time;
+  unsigned thread;
+};
+
+bool was_published(const Block &theirs, const unsigned *counter, const Deed &deed) {
   for (uint32_t i = 0; i < theirs.count; ++i) {
-    const Count &count = counts[theirs.first + i];
-    if (count.counter == counter && interval < count.interval) return true;
+    const uint32_t number = theirs.first + i;
+    const Count &count = counts[number];
+    if (count.counter != counter) continue;
+    if (deed.interval < count.interval) return true;
+    if (seen != nullptr && deed.time <= seen[size_t{number} * state.threads + deed.thread]) {
+      return true;
+    }
   }
   return false;
+}
+
+// What the running thread has seen and done, for others that see its count.
+void note_seen(uint32_t number) {
+  if (number == MOST_WITH_CLOCKS) fault("blocks count more than %u times", MOST_WITH_CLOCKS);
+  const size_t width = state.threads * sizeof *seen;
+  if (seen == nullptr) seen = static_cast<uint32_t *>(map(MOST_WITH_CLOCKS * width));
+  uint32_t *mine = seen + size_t{number} * state.threads;
+  memcpy(mine, times_seen(), width);
+  mine[state.thread] = state.time[state.thread];
 }
 
 }  // namespace
@@ -67,17 +93,24 @@ void note_count(const unsigned *counter) {
   if (counted == MOST_COUNTS) fault("blocks count more than %u times", MOST_COUNTS);
   Block &mine = blocks[blockIdx.x];
   if (mine.launch != state.launch_interval) mine = {state.launch_interval, counted, 0};
-  counts[counted++] = {counter, state.interval, static_cast<uint16_t>(state.thread)};
+  if (keeps_clocks()) note_seen(counted);
+  const unsigned me = state.thread;
+  counts[counted++] = {counter, state.interval, state.time[me], static_cast<uint16_t>(me)};
+  if (keeps_clocks()) ++state.time[me];
   ++mine.count;
 }
 
-bool precedes_now(uint32_t block, uint32_t interval, uint16_t thread) {
-  if (block == blockIdx.x) return interval < state.interval || thread == state.thread;
+bool precedes_now(uint32_t block, uint32_t interval, uint16_t thread, uint32_t time) {
+  const auto is_seen = [](uint32_t earlier, uint16_t by, uint32_t at) {
+    if (earlier < state.interval || by == state.thread) return true;
+    return keeps_clocks() && has_seen(by, at);
+  };
+  if (block == blockIdx.x) return is_seen(interval, thread, time);
   const Block theirs = counts_of(block), mine = counts_of(blockIdx.x);
   for (uint32_t i = 0; i < mine.count; ++i) {
     const Count &count = counts[mine.first + i];
-    const bool is_seen = count.interval < state.interval || count.thread == state.thread;
-    if (is_seen && was_published(theirs, count.counter, interval)) return true;
+    if (!is_seen(count.interval, count.thread, count.time)) continue;
+    if (was_published(theirs, count.counter, {interval, time, thread})) return true;
   }
   return false;
 }

@@ -19,12 +19,12 @@ from gemmgen.sim.alignment import check_alignment
 from gemmgen.sim.unit import unit_text
 
 _RUNNER = (
-    *("runner", "scheduler", "named_barriers", "fibers", "warp"),
+    *("runner", "scheduler", "named_barriers", "clocks", "fibers", "warp"),
     *("launcher", "tensor_map", "wmma", "blocks", "async_copies"),
     *("mbarriers", "box_copies", "box_loads", "box_stores", "register_pool"),
     *("guarded_memory", "faults", "launch_request"),
 )
-_CHECKS = ("access_checks", "engine_checks", "shadow", "order", "integer_checks")
+_CHECKS = ("access_checks", "engine_checks", "shadow", "reads", "order", "integer_checks")
 _LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _PROGRAM, _SYMBOLS = "kernel", "symbols"
 

@@ -73,6 +73,12 @@ def needs_line(text: str) -> bool:
     return re.search(r"\.sync\b|\bmbarrier\.|\.bulk\b", _without_comments(text)) is not None
 
 
+def needs_clocks(text: str) -> bool:
+    """Whether threads of ``text`` wait for others than all of their block, or of their warp, or
+    something works beside them."""
+    return re.search(r"\b(?:bar\.|mbarrier\.|cp\.async\.bulk)", _without_comments(text)) is not None
+
+
 def _without_comments(text: str) -> str:
     """Comments replaced by blanks; each other character keeps its position."""
     return re.sub(r"//[^\n]*", lambda found: " " * len(found[0]), text)

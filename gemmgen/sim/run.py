@@ -21,6 +21,7 @@ from gemmgen.sim.findings import summary
 from gemmgen.sim.launch_request import LaunchRequest
 from gemmgen.sim.launcher_calls import CALLED, Called, LauncherCall, packed_calls, read_called
 from gemmgen.sim.packing import Argument, pack_launch
+from gemmgen.sim.ptx import needs_clocks
 from gemmgen.sim.shared_symbols import shared_arrays
 from gemmgen.sim.unit import has_launcher
 
@@ -96,7 +97,8 @@ class CompiledKernel:
         launch = replace(launch, landing=landing, by_launcher=by_launcher)
         if self.checked:
             arrays = tuple((array.offset, array.bytes) for array in self.shared)
-            launch = replace(launch, arrays=arrays)
+            keeps_clocks = needs_clocks(self._text)
+            launch = replace(launch, arrays=arrays, keeps_clocks=keeps_clocks)
         else:
             launch = replace(launch, tensors=())
         records = self._process.launch(launch, seconds)

@@ -3,6 +3,7 @@
 //   runner.cpp          launches: blocks one after another
 //   scheduler.cpp       a block's threads: who can go on, in an order; deadlocks
 //   named_barriers.cpp  barriers of the block and of some of its warps
+//   clocks.cpp          happens-before of threads that do not all wait for one another
 //   fibers.cpp          one fiber for each thread of a block
 //   async_copies.cpp    asynchronous copies
 //   mbarriers.cpp       barriers in shared memory
@@ -22,6 +23,7 @@
 //
 //   access_checks.cpp   each load and store: bounds and alignment
 //   shadow.cpp          earlier accesses of the same words: races, unwritten memory
+//   reads.cpp           all threads' latest reads of shared memory, where clocks order threads
 //   order.cpp           happens-before between blocks, from their counters
 //   integer_checks.cpp  each index of an array and each operation on integers
 #pragma once
@@ -48,7 +50,7 @@ struct Header {
   uint32_t landing;                 // when asynchronous copies complete
   uint32_t word;                    // bytes of the smallest element, at most 4
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
-  uint32_t unused;
+  uint32_t clocks;       // 1: threads synchronize otherwise than all of a block, or of a warp
 };
 
 // Of the blocks (but for the last two) and of a block's threads in each round of the scheduler.
@@ -112,9 +114,10 @@ enum Kind : uint32_t {
   NOT_AWAITED,
   DIVERGENT_WARP,
   DEADLOCK,
-  WRONG_BARRIER,  // its number, or the threads that it is said to have; of an mbarrier also its use
+  WRONG_BARRIER,  // its number, the threads that it is said to have, or its use at that time
   WRONG_COPY,     // a copy of a box that the copy engine does not do
-  WRONG_REGISTERS
+  WRONG_REGISTERS,
+  UNFENCED        // read by the async proxy, which may not see the write yet
 };
 // SEGMENT: `offset` counts from the beginning of shared memory.
 enum Target : uint32_t { NOTHING, TENSOR, SHARED, SEGMENT };
@@ -140,6 +143,7 @@ struct Finding {
 constexpr uint32_t MAGIC = 0x67676d32, CALLS_MAGIC = 0x67676d63;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
 constexpr unsigned WARP = 32, MAX_WARPS = MAX_THREADS / WARP;
+constexpr unsigned BESIDE = 32, MAX_ACTORS = MAX_THREADS + BESIDE;  // clocks.h
 constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
 
 // [mapping, data) and [data + bytes, mapping_end) are poisoned; at either end are GUARD_BYTES that
@@ -162,7 +166,8 @@ struct State {
   unsigned threads;       // of a block
   unsigned thread;        // the running one: x + y * block_x
   int call_line[MAX_THREADS];   // of its latest call of a warp-collective function
-  uint16_t epoch[MAX_THREADS];  // barriers of its warp that a thread has passed in this interval
+  uint32_t time[MAX_ACTORS];    // synchronizations of a thread, or of work beside the threads
+  uint16_t starter[BESIDE];     // the thread that has started it
   bool running;           // the kernel's code, not the runner's
   unsigned char *stack;   // of that thread
   unsigned char *shared;  // the segment of shared memory

@@ -3,10 +3,11 @@
 #include <cstring>
 #include <sys/mman.h>
 
+#include "clocks.h"
+#include "reads.h"
+
 namespace gg {
 namespace {
-
-constexpr uint16_t NOBODY = MAX_THREADS;
 
 // The latest accesses of a word, and their intervals.  As interval numbers are never reused, cells
 // of an earlier block or launch need no clearing.
@@ -18,10 +19,10 @@ struct Cell {
   uint16_t writer, reader, second_reader;
   bool atomic;  // the write was
   // The previous write, if it was another block's and both were atomic; 0 is never.
-  uint32_t added, add_block, add_pc;
+  uint32_t added, add_block, add_time, add_pc;
   uint16_t adder;
-  // Warp barriers that these threads had passed in that interval.
-  uint16_t write_epoch, read_epoch, second_epoch;
+  uint16_t write_actor;  // the writer, or work that it has started
+  uint32_t write_time, read_time, second_time;
 };
 
 Cell *shared_cells;
@@ -72,11 +73,11 @@ bool holds_pattern(const Touch &touch) {
   return false;
 }
 
-bool of_my_warp(uint16_t thread) { return thread / WARP == state.thread / WARP; }
-
-// Whether a warp barrier separates what `thread` did in `epoch` of this interval from now.
-bool precedes(uint16_t thread, uint16_t epoch) {
-  return of_my_warp(thread) && epoch < state.epoch[state.thread];
+// Whether what `actor` did at `time` of this interval happens before the running thread's next
+// step: by a barrier of their warp, or by clocks.
+bool precedes(unsigned actor, uint32_t time) {
+  if (keeps_clocks()) return has_seen(actor, time);
+  return actor / WARP == state.thread / WARP && time < state.time[state.thread];
 }
 
 // Keeps two of the threads that read a word in an interval: the first, and another, of another warp
@@ -84,17 +85,17 @@ bool precedes(uint16_t thread, uint16_t epoch) {
 // replaced.
 void keep_reader(Cell &cell) {
   const auto me = static_cast<uint16_t>(state.thread);
-  const uint16_t epoch = state.epoch[me];
-  if (cell.read != state.interval || precedes(cell.reader, cell.read_epoch)) {
+  const uint32_t time = state.time[me];
+  if (cell.read != state.interval || precedes(cell.reader, cell.read_time)) {
     if (cell.read != state.interval) cell.second_reader = NOBODY;
     cell.read = state.interval;
     cell.reader = me;
-    cell.read_epoch = epoch;
+    cell.read_time = time;
   } else if (cell.reader != me && (cell.second_reader == NOBODY ||
                                    cell.second_reader / WARP == cell.reader / WARP ||
-                                   precedes(cell.second_reader, cell.second_epoch))) {
+                                   precedes(cell.second_reader, cell.second_time))) {
     cell.second_reader = me;
-    cell.second_epoch = epoch;
+    cell.second_time = time;
   }
 }
 
@@ -102,35 +103,52 @@ void keep_reader(Cell &cell) {
 uint16_t conflicting_reader(const Cell &cell) {
   const auto me = static_cast<uint16_t>(state.thread);
   if (cell.read != state.interval) return NOBODY;
-  if (cell.reader != me && !precedes(cell.reader, cell.read_epoch)) return cell.reader;
+  if (cell.reader != me && !precedes(cell.reader, cell.read_time)) return cell.reader;
   if (cell.second_reader == me || cell.second_reader == NOBODY) return NOBODY;
-  return precedes(cell.second_reader, cell.second_epoch) ? NOBODY : cell.second_reader;
+  return precedes(cell.second_reader, cell.second_time) ? NOBODY : cell.second_reader;
+}
+
+unsigned thread_of(unsigned actor) {
+  return actor < state.threads ? actor : state.starter[actor - state.threads];
 }
 
 // Shared memory belongs to the block: only the current interval matters.
-void touch_word(Cell &cell, const Touch &touch, const Where &where) {
+void touch_word(size_t word, const Touch &touch, const Where &where, unsigned actor) {
+  Cell &cell = shared_cells[word];
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval;
   if (cell.under_way == state.block_interval) {
     report(found(UNDER_WAY, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
     return;
   }
-  if (cell.written == now && cell.writer != me && !precedes(cell.writer, cell.write_epoch)) {
-    report(found(RACE, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
+  const Access write = {cell.write_pc, 0, blockIdx.x, cell.writer, 1};
+  const unsigned writer = cell.write_actor;
+  const bool is_recent = cell.written == now || writer >= state.threads;  // no barrier ends work
+  if (is_recent && writer != me && writer != actor && !precedes(writer, cell.write_time)) {
+    report(found(RACE, touch, where, write));
   }
   if (!touch.write) {
-    if (cell.written < state.block_interval) report(found(UNWRITTEN, touch, where));
-    keep_reader(cell);
+    if (cell.written < state.block_interval) {
+      report(found(UNWRITTEN, touch, where));
+    } else if (actor != me && writer < state.threads && !is_published(writer, cell.write_time)) {
+      report(found(UNFENCED, touch, where, write));
+    }
+    if (keeps_clocks()) {
+      note_read(word, actor);
+    } else {
+      keep_reader(cell);
+    }
     cell.read_pc = touch.pc;
     return;
   }
-  const uint16_t reader = conflicting_reader(cell);
+  const unsigned reader = keeps_clocks() ? find_unseen_read(word) : conflicting_reader(cell);
   if (reader != NOBODY) {
-    report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, reader, 0}));
+    report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, thread_of(reader), 0}));
   }
   cell.written = now;
   cell.writer = me;
-  cell.write_epoch = state.epoch[me];
+  cell.write_actor = static_cast<uint16_t>(actor);
+  cell.write_time = state.time[actor];
   cell.write_pc = touch.pc;
 }
 
@@ -147,12 +165,12 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
     if (touch.write && !tensor.shared) {
       report(found(TWO_OWNERS, touch, where, writer));
     } else if (!(touch.atomic && cell.atomic) &&
-               !precedes_now(cell.write_block, cell.written, cell.writer)) {
+               !precedes_now(cell.write_block, cell.written, cell.writer, cell.write_time)) {
       report(found(RACE, touch, where, writer));
     }
   }
   if (!touch.atomic && was_written && cell.atomic && cell.added >= state.launch_interval &&
-      !precedes_now(cell.add_block, cell.added, cell.adder)) {
+      !precedes_now(cell.add_block, cell.added, cell.adder, cell.add_time)) {
     report(found(RACE, touch, where, {cell.add_pc, 0, cell.add_block, cell.adder, 1}));
   }
   const bool reads = !touch.write || touch.atomic;
@@ -162,10 +180,11 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
     cell.read = now;
     cell.read_block = block;
     cell.reader = me;
+    cell.read_time = state.time[me];
     cell.read_pc = touch.pc;
     return;
   }
-  if (was_read && !precedes_now(cell.read_block, cell.read, cell.reader)) {
+  if (was_read && !precedes_now(cell.read_block, cell.read, cell.reader, cell.read_time)) {
     report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader, 0}));
   }
   if (!touch.atomic || !was_written) {
@@ -174,11 +193,13 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
     cell.added = cell.written;
     cell.add_block = cell.write_block;
     cell.adder = cell.writer;
+    cell.add_time = cell.write_time;
     cell.add_pc = cell.write_pc;
   }
   cell.written = now;
   cell.write_block = block;
   cell.writer = me;
+  cell.write_time = state.time[me];
   cell.write_pc = touch.pc;
   cell.atomic = touch.atomic;
 }
@@ -197,11 +218,11 @@ Finding found(Kind kind, const Touch &touch, const Where &where, const Access &o
   return finding;
 }
 
-void touch_shared(const Touch &touch, const Where &where, size_t offset) {
+void touch_shared(const Touch &touch, const Where &where, size_t offset, unsigned actor) {
   if (prepared_launch != state.launch_interval) prepare_launch();
   if (!touch.write && holds_pattern(touch)) report(found(UNWRITTEN, touch, where));
   for (size_t word = 0; word < touch.bytes; word += word_bytes) {
-    touch_word(shared_cells[(offset + word) / word_bytes], touch, where);
+    touch_word((offset + word) / word_bytes, touch, where, actor);
   }
 }
 
@@ -211,12 +232,12 @@ void begin_copy(size_t offset, size_t bytes) {
   }
 }
 
-void end_copy(size_t offset, size_t bytes) {
+void end_copy(size_t offset, size_t bytes, unsigned actor) {
   for (size_t word = 0; word < bytes; word += word_bytes) {
     Cell &cell = shared_cells[(offset + word) / word_bytes];
     cell.under_way = 0;
     cell.written = state.interval;
-    cell.write_epoch = state.epoch[state.thread];
+    cell.write_time = state.time[actor];
   }
 }
 

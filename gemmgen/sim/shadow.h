@@ -20,19 +20,22 @@ struct Where {
   int64_t offset;  // bytes
 };
 
-// Whether what `thread` of `block` did in `interval` happens before the running thread's next step.
-bool precedes_now(uint32_t block, uint32_t interval, uint16_t thread);
+// Whether what `thread` of `block` did in `interval`, at its `time`, happens before the running
+// thread's next step.
+bool precedes_now(uint32_t block, uint32_t interval, uint16_t thread, uint32_t time);
 
 Finding found(Kind kind, const Touch &touch, const Where &where, const Access &other = {});
 
 // Record each word of an access: in the segment of shared memory from `offset`, or of a tensor that
 // the kernel writes from its logical `element`.
-void touch_shared(const Touch &touch, const Where &where, size_t offset);
+// `actor` is the running thread, or the work beside the threads that it starts with this access.
+void touch_shared(const Touch &touch, const Where &where, size_t offset,
+                  unsigned actor = state.thread);
 void touch_tensor(const Touch &touch, const Where &where, size_t element);
 
 // Record that an asynchronous copy to `offset` of shared memory has been issued (after its write
 // was recorded), and that its thread has waited for it: other threads see it after a barrier.
 void begin_copy(size_t offset, size_t bytes);
-void end_copy(size_t offset, size_t bytes);
+void end_copy(size_t offset, size_t bytes, unsigned actor = state.thread);
 
 }  // namespace gg

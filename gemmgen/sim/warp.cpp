@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "clocks.h"
+
 namespace gg {
 namespace {
 
@@ -22,6 +24,11 @@ struct Lane {
 };
 Lane lanes[MAX_THREADS];
 unsigned waiting;  // lanes of the block
+
+// What a warp's lanes know at its barriers, in turn: a lane may come to the next one while others
+// still leave this one.
+Clock meetings[MAX_WARPS][2];
+unsigned char meeting[MAX_THREADS];
 
 bool is_released(const Wait &wait) { return static_cast<const Lane *>(wait.on)->released; }
 
@@ -92,6 +99,11 @@ extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size) {
 }
 
 extern "C" void gg_warp_barrier(int line) {
-  gg::meet_lanes(line);
-  ++gg::state.epoch[gg::state.thread];
+  using namespace gg;
+  const unsigned me = state.thread;
+  Clock &clock = meetings[me / WARP][meeting[me] ^= 1];
+  release(clock);
+  meet_lanes(line);
+  acquire(clock);
+  ++state.time[me];
 }

@@ -45,9 +45,9 @@ def line_of(body: str, part: str) -> int:
     return next(i for i, line in enumerate(lines, 1) if i > first and part in line)
 
 
-def run(body: str, order: str = "ascending", seed: int = 3) -> F32:
+def run(body: str, order: str = "ascending", *, seed: int = 3, checked: bool = True) -> F32:
     """What the body, run by 128 threads, makes of A = 1, 2, ..."""
-    kernel = compile_kernel(whole(body), INTERFACE)
+    kernel = compile_kernel(whole(body), INTERFACE, checked=checked)
     arrays = {
         "A": np.arange(1, THREADS + 1, dtype=np.float32),
         "C": np.zeros(THREADS, np.float32),
@@ -160,3 +160,144 @@ def test_a_barrier_orders_memory_for_the_compiler_too() -> None:
     text = whole(TURNS).replace(' : "memory"', "")
     with pytest.raises(CompileFailure, match=r"bar\.sync touches memory"):
         compile_kernel(text, INTERFACE)
+
+
+RIGHT = {
+    "a group that waits for the other": """
+  __shared__ float x[64];
+  if (group == 0) x[n] = A[n];
+  gg_sync_warps(1, 128);
+  C[n] = x[63 - n % 64];""",
+    "what a warp knows of another, a third learns from it": """
+  __shared__ float x[32];
+  if (n < 32) x[n] = A[n];
+  if (n < 64) gg_sync_warps(1, 64);
+  if (n >= 32 && n < 96) gg_sync_warps(2, 64);
+  if (n >= 64 && n < 96) C[n] = x[95 - n];
+  __syncthreads();
+  if (n < 64 || n >= 96) C[n] = 0.0f;""",
+    "what a lane knows of its warp, another warp learns": """
+  __shared__ float x[64];
+  if (group == 0) {
+    x[n ^ 1] = A[n];
+    __syncwarp();
+    x[n] += 1.0f;
+    __syncwarp();
+    x[n ^ 2] += 1.0f;
+  }
+  gg_sync_warps(1, 128);
+  C[n] = x[n % 64];""",
+    "a barrier used by others after the block's": """
+  __shared__ float x[64];
+  if (group == 0) x[n] = A[n];
+  if (group == 0) gg_sync_warps(1, 64);
+  __syncthreads();
+  if (group == 1) gg_sync_warps(1, 64);
+  C[n] = x[n % 64];""",
+    "an element of C passed from a group to the other": """
+  if (group == 0) C[n] = A[n];
+  gg_sync_warps(1, 128);
+  if (group == 1) C[n] = C[n - 64];""",
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("order", ALL_ORDERS)
+def test_what_barriers_order_is_no_race(name: str, order: str) -> None:
+    run(RIGHT[name], order)
+
+
+READS_OF_THREE = """
+  __shared__ float x[32];
+  if (n < 32) x[n] = A[n];
+  __syncthreads();
+  if (n >= 32) C[n] = x[n % 32];
+  if ({who}) gg_sync_warps(1, {count});
+  if (n < 32) C[n] = x[n] = 0.0f;"""
+"""Warps 1 to 3 read what warp 0 overwrites."""
+RACES = {
+    "groups that wait each for itself": """
+  __shared__ float x[128];
+  x[n] = A[n];
+  gg_sync_warps(1 + group, 64);
+  C[n] = x[127 - n];""",
+    "the first barrier of a group dropped": TURNS.replace(
+        "gg_sync_warps(1 + group, 64);", "if (group == 0) gg_sync_warps(1, 64);", 1
+    ),
+    "the second barrier of a group dropped": TURNS.replace(
+        "63];\n    gg_sync_warps(1 + group, 64);", "63];\n    if (group == 1) gg_sync_warps(2, 64);"
+    ),
+    "the block's barrier for a group's": TURNS.replace(
+        "__syncthreads();", "gg_sync_warps(3 + group, 64);"
+    ),
+    "a third warp that asks too early": RIGHT[
+        "what a warp knows of another, a third learns from it"
+    ].replace("if (n < 64) gg", "if (n >= 96) x[n - 96] = 0.0f;\n  if (n < 64) gg"),
+    "a write that waits for none of three readers": READS_OF_THREE.format(who="false", count=64),
+    "a write that waits for one of three readers": READS_OF_THREE.format(who="n < 64", count=64),
+    "a write that waits for two of three readers": READS_OF_THREE.format(who="n < 96", count=96),
+    "a write that waits for two others of them": READS_OF_THREE.format(
+        who="n < 64 || n >= 96", count=96
+    ),
+    "a shuffle for a barrier of the warp": RIGHT[
+        "what a lane knows of its warp, another warp learns"
+    ].replace("__syncwarp();", "if (gg_shuffle_xor(A[n], 1) < 0) return;"),
+}
+
+
+@pytest.mark.parametrize("name", RACES)
+@pytest.mark.parametrize("order", ALL_ORDERS)
+def test_finds_a_race_whatever_the_order(name: str, order: str) -> None:
+    assert finding(RACES[name], order).kind == "race"
+
+
+@pytest.mark.parametrize("order", ALL_ORDERS)
+def test_a_write_that_waits_for_all_readers_is_no_race(order: str) -> None:
+    run(READS_OF_THREE.format(who="true", count=128), order)
+
+
+@pytest.mark.parametrize("order", ALL_ORDERS)
+def test_finds_two_groups_that_share_a_barrier(order: str) -> None:
+    body = TURNS.replace("gg_sync_warps(1 + group, 64)", "gg_sync_warps(1, 64)")
+    found = finding(body, order)
+    assert found.kind in ("wrong barrier", "race")
+    if found.kind == "wrong barrier":
+        reused = "barrier 1 is used again by threads that have not waited for its last use"
+        assert found.detail == reused
+
+
+LUCK = """
+  __shared__ float x[32];
+  if (n < 32) {
+    gg_sync_warps(1, 64);
+    x[n] = A[n];
+  } else if (n < 64) {
+    gg_sync_warps(1, 64);
+  } else {
+    gg_sync_warps(2, 64);
+    gg_sync_warps(2, 64);
+  }
+  if (n >= 96) C[n] = x[n % 32];"""
+"""The last warp reads what the first has written one barrier earlier, by luck alone."""
+
+
+def test_only_strict_priorities_show_values_of_luck() -> None:
+    want = np.where(np.arange(THREADS) < 96, 0, np.arange(THREADS) - 95)
+    for order in ORDERS:
+        assert all((run(LUCK, order, seed=i, checked=False) == want).all() for i in range(8))
+    by_priority = [run(LUCK, "by priority", seed=i, checked=False) for i in range(8)]
+    assert any((got != want).any() for got in by_priority)
+    for order in ALL_ORDERS:
+        assert finding(LUCK, order).kind == "race"
+
+
+def test_warps_that_issue_copies_go_last_in_an_order() -> None:
+    issue = """
+    __shared__ alignas(16) float y[128];
+    gg_copy_async_16(&y[n * 4], &A[n * 4], 16);
+    gg_commit_group();
+    gg_wait_group<0>();"""
+    body = LUCK.replace("if (n < 32) {", f"if (n < 32) {{{issue}", 1)
+    late = run(body, "issuers last", checked=False)
+    assert (late[:96] == 0).all() and np.isnan(late[96:]).all()
+    assert (run(LUCK, "issuers last", checked=False)[96:] == np.arange(1, 33)).all()
