@@ -1,7 +1,7 @@
 // The latest read of each word of shared memory by each thread, where clocks order threads: a write
 // must come after all of them, and the two that a cell keeps don't suffice.
 
-#include "reads.h"
+#include "shadow.h"
 
 #include <sys/mman.h>
 

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include "clocks.h"
-#include "reads.h"
 
 namespace gg {
 namespace {

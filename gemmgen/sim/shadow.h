@@ -38,4 +38,9 @@ void touch_tensor(const Touch &touch, const Where &where, size_t element);
 void begin_copy(size_t offset, size_t bytes);
 void end_copy(size_t offset, size_t bytes, unsigned actor = state.thread);
 
+// reads.cpp; `word` counts from the beginning of shared memory.
+constexpr unsigned NOBODY = MAX_ACTORS;
+void note_read(size_t word, unsigned actor);
+unsigned find_unseen_read(size_t word);  // an actor's that the running thread does not know of
+
 }  // namespace gg

@@ -34,6 +34,7 @@ SHARED = {
     "threads": ("draw", "lower"),
     # Two languages, or a header.
     "box_copies": ("sim", "sim"),
+    "clocks": ("sim", "sim"),
     "engine_checks": ("sim", "sim"),
     "launch_request": ("sim", "sim"),
     "mbarriers": ("sim", "sim"),
