@@ -36,7 +36,7 @@ def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> La
 
 def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:
     """The same with every block and every trip made: what ``count_launch`` is tested against."""
-    grid = kernel.interface.grid({n: int(values[n]) for n in kernel.interface.shaping()})
+    grid = tiles_of(kernel, values) * kernel.interface.parts
     every = np.arange(grid), np.ones(grid, np.int64)
     return as_written(_total(kernel, values, every, abridged=False))
 

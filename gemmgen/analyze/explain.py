@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
+from gemmgen.analyze.block_classes import tiles_of
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
@@ -118,9 +119,10 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
     occupancy = occupancy_of(resources, gpu)
     if not occupancy.blocks:
         raise UsageError(f"a block does not fit on an SM of {gpu.name}: {occupancy.limiter}")
-    blocks = kernel.lowered.interface.grid(_extents(kernel, values))
+    interface, blocks = kernel.lowered.interface, _tile_blocks(kernel, values)
     fmas = _multiply_adds(kernel, values, blocks)
     compiled = as_compiled(counted, resources.read_widths)
+    held = interface.resident or occupancy.blocks
     return Explanation(
         kernel,
         shape,
@@ -134,7 +136,7 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         pad_choices(kernel.program, kernel.lowered, values),
         resources,
         occupancy,
-        Waves(blocks, occupancy.blocks * gpu.sms, gpu.sms),
+        Waves(blocks, held * gpu.sms, gpu.sms, interface.resident > 0),
         roofline_of(_work(kernel, values, compiled, fmas, shape), gpu),
         fmas,
         _joined(launch, compiled),
@@ -149,7 +151,7 @@ def roofline_at(
     a second below them as evenly as whole blocks share out.  Raises as ``explain`` does."""
     kernel = compile_kernel(schedule)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
-    blocks = kernel.lowered.interface.grid(_extents(kernel, values))
+    blocks = _tile_blocks(kernel, values)
     fmas = _multiply_adds(kernel, values, blocks)
     compiled = as_compiled(count_compiled(kernel.lowered, values), None)
     found = roofline_of(_work(kernel, values, compiled, fmas, shape), gpu)
@@ -170,8 +172,9 @@ def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:
     return tuple(found)
 
 
-def _extents(kernel: AnalyzedKernel, values: Values) -> dict[str, int]:
-    return {name: int(values[name]) for name in kernel.lowered.interface.shaping()}
+def _tile_blocks(kernel: AnalyzedKernel, values: Values) -> int:
+    """The blocks of the launch; of a persistent kernel the tiles, each counted as a block."""
+    return tiles_of(kernel.lowered, values) * kernel.lowered.interface.parts
 
 
 def _multiply_adds(kernel: AnalyzedKernel, values: Values, blocks: int) -> int:

@@ -135,7 +135,7 @@ def as_figures(e: Explanation) -> dict[str, str]:
         found["main loop: code"] = f"{loop.code / 1024:.0f} KiB"
         found["main loop: with .reuse"] = f"{loop.reuse:.0%}"
         found["main loop: register bank conflicts"] = f"{loop.conflicts:,}"
-    found["blocks"] = f"{e.waves.blocks:,}"
+    found["blocks"] = f"{e.waves.launched:,}"
     found["blocks an SM"] = f"{e.occupancy.blocks} ({e.occupancy.limiter})"
     found["occupancy"] = f"{e.occupancy.share:.0%}"
     found["waves"] = f"{e.waves.count} (last {e.waves.last_fill:.0%} full)"

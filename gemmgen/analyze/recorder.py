@@ -38,7 +38,7 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
-from gemmgen.ir.thread_code import Node, RegisterArray
+from gemmgen.ir.thread_code import Node, RegisterArray, is_over_tiles
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.numerics.operators import Ints, Value
 
@@ -98,17 +98,24 @@ class Recorder:
         self._stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
 
     def builtins(self) -> Mapping[str, Index]:
-        return self.lanes.builtins() | {"blockIdx.x": self._by_lane(self._blocks)}
+        return self.lanes.builtins() | {
+            "blockIdx.x": self._by_lane(self._blocks),
+            "gridDim.x": self._tiles * self._kernel.interface.parts,
+        }
 
     def parameter(self, param: Param) -> Closure | Memory:
         if param.kind == "counter":
-            interface = self._kernel.interface
-            extents = {name: int(self._values[name]) for name in interface.shaping()}
-            part = self._by_lane(self._blocks // interface.tile_count(extents))
+            part = self._by_lane(self._blocks // self._tiles)
             return WatchedCounters(self._watch, param.name, param.dtype, part)
         if param.kind == "tensor" or param.is_scratch:
             return Watched(self._watch, param.name, param.dtype, "global")
         return argument(param, self._values[param.name])
+
+    @property
+    def _tiles(self) -> int:
+        """The tiles of C: each has a block of its own here, a persistent kernel's too."""
+        interface = self._kernel.interface
+        return interface.tile_count({n: int(self._values[n]) for n in interface.shaping()})
 
     def _by_lane(self, numbers: Ints) -> Index:
         if len(numbers) == 1:
@@ -130,6 +137,8 @@ class Recorder:
         self._watch.flush()
 
     def trips(self, loop: For[Node], scope: Scope) -> machine.Trips:
+        if is_over_tiles(loop):
+            return _first_trip
         carried = list(_carried(loop, scope))
         together, frame = trips_joined(loop), scope.frame
 
@@ -159,6 +168,11 @@ class Recorder:
             watch.block = outer
 
         return step
+
+
+def _first_trip(trip: Trip, start: Value, stop: Value, step: Value, mask: Mask) -> None:
+    """A block's only tile, as there is a block for each."""
+    trip(0)
 
 
 def _carried(loop: For[Node], scope: Scope) -> Iterator[tuple[int, Run]]:

@@ -96,11 +96,17 @@ class Occupancy:
 @record
 class Waves:
     """How often ``per_wave`` blocks, all that the GPU holds at once, go into the grid's
-    ``blocks``."""
+    ``blocks``; ``walked``: these are the tiles of persistent blocks."""
 
     blocks: int
     per_wave: int
     sms: int
+    walked: bool = False
+
+    @property
+    def launched(self) -> int:
+        """Blocks of the launch."""
+        return min(self.blocks, self.per_wave) if self.walked else self.blocks
 
     @property
     def balance(self) -> float:

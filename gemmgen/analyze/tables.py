@@ -8,7 +8,7 @@ from math import prod
 from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.operation_counts import Unfused
 from gemmgen.analyze.pads import PadChoice
-from gemmgen.analyze.resources import Resources
+from gemmgen.analyze.resources import Resources, Waves
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record
 from gemmgen.base.source import counted
@@ -59,7 +59,7 @@ def _head(e: Explanation, name: str) -> Section:
         ("shape", f"{shape}: {c} is {m} x {n}{of_each}, K = {k}; beta = {e.beta:g}"),
         ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
         *_operations(e),
-        ("launch", f"{e.waves.blocks:,} blocks of {x} x {y} threads"),
+        ("launch", f"{e.waves.launched:,} blocks of {x} x {y} threads{_walk(e.waves)}"),
     ]
     parts = e.kernel.lowered.interface.parts
     if parts > 1:
@@ -71,6 +71,15 @@ def _head(e: Explanation, name: str) -> Section:
             ("ragged edges", f"{useful:.1%} of the multiply-adds are of {c}, the rest padding")
         )
     return Section(f"{name} on {e.gpu.name} ({e.gpu.arch})", (), tuple(rows))
+
+
+def _walk(waves: Waves) -> str:
+    """How many tiles each persistent block computes."""
+    if not waves.walked:
+        return ""
+    most, least = -(-waves.blocks // waves.launched), waves.blocks // waves.launched
+    share = f"{least}" if least == most else f"{least} or {most}"
+    return f", each of which walks over {share} of the {waves.blocks:,} tiles"
 
 
 def _operations(e: Explanation) -> Iterator[tuple[str, str]]:
@@ -214,11 +223,15 @@ def _resources(e: Explanation) -> Section:
         ),
         (
             "waves",
-            f"{waves.count} of {waves.per_wave} blocks; the last one is {waves.last_fill:.0%} "
-            f"full, all together {waves.efficiency:.0%}",
+            f"{waves.count} of {waves.per_wave} {_units(waves)}; the last one is "
+            f"{waves.last_fill:.0%} full, all together {waves.efficiency:.0%}",
         ),
     )
     return Section("resources", (), rows)
+
+
+def _units(waves: Waves) -> str:
+    return "tiles" if waves.walked else "blocks"
 
 
 def registers_line(used: Resources) -> str:
@@ -264,6 +277,6 @@ def _roofline(e: Explanation) -> Section:
         f"{roofline.ridge:.1f} memory does not bound",
         f"attainable: {roofline.attainable / 1e12:.1f} TFLOP/s by {roofline.binding.name}, "
         f"{roofline.attainable / roofline.peak:.0%} of {roofline.peak / 1e12:.1f}; "
-        f"{e.attainable / 1e12:.1f} where an SM has {most} of the {waves.blocks:,} blocks",
+        f"{e.attainable / 1e12:.1f} where an SM has {most} of the {waves.blocks:,} {_units(waves)}",
     )
     return Section("roofline", ("least time for", "", "at most", "", ""), rows, notes)

@@ -14,10 +14,10 @@ from gemmgen.analyze.watched_memory import Watch
 from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import FrameSlot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
-from gemmgen.ir.control import Block, Define
+from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.names import tile_origin
-from gemmgen.ir.thread_code import Advance, Node
+from gemmgen.ir.thread_code import Advance, Node, is_over_tiles
 from gemmgen.numerics.operators import Ints
 
 AT_ONCE = 1 << 18
@@ -30,7 +30,8 @@ def origins_of(
     tensor with batches the offset of their matrix; and if several share a tile, the start and stop
     of their parts of k."""
     interface = kernel.interface
-    grid = interface.grid({name: int(values[name]) for name in interface.shaping()})
+    tiles = interface.tile_count({name: int(values[name]) for name in interface.shaping()})
+    grid = tiles * interface.parts
     for first in range(0, grid, AT_ONCE):
         blocks = np.arange(first, min(first + AT_ONCE, grid))
         yield blocks, *_origins(kernel, values, blocks)
@@ -99,7 +100,9 @@ def _tiled(kernel: LoweredKernel) -> tuple[str, ...]:
 
 def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance]:
     for node in body:
-        if isinstance(node, Block):
+        if isinstance(node, For) and is_over_tiles(node):
+            yield Define(node.variable, node.start)
+        if isinstance(node, Block) or (isinstance(node, For) and is_over_tiles(node)):
             yield from _first_lines(node.body)
         elif isinstance(node, Advance) or (isinstance(node, Define) and node.kind == "int"):
             yield node

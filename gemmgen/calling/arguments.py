@@ -86,8 +86,9 @@ def output_layout(
     return shape, contiguous_strides((*shape[:-1], row))
 
 
-def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
-    """The geometry of a call with ``views``; raises ``CallError`` for their first mistake."""
+def geometry(interface: Interface, views: Mapping[str, View], multiprocessors: int = 1) -> Geometry:
+    """The geometry of a call with ``views`` on a GPU of so many ``multiprocessors``; raises
+    ``CallError`` for their first mistake."""
     values = _checked_extents(interface, views)
     footprints: dict[str, Footprint] = {}
     for param in interface.tensors:
@@ -103,13 +104,15 @@ def geometry(interface: Interface, views: Mapping[str, View]) -> Geometry:
     for requirement in interface.requirements:
         if not isinstance(requirement, Aligned) and not requirement.holds(values):
             raise CallError(explain(requirement, interface, values))
-    grid = interface.grid(values)
-    if grid > INT_MAX:
-        raise CallError(f"C has {grid} tiles; a launch has at most {INT_MAX} blocks")
+    if interface.is_too_large(values):
+        tiles, most = interface.tile_count(values) * interface.parts, interface.most_tiles
+        what = "persistent blocks walk over at most" if interface.resident else "a launch has at"
+        rest = f"{most}" if interface.resident else f"most {most} blocks"
+        raise CallError(f"C has {tiles} tiles; {what} {rest}")
     written = {param.name for param in interface.tensors if param.written}
     return Geometry(
         values=values,
-        grid=grid,
+        grid=interface.grid(values, multiprocessors),
         inputs=tuple(footprint for name, footprint in footprints.items() if name not in written),
         outputs=tuple(footprint for name, footprint in footprints.items() if name in written),
     )

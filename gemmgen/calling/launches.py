@@ -76,6 +76,12 @@ class Case:
     tight: bool = False
     skips_product: bool = False
 
+    @property
+    def multiprocessors(self) -> int:
+        """Of the GPU that a run on the CPU stands for: 1, 2 or 3, so few that a persistent block
+        has several tiles."""
+        return 1 + (sum(self.shape) + self.pad) % 3
+
     def text(self) -> str:
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
         padding = f", rows padded by {self.pad}" if self.pad else ""

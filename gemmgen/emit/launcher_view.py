@@ -11,9 +11,8 @@ from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
 from gemmgen.emit.tensor_maps import encoded_views, map_name, type_notes
 from gemmgen.emit.views import View
-from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Var, Wide
+from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
 from gemmgen.ir.interface import (
-    INT_MAX,
     Aligned,
     AtLeast,
     AtMost,
@@ -26,6 +25,7 @@ from gemmgen.ir.interface import (
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
 
+MATRIX_TILES = Var("matrix_tiles")
 _ROOM = 80
 """Columns of a line of conditions."""
 
@@ -38,7 +38,8 @@ def launcher_view(kernel: LoweredKernel) -> View:
     batches = tuple(Var(name) for _, name in interface.batches)
     parts = (kernel.launch.parts,) if kernel.launch.parts else ()
     tiles = _chain("*", *_tiles(kernel))
-    counted = Var("tiles" if batches else "blocks")
+    every = Var("tiles" if interface.resident else "blocks")
+    counted = (MATRIX_TILES if interface.resident else Var("tiles")) if batches else every
     extents = dict.fromkeys(interface.shaping())
     return {
         "name": interface.name,
@@ -50,9 +51,12 @@ def launcher_view(kernel: LoweredKernel) -> View:
         "product": [interface.product] if interface.product else [],
         "counted": counted.name,
         "count": c_text(tiles if batches else _chain("*", tiles, *parts)),
-        "most": c_text(_chain("/", Int(INT_MAX), *batches, *(parts if batches else ()))),
-        "times": [c_text(_chain("*", counted, *batches, *parts))] if batches else [],
-        "dynamic": [1] if dynamic else [],
+        "most": c_text(
+            _chain("/", Int(interface.most_tiles), *batches, *(parts if batches else ()))
+        ),
+        "times": [(every.name, c_text(_chain("*", counted, *batches, *parts)))] if batches else [],
+        "walked": [c_text(_walking_blocks(interface.resident))] if interface.resident else [],
+        "dynamic": [range(not interface.resident)] if dynamic else [],
         "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
         "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
         "encode": [printed("encode_map.j2", {})] if interface.maps else [],
@@ -63,6 +67,13 @@ def launcher_view(kernel: LoweredKernel) -> View:
             for param in interface.kernel_params
         ],
     }
+
+
+def _walking_blocks(resident: int) -> Expr:
+    """How many blocks walk over the tiles: as many as the GPU holds, or one for each tile."""
+    held = Var("multiprocessors")
+    blocks = held if resident == 1 else Binary("*", Int(resident), held)
+    return Select(Binary("<", Var("tiles"), blocks), Var("tiles"), blocks)
 
 
 def _chain(op: BinaryOp, first: Expr, *others: Expr) -> Expr:

@@ -21,6 +21,7 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, walk
 from gemmgen.ir.thread_code import (
+    Advance,
     CopyAsync,
     Function,
     Invoke,
@@ -192,6 +193,10 @@ def _parameter(parameter: Parameter) -> str:
     return printed("parameters/tensor.j2", {**view, "restrict": range(0)})
 
 
+def _advance(node: Advance) -> View:
+    return {"sign": "-" if node.back else "+"}
+
+
 def _point(node: Point) -> View:
     return {"type": STORED[node.dtype]}
 
@@ -274,6 +279,7 @@ _MORE: dict[type, Callable[..., View]] = {
     FragmentArray: _fragment_array,
     Move: _move,
     Invoke: _invoke,
+    Advance: _advance,
     Point: _point,
     CopyAsync: _copy_async,
     LoadBox: _load_box,

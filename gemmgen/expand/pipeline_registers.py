@@ -37,6 +37,9 @@ class RegisterPipeline(StagedPipeline):
                 return ring.stage
         return None
 
+    def _reads_to_the_end(self) -> bool:
+        return self._crosses()  # else a step ends with a barrier
+
     def _prologue(self) -> tuple[Timed, ...]:
         body: list[Timed] = [self._fill_first(ring) for ring in self.rings]
         body.extend(start for ring in self.rings for start in ring.begin())

@@ -16,7 +16,7 @@ from gemmgen.expand.ring import Ring, over_tiles, rings
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.control import Block, Define, For, If
+from gemmgen.ir.control import Barrier, Block, Define, For, If
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
@@ -42,6 +42,7 @@ class StagedPipeline(ABC):
             *self._prologue(),
             over_tiles(self.program, self.kernel, self.pipeline, body),
             *self._drain(),
+            *self._release(),
         )
 
     @abstractmethod
@@ -59,6 +60,16 @@ class StagedPipeline(ABC):
     def _drain(self) -> tuple[Timed, ...]:
         """After the loop: waits for what was started and not used."""
         return ()
+
+    def _release(self) -> tuple[Timed, ...]:
+        """Before the next tile's first copies: no thread reads this tile's stages any more."""
+        if not self.kernel.work.persistent or not self._reads_to_the_end():
+            return ()
+        return (Block("the next tile may overwrite the stages", (), (Barrier(),)),)
+
+    def _reads_to_the_end(self) -> bool:
+        """Whether the stages are read after the last barrier of the loop."""
+        return True
 
     @property
     def letter(self) -> str:

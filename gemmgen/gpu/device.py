@@ -129,6 +129,12 @@ def figures(device: int) -> Gpu:
 
 
 @cache
+def multiprocessors(device: int) -> int:
+    """How many ``device`` has."""
+    return cupy().cuda.runtime.deviceGetAttribute(_SMS, device)
+
+
+@cache
 def shared_limit(device: int) -> int:
     """The most bytes of shared memory that a block may have."""
     return cupy().cuda.runtime.getDeviceProperties(device)["sharedMemPerBlockOptin"]

@@ -9,7 +9,7 @@ from gemmgen.calling.arguments import View, geometry, may_be_absent, output_layo
 from gemmgen.calling.binding import Binding
 from gemmgen.calling.overlaps import check_addresses, check_memory
 from gemmgen.gpu import arrays
-from gemmgen.gpu.device import cupy
+from gemmgen.gpu.device import cupy, multiprocessors
 from gemmgen.gpu.driver import Loaded
 from gemmgen.gpu.plan import LaunchPlan, clearance, limits_of
 from gemmgen.ir.interface import Interface
@@ -107,7 +107,7 @@ class Planner:
             layout = output_layout(output, interface, views)
             allocate = library.allocator(*layout, output.dtype, self._gpu)
             views = {**views, output.name: View(0, *layout, NAMES[output.dtype], self._gpu)}
-        found = geometry(interface, views)
+        found = geometry(interface, views, multiprocessors(self._gpu) if interface.resident else 1)
         values = found.values
         no_product = {interface.product[1]: 0} if interface.product else {}
         return LaunchPlan(

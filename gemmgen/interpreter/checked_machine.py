@@ -57,7 +57,7 @@ class CheckedMachine:
         self._together, self.duty = together, duty
 
     def builtins(self) -> Mapping[str, Index]:
-        return self.lanes.builtins()
+        return self.lanes.builtins() | {"gridDim.x": self._state.blocks}
 
     def parameter(self, param: Param) -> Closure | Memory:
         if param.is_scratch:

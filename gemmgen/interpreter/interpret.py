@@ -40,19 +40,21 @@ def interpret(
     arguments: Mapping[str, Argument],
     landing: Landing = "late",
     order: Order = "ascending",
+    multiprocessors: int = 1,
 ) -> dict[str, Ints]:
     """Run the kernels of ``program`` one after another, in place on flat memories.
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
     what the interfaces require.  ``landing`` is when asynchronous copies land, ``order`` that in
-    which blocks come that share memory.  Gives for each
+    which blocks come that share memory, and persistent blocks are as many as a GPU of so many
+    ``multiprocessors`` has.  Gives for each
     tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
     Raises ``Trap`` if a thread does what it may not.
     """
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
     for kernel in program.kernels:
-        written |= run_kernel(kernel, values, landing, order)
+        written |= run_kernel(kernel, values, landing, order, multiprocessors)
     return written
 
 
@@ -79,6 +81,7 @@ def run_kernel(
     arguments: Mapping[str, Argument],
     landing: Landing = "late",
     order: Order = "ascending",
+    multiprocessors: int = 1,
 ) -> dict[str, Ints]:
     """Run one kernel; see ``interpret``."""
     interface = kernel.interface
@@ -91,9 +94,10 @@ def run_kernel(
     x, y = interface.block
     duties = [(duty.name, (duty.first, duty.threads)) for duty in duties_of(kernel.body)]
     parts = duties or [(None, None)]
-    state = LaunchState.of(interface, extents, order)
+    grid = interface.grid(extents, multiprocessors)
+    state = LaunchState.of(interface, extents, order, grid)
     with np.errstate(all="ignore"):
-        batches = dict(_batches(kernel, extents))
+        batches = dict(_batches(kernel, extents, grid))
         for first in in_order(batches, order):
             together = Together(batches[first], Turns(order))
             machines = [
@@ -124,17 +128,24 @@ def _run(machine: CheckedMachine, kernel: LoweredKernel) -> None:
     machine.copies.end()
 
 
-def _batches(kernel: LoweredKernel, extents: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+def _batches(
+    kernel: LoweredKernel, extents: Mapping[str, int], grid: int
+) -> Iterator[tuple[int, int]]:
     """The first blocks, and the numbers, of blocks that run side by side.
 
     Asynchronous copies are counted for all of them together, so these then are of one part, whose
-    loops have the same length; the tiles of a part are neighbours.
+    loops have the same length; the tiles of a part are neighbours.  Persistent blocks that run side
+    by side have equally many tiles.
     """
     interface = kernel.interface
-    grid, at_once = interface.grid(extents), max(1, MOST_LANES // prod(interface.block))
-    together = grid
-    if interface.parts > 1 and contains(kernel.body, CopyAsync):
-        together = interface.tile_count(extents)
-    for start in range(0, grid, max(together, 1)):
-        for first in range(start, start + together, at_once):
-            yield first, min(at_once, start + together - first)
+    at_once, tiles = max(1, MOST_LANES // prod(interface.block)), interface.tile_count(extents)
+    ends = [grid]
+    if interface.resident and grid:
+        ends = [tiles % grid, grid]
+    elif interface.parts > 1 and contains(kernel.body, CopyAsync):
+        ends = [*range(tiles, grid + 1, max(tiles, 1))]
+    start = 0
+    for end in ends:
+        for first in range(start, end, at_once):
+            yield first, min(at_once, end - first)
+        start = end

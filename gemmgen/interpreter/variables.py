@@ -13,7 +13,7 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Meaning, Run, unknown
 from gemmgen.interpreter.simt import Mask
 from gemmgen.ir.control import Assign, Define
-from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.expr import Element, Expr, Int, Unary, Var
 from gemmgen.ir.thread_code import Advance, Invoke, Move, Parameter, Point, RegisterArray
 from gemmgen.numerics.operators import Value
 
@@ -96,7 +96,7 @@ def _move(node: Move, code: Code) -> Step | None:
 def _advance(node: Advance, code: Code) -> Step:
     """From here on the tensor's name points ``by`` elements further on."""
     array = code.scope.array(node.tensor)
-    added = code.expression(node.by).run
+    added = code.expression(Unary("-", node.by) if node.back else node.by).run
     run = added if array.first is None else from_first(array.first, added, code.scope)
     return _settled(_pointer(node.tensor, array, code), run, code)
 

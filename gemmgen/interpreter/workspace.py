@@ -62,6 +62,7 @@ class LaunchState:
     """What the blocks of a launch have counted, and what they share."""
 
     order: Order
+    blocks: int
     counters: dict[str, Ints] = field(default_factory=dict[str, Ints])
     spaces: dict[str, Elements] = field(default_factory=dict[str, Elements])
     writers: dict[str, Ints] = field(default_factory=dict[str, Ints])
@@ -76,9 +77,11 @@ class LaunchState:
     """The vector clock of each block that counted: how often each block had counted before."""
 
     @staticmethod
-    def of(interface: Interface, extents: dict[str, int], order: Order) -> LaunchState:
-        """Fresh memory for a launch."""
-        state = LaunchState(order)
+    def of(
+        interface: Interface, extents: dict[str, int], order: Order, blocks: int = 1
+    ) -> LaunchState:
+        """Fresh memory for a launch of so many ``blocks``."""
+        state = LaunchState(order, blocks)
         for param in interface.scratch:
             count = interface.scratch_elements(param, extents)
             if param.kind == "counter":

@@ -17,6 +17,9 @@ from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.tensor_map import LANDS_AT, MapDimension, MapFields, TensorMap
 
 INT_MAX = 2**31 - 1
+MOST_WALKED = 2**30
+"""Tiles of a persistent kernel: a tile's number and the number of blocks, which is at most that of
+tiles, add up to an int."""
 
 
 @record
@@ -173,6 +176,9 @@ class Interface:
     pairs the letters of a matrix whose extents are not their capitals with those extents.
 
     ``maps`` are the tensors that the launcher hands on as tensor maps; callers pass pointers.
+
+    A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or one for each
+    tile if these are fewer, and each walks over its share of the tiles; else ``resident`` is 0.
     """
 
     SYNTAX = "{name}"
@@ -194,6 +200,7 @@ class Interface:
     product: tuple[str, str] | None = None
     extents: tuple[tuple[str, str], ...] = ()
     maps: tuple[TensorMap, ...] = ()
+    resident: int = 0
 
     @property
     def threads(self) -> int:
@@ -275,9 +282,20 @@ class Interface:
             count *= extents[name]
         return count
 
-    def grid(self, extents: Mapping[str, int]) -> int:
-        """Number of blocks for ``extents``; 0 if C is empty."""
-        return self.tile_count(extents) * self.parts
+    def grid(self, extents: Mapping[str, int], multiprocessors: int = 1) -> int:
+        """Number of blocks for ``extents``, 0 if C is empty; that of a persistent kernel on a GPU
+        of so many ``multiprocessors``."""
+        count = self.tile_count(extents) * self.parts
+        return min(count, self.resident * multiprocessors) if self.resident else count
+
+    @property
+    def most_tiles(self) -> int:
+        """The most tiles of C, times ``parts``, that a launch can have."""
+        return MOST_WALKED if self.resident else INT_MAX
+
+    def is_too_large(self, extents: Mapping[str, int]) -> bool:
+        """Whether C has more tiles for ``extents`` than a launch can have."""
+        return self.tile_count(extents) * self.parts > self.most_tiles
 
     @property
     def tensors(self) -> tuple[Param, ...]:

@@ -36,7 +36,8 @@ class Work:
     the K of each tile; part p sums the p-th range of whole steps along k, and the last block to
     arrive adds the parts, by ``reduce``, and computes the epilogue.  With ``groups`` of as many
     consecutive parts each, the last block of each group adds its parts, and the last of these adds
-    the groups.
+    the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each walks
+    over its share of the tiles.
     """
 
     tile: tuple[tuple[str, int], ...]
@@ -46,6 +47,7 @@ class Work:
     groups: int = 1
     origins: Origins = ()
     batch: tuple[str, ...] = ()
+    persistent: bool = False
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]

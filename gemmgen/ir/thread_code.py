@@ -8,7 +8,7 @@ from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.duties import Duties, NamedBarrier
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
     LoadFragment,
@@ -57,12 +57,14 @@ class Leave:
 
 @record
 class Advance:
-    """``tensor += by;``: the tensor's name means the elements from there on."""
+    """``tensor += by;``: the tensor's name means the elements from there on; ``back``: it is
+    ``tensor -= by;``."""
 
     SYNTAX = "{tensor} by {by}"
 
     tensor: str
     by: Expr
+    back: bool = False
 
 
 @record
@@ -224,6 +226,15 @@ def inner(node: Node) -> tuple[Node, ...]:
             return node.body
         case _:
             return ()
+
+
+BLOCKS = Var("gridDim.x")
+"""The number of blocks."""
+
+
+def is_over_tiles(loop: For[Node]) -> bool:
+    """Whether it is a persistent block's loop over its tiles."""
+    return loop.step == BLOCKS
 
 
 def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:

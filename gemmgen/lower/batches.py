@@ -8,6 +8,7 @@ the kernel knows of no other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.expr import Binary, Expr, Int, Var
@@ -28,6 +29,12 @@ def matrices(context: Context, counts: tuple[Node, ...], number: Expr) -> tuple[
     body = (*counts, *_numbers(context, number), *_moves(context))
     what = " and ".join([", ".join(letters[:-1]), letters[-1]] if len(letters) > 1 else letters)
     return (Block(f"the block's {what}, and the matrices there", (), body),)
+
+
+def first_matrices(context: Context) -> tuple[Node, ...]:
+    """The pointers moved back, for the block's next tile."""
+    moves = tuple(replace(move, back=True) for move in _moves(context))
+    return (Block("back to the first matrices", (), moves),) if moves else ()
 
 
 def tiles_of_each(context: Context) -> Define:

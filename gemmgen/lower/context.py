@@ -88,15 +88,22 @@ class Context:
     @cached_property
     def leaves_early(self) -> bool:
         """Whether a thread outside C returns at once: it may if no barrier waits for it, and if its
-        element follows from its coordinates in the block alone, not from its warp's."""
+        element follows from its coordinates in the block alone, not from its warp's.  No thread of
+        a persistent block may: it has an element in the next tile."""
         spaces = {b.space for b in self.kernel.buffers}
         plain = self.scalar_sums and not self.kernel.spread.by_warp
-        return Space.SHARED not in spaces and plain and not self.is_split
+        once = not (self.is_split or self.is_persistent)
+        return Space.SHARED not in spaces and plain and once
 
     @property
     def is_split(self) -> bool:
         """Whether several blocks share a tile."""
         return self.kernel.work.parts > 1
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether a block walks over several tiles."""
+        return self.kernel.work.persistent
 
     @cached_property
     def scalar_sums(self) -> bool:

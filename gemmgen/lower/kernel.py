@@ -13,6 +13,7 @@ from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Tiles, Timed
+from gemmgen.ir.expr import Element, Expr, Float, Int, Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Map, Program
@@ -23,7 +24,7 @@ from gemmgen.ir.thread_code import Node
 from gemmgen.lower import async_copies, boxes, copies, lanes, split, threads, wmma
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
-from gemmgen.lower.placement import placement
+from gemmgen.lower.placement import before_tiles, placement, walk
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.static_asserts import static_asserts_of
@@ -85,8 +86,10 @@ def _launch(context: Context, interface: Interface) -> LaunchNames:
 
 def _tiles(context: Context, node: Tiles) -> tuple[Node, ...]:
     """The coordinates of the block's tile, what a thread keeps, and the tile's statements."""
-    kept = (*_first_pieces(context), *_arrays(context))
-    return (*placement(context), *kept, *_body(context, node.body))
+    kept, body = (*_first_pieces(context), *_arrays(context)), _body(context, node.body)
+    if context.is_persistent:
+        return (*before_tiles(context), *kept, *walk(context, body))
+    return (*placement(context), *kept, *body)
 
 
 def _first_pieces(context: Context) -> tuple[Node, ...]:
@@ -106,6 +109,8 @@ def _arrays(context: Context) -> tuple[Node, ...]:
     parts.append("accumulator" if context.scalar_sums else "accumulators")
     if staged:
         parts.append("staging")
+    if context.is_persistent and context.scalar_sums:
+        held = [b for b in held if b.name != "acc"]
     arrays = (
         *(context.lowering.array(context, buffer) for buffer in held),
         *(copies.staging_array(context, copy) for copy in staged),
@@ -123,8 +128,18 @@ def _kept(_context: Context, node: Node) -> tuple[Node, ...]:
     return (node,)
 
 
-def _init(_context: Context, _node: Init) -> tuple[Node, ...]:
-    return ()  # sums are born zero
+def _init(context: Context, node: Init) -> tuple[Node, ...]:
+    """The sums of a block's only tile are born zero; a persistent block's are zeroed at each."""
+    if not context.is_persistent:
+        return ()
+    if context.scalar_sums:
+        return (context.lowering.array(context, context.buffer(node.dst)),)
+
+    def zero(total: Element | Var, _number: Expr) -> tuple[Node, ...]:
+        assert isinstance(total, Element)
+        return (Assign(total, Float(0.0)),)
+
+    return (Block("zero the sums", (), context.lowering.each_sum(context, Int(1), zero)),)
 
 
 def _define(_context: Context, node: Define) -> tuple[Node, ...]:

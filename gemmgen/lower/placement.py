@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir import names
-from gemmgen.ir.control import Block, Define
+from gemmgen.ir.buffers import Origins
+from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
-from gemmgen.ir.thread_code import Leave, Node
+from gemmgen.ir.thread_code import BLOCKS, Leave, Node
 from gemmgen.lower import bounds
-from gemmgen.lower.batches import EACH, OWN, matrices, tiles_of_each
+from gemmgen.lower.batches import EACH, OWN, first_matrices, matrices, tiles_of_each
 from gemmgen.lower.context import Context, X, Y
 from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
@@ -42,11 +43,49 @@ def placement(context: Context) -> tuple[Node, ...]:
     )
 
 
+def before_tiles(context: Context) -> tuple[Node, ...]:
+    """The first lines of a persistent kernel: how many tiles there are, and what a thread's or a
+    warp's place in each of them is."""
+    coordinates = tuple(context.lowering.coordinates(context))
+    origins = context.kernel.buffer("acc").origins
+    return (
+        Block("the tiles of C", (), (*_blocks(context), _tiles_of_all(context))),
+        Block(f"the {context.lowering.owner}'s position in a tile", origins, coordinates),
+    )
+
+
+def walk(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` for each of the block's tiles: its number, and those that follow it by the number of
+    blocks."""
+    origins, number = context.kernel.work.origins, _number_of_all(context)
+    batch: tuple[Node, ...] = ()
+    own: tuple[Node, ...] = ()
+    if context.kernel.work.batch:
+        batch = matrices(context, (), number)
+        own = (Define(OWN.name, mod(number, EACH)),)
+    one = (
+        *batch,
+        Block("the tile of C", _ordered(origins), (*own, *_tiles(context))),
+        *body,
+        *(first_matrices(context) if context.kernel.work.batch else ()),
+    )
+    loop = For(number.name, BLOCK, TILES, BLOCKS, one)
+    return (Block("each of the block's tiles", _walking(origins), (loop,)),)
+
+
+def _walking(origins: Origins) -> Origins:
+    return tuple(origin for origin in origins if origin == "persistent")
+
+
+def _ordered(origins: Origins) -> Origins:
+    return tuple(origin for origin in origins if origin != "persistent")
+
+
 def _blocks(context: Context) -> Iterator[Node]:
     """How many tiles C has along each letter; a ragged edge is a tile too."""
     rows, columns = context.letters
     work = context.kernel.work
-    both = work.raster > 1 or context.is_split or work.batch
+    both = work.raster > 1 or context.is_split or context.is_persistent or work.batch
     needed = (rows, columns) if both else (columns,)
     for letter in needed:
         last = div(sub(bounds.extent(context, letter), Int(1)), names.block(letter))
@@ -59,20 +98,25 @@ def _parts(context: Context) -> Iterator[Node]:
     """Tiles first, then parts: blocks that run together then read the same range of A and B, which
     the L2 cache holds, as if the matrices were so short."""
     if context.is_split:
-        rows, columns = context.letters
-        tiles: Expr = mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}"))
-        if context.kernel.work.batch:
-            tiles = EACH
-        for letter in context.kernel.work.batch:
-            tiles = mul(tiles, bounds.extent(context, letter))
-        yield Define(TILES.name, tiles)
+        yield _tiles_of_all(context)
         yield Define(PART.name, div(BLOCK, TILES))
         yield Define(TILE.name, mod(BLOCK, TILES))
 
 
+def _tiles_of_all(context: Context) -> Define:
+    """The number of tiles of all matrices."""
+    rows, columns = context.letters
+    tiles: Expr = mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}"))
+    if context.kernel.work.batch:
+        tiles = EACH
+    for letter in context.kernel.work.batch:
+        tiles = mul(tiles, bounds.extent(context, letter))
+    return Define(TILES.name, tiles)
+
+
 def _number_of_all(context: Context) -> Var:
     """The number of the block's tile, among those of all matrices."""
-    return TILE if context.is_split else BLOCK
+    return TILE if context.is_split or context.is_persistent else BLOCK
 
 
 def _number(context: Context) -> Var:

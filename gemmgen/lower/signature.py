@@ -14,8 +14,10 @@ from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.problem import Tensor
+from gemmgen.ir.target import TARGETS
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
@@ -52,7 +54,16 @@ def interface_of(
         _product(context, params, pitches),
         tuple(_renamed(context)),
         maps,
+        _resident(context, static_shared + dynamic_shared) if context.is_persistent else 0,
     )
+
+
+def _resident(context: Context, shared: int) -> int:
+    """The blocks of a multiprocessor: those of the launch bounds, or fewer if their ``shared``
+    bytes leave room for fewer."""
+    target, asked = TARGETS[context.program.target], blocks_per_multiprocessor(context.kernel)
+    fitting = target.all_shared // (shared + target.reserved) if shared else asked
+    return max(1, min(asked, fitting))
 
 
 def _product(

@@ -40,7 +40,9 @@ def _sums(context: Context, buffer: Buffer) -> Node:
     sizes = tuple(context.axis(x).registers for x in context.letters)
     shape = tuple(names.registers(x) for x in context.letters)
     wide = context.is_split and piece_width(context) > 1
-    return RegisterArray("acc", buffer.dtype, shape, sizes, zero=True, wide=wide)
+    return RegisterArray(
+        "acc", buffer.dtype, shape, sizes, zero=not context.is_persistent, wide=wide
+    )
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:

@@ -52,7 +52,8 @@ def array(context: Context, buffer: Buffer) -> FragmentArray:
         sizes.insert(0, buffer.stages)
     sums = buffer.name == "acc"
     wide = sums and context.is_split and context.kernel.work.reduce == "ordered"
-    return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), sums, wide)
+    zero = sums and not context.is_persistent
+    return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), zero, wide)
 
 
 def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:

@@ -16,6 +16,7 @@ from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
+from gemmgen.passes.persistent import Persistent
 from gemmgen.passes.raster import Raster
 from gemmgen.passes.register_block import RegisterBlock
 from gemmgen.passes.residue import Residue
@@ -45,6 +46,7 @@ LADDER = (
     LaunchBounds,
     Raster,
     SplitK,
+    Persistent,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 

@@ -69,6 +69,7 @@ class Caller:
             seconds=seconds,
             unreadable=tuple(sorted(unread)),
             skips_product=skips_product,
+            multiprocessors=case.multiprocessors,
         )
         c = problem.c
         result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))

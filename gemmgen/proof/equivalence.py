@@ -123,7 +123,8 @@ def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result |
         for each, matrix in placed.items()
     }
     try:
-        found = interpret(lowered, {**memories, **values, **scalars}, case.landing, case.order)
+        given_all = {**memories, **values, **scalars}
+        found = interpret(lowered, given_all, case.landing, case.order, case.multiprocessors)
     except Trap as trap:
         return Difference(str(trap))
     harm = overwritten(placed, before, name)

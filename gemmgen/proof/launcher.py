@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.base.record import record
-from gemmgen.ir.interface import INT_MAX, Aligned, Interface
+from gemmgen.ir.interface import Aligned, Interface
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.launcher_arguments import calls
 from gemmgen.proof.launcher_maps import maps_difference
@@ -64,16 +64,16 @@ def expected(interface: Interface, values: Mapping[str, int | float]) -> Expecte
         return ExpectedReturn(INVALID_VALUE, False)
     if broken or any(numbers[p.name] % p.align for p in interface.scratch if p.align > 4):
         return ExpectedReturn(MISALIGNED, False)
-    blocks = interface.grid(numbers)
-    if blocks > INT_MAX:
+    if interface.is_too_large(numbers):
         return ExpectedReturn(INVALID_CONFIGURATION, False)
-    return ExpectedReturn(SUCCESS, blocks > 0)
+    return ExpectedReturn(SUCCESS, interface.grid(numbers) > 0)
 
 
 def _difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:
     want = expected(interface, call.values)
     map_error = call.map_error if want.launches and interface.maps else SUCCESS
-    error = map_error or call.attribute_error or call.launch_error or want.error
+    early = call.device_error or map_error or call.attribute_error
+    error = early or call.launch_error or want.error
     launches = want.launches and error == SUCCESS
     if called.error != error:
         why = f" (cuTensorMapEncodeTiled: {called.refusal})" if called.refusal else ""
@@ -82,8 +82,7 @@ def _difference(interface: Interface, call: LauncherCall, called: Called) -> str
         return f"launches {called.launches} times, not {int(launches)}"
     if not called.is_kernel:
         return "names another function than the kernel"
-    reached = want.launches and not (map_error or call.attribute_error)
-    if reached and called.errors_taken != 1:
+    if want.launches and not early and called.errors_taken != 1:
         return f"asks {called.errors_taken} times for the launch's error, not once"
     return _launch_difference(interface, call, called) if launches else None
 
@@ -95,7 +94,7 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
     if dynamic > _ALWAYS_THERE and (called.attribute != attribute or called.attribute_late):
         return f"does not ask for {dynamic} bytes of shared memory before it launches"
     wanted = {
-        "a grid": ((interface.grid(numbers), 1, 1), called.grid),
+        "a grid": ((interface.grid(numbers, call.multiprocessors), 1, 1), called.grid),
         "blocks": ((*interface.block, 1), called.block),
     }
     for what, (want, got) in wanted.items():

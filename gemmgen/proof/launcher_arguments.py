@@ -23,9 +23,9 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.launcher_calls import LauncherCall
 
-LAUNCH_FAILED, NO_FUNCTION, NOT_SUPPORTED = 719, 98, 801
+LAUNCH_FAILED, NO_FUNCTION, NO_DEVICE, NOT_SUPPORTED = 719, 98, 100, 801
 """Errors that the runtime stub returns: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction,
-cudaErrorNotSupported."""
+cudaErrorNoDevice, cudaErrorNotSupported."""
 _STREAM = 0x5EA0
 _FIRST, _APART = 0x7F0000001000, 0x10000
 """Addresses of tensors, which are not read."""
@@ -50,6 +50,11 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
         yield "where shared memory is refused", refused
     if interface.maps:
         yield "where a tensor map is refused", replace(launch, map_error=NOT_SUPPORTED)
+    if interface.resident:
+        yield "where the device is refused", replace(launch, device_error=NO_DEVICE)
+        for count in (1, 2, 3, 132):
+            of_more = replace(launch, values=_walked(emitted), multiprocessors=count)
+            yield f"on {count} multiprocessors", of_more
     for purpose, values in (
         *_shapes(emitted),
         *_signs(interface, plain),
@@ -83,6 +88,13 @@ def _longest(interface: Interface, stride: str) -> int:
     """The greatest stride that a requirement allows."""
     bounds = (r.most for r in interface.requirements if isinstance(r, Within) and r.name == stride)
     return min(bounds, default=1 << 62)
+
+
+def _walked(emitted: Emitted) -> Values:
+    """A call with several tiles for each of a few blocks."""
+    interface = emitted.interface
+    sizes = {name: 3 * size * interface.resident for name, size in interface.tiles}
+    return _values(emitted, sizes)
 
 
 def _shapes(emitted: Emitted) -> Iterator[tuple[str, Values]]:
@@ -167,7 +179,7 @@ def _many(emitted: Emitted) -> Iterator[tuple[str, Values]]:
     sizes = {**dict(interface.tiles), **{name: 1 for _, name in interface.batches}}
     first, *others = interface.shaping()
     for other in others or [first]:
-        for a, b in _factors(INT_MAX // interface.parts):
+        for a, b in _factors(interface.most_tiles // interface.parts):
             wanted = {name: 1 for name in interface.shaping()}
             wanted |= {first: min(a * sizes[first], INT_MAX), other: min(b * sizes[other], INT_MAX)}
             yield from _large(emitted, f"{a} x {b} tiles", wanted)

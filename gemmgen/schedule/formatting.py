@@ -30,7 +30,8 @@ def format_schedule(schedule: Schedule) -> str:
     lines += [format_directive(directive) for directive in schedule.directives]
     if schedule.epilogue:
         lines.append(f"fuse_epilogue {format_expression(schedule.epilogue.expression)}")
-    return "".join(aligned(*line.split(" ", 1)) + "\n" for line in lines)
+    words = (line.partition(" ") for line in lines)
+    return "".join(aligned(word, rest) + "\n" for word, _, rest in words)
 
 
 def format_directive(directive: Directive) -> str:

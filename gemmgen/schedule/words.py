@@ -88,7 +88,6 @@ class Later:
 
 
 LATER = {
-    "persistent": Later("remove the line: a block computes one tile"),
     "cluster": Later(
         "remove the line: blocks run one by one; `raster group=8` keeps adjacent blocks together",
         Elsewhere("CUTLASS cluster shape", "cluster_shape"),

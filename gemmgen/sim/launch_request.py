@@ -12,7 +12,7 @@ from gemmgen.base.record import record
 from gemmgen.calling.launches import BOX_LANDINGS, ORDERS, STRICT_ORDERS, Landing, Order
 
 MAGIC = 0x67676D32
-_HEADER = struct.Struct("=IIQ12I")
+_HEADER = struct.Struct("=IIQ14I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
@@ -92,6 +92,8 @@ class LaunchRequest:
     landing: Landing = "late"
     by_launcher: bool = True
     keeps_clocks: bool = False
+    multiprocessors: int = 1
+    """Of the GPU that the launcher finds."""
 
 
 def head_of(launch: LaunchRequest, seconds: float) -> bytes:
@@ -112,6 +114,8 @@ def head_of(launch: LaunchRequest, seconds: float) -> bytes:
             min((*(tensor.element for tensor in launch.tensors), 4)),
             launch.by_launcher,
             launch.keeps_clocks,
+            launch.multiprocessors,
+            0,
         )
     )
     for buffer in launch.buffers:

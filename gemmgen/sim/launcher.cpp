@@ -12,7 +12,8 @@
 namespace gg {
 namespace {
 
-constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9;
+constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, INVALID_DEVICE = 101;
+constexpr int CURRENT_DEVICE = 3;  // of several: not the one that a forgotten question means
 constexpr unsigned DEFAULT_LIMIT = 48 * 1024;  // bytes of shared memory that need no attribute
 
 // The layouts are repeated in gemmgen/sim/launcher_calls.py.
@@ -30,7 +31,8 @@ struct Called {
 struct CallHead {
   uint64_t stream;
   // What the runtime answers; 0: as a GPU would.
-  int32_t attribute_error, launch_error, map_error, entry_error;
+  int32_t attribute_error, launch_error, map_error, entry_error, device_error;
+  int32_t multiprocessors;
 };
 
 Called called;
@@ -69,6 +71,7 @@ void call(const GgArgument *arguments) {
 void launch_by_launcher() {
   const Header &header = state.header;
   answers = {};
+  answers.multiprocessors = static_cast<int32_t>(header.multiprocessors);
   blockIdx = {};
   state.thread = 0;
   call(state.arguments);
@@ -171,5 +174,19 @@ extern "C" int gg_note_entry(const char *name, unsigned version, void **function
   *function = nullptr;
   if (gg::answers.entry_error != 0) return gg::answers.entry_error;
   *found = gg::find_in_driver(name, version, function);
+  return 0;
+}
+
+extern "C" int gg_current_device(int *device) {
+  *device = gg::CURRENT_DEVICE;
+  return gg::answers.device_error;
+}
+
+extern "C" int gg_device_attribute(int *value, int attribute, int device) {
+  using namespace gg;
+  if (answers.device_error != 0) return answers.device_error;
+  if (device != CURRENT_DEVICE) return INVALID_DEVICE;
+  if (attribute != cudaDevAttrMultiProcessorCount) return INVALID_VALUE;
+  *value = answers.multiprocessors;
   return 0;
 }

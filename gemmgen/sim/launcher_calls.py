@@ -15,7 +15,7 @@ CALLED = 4
 """The status of an answer to calls."""
 _MAGIC = 0x67676D63
 _COUNTS = struct.Struct("=5I")
-_HEAD = struct.Struct("=Q4i")
+_HEAD = struct.Struct("=Q6i")
 _CALLED = struct.Struct("=i4I2i3I3II2Q128s")
 _WORD = struct.Struct("=Q")
 _MARK = 0x6D746767
@@ -26,10 +26,11 @@ MAX_DYNAMIC_SHARED = 8
 
 @record
 class LauncherCall:
-    """One call: a value for each parameter (of a pointer its address), the stream's address.
+    """One call: a value for each parameter (of a pointer its address), the stream's address, and
+    the multiprocessors of the current GPU.
 
-    If ``attribute_error`` or ``launch_error`` is not 0, the runtime returns it, as does the driver
-    ``map_error``, and ``entry_error`` whoever asks for the driver's function.
+    If ``attribute_error``, ``launch_error`` or ``device_error`` is not 0, the runtime returns it,
+    as does the driver ``map_error``, and ``entry_error`` whoever asks for the driver's function.
     """
 
     values: Mapping[str, int | float]
@@ -38,6 +39,8 @@ class LauncherCall:
     launch_error: int = 0
     map_error: int = 0
     entry_error: int = 0
+    device_error: int = 0
+    multiprocessors: int = 1
 
 
 @record
@@ -88,7 +91,7 @@ def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
     request = bytearray(_COUNTS.pack(_MAGIC, len(calls), *sizes))
     for call in calls:
         errors = call.attribute_error, call.launch_error, call.map_error, call.entry_error
-        request += _HEAD.pack(call.stream, *errors)
+        request += _HEAD.pack(call.stream, *errors, call.device_error, call.multiprocessors)
         for param in interface.params:
             request += _WORD.pack(bits_of(param, call.values[param.name]))
     return bytes(request)

@@ -37,6 +37,7 @@ def pack_launch(
     order: Order,
     seed: int,
     unreadable: frozenset[str],
+    multiprocessors: int,
 ) -> LaunchRequest:
     names = [param.name for param in interface.params]
     for name in (*names, *arguments):
@@ -56,11 +57,21 @@ def pack_launch(
     packed = tuple(packing.pack(param, arguments[param.name]) for param in interface.params)
     for requirement in interface.violated(values):
         raise CallError(f"{interface.name} requires {requirement.text()}")
-    grid = interface.grid(values)
-    if grid > INT_MAX:
-        raise CallError(f"{interface.name} would need {grid} blocks, more than {INT_MAX}")
+    if interface.is_too_large(values):
+        tiles, most = interface.tile_count(values) * interface.parts, interface.most_tiles
+        raise CallError(f"{interface.name} would need {tiles} blocks, more than {most}")
+    grid = interface.grid(values, multiprocessors)
     tensors = packing.tensors(unreadable)
-    return LaunchRequest(grid, interface.block, packing.buffers(), packed, order, seed, tensors)
+    return LaunchRequest(
+        grid,
+        interface.block,
+        packing.buffers(),
+        packed,
+        order,
+        seed,
+        tensors,
+        multiprocessors=multiprocessors,
+    )
 
 
 def _checked_int(param: Param, value: int | float) -> int:

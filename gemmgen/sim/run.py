@@ -63,6 +63,7 @@ class CompiledKernel:
         seconds: float = RUN_SECONDS,
         unreadable: Collection[str] = (),
         skips_product: bool = False,
+        multiprocessors: int = 1,
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
         Scratch memory (``interface.scratch``) may be left out.
@@ -79,6 +80,7 @@ class CompiledKernel:
         = 0): then the kernel runs with all of K, or with ``skips_product`` through its launcher
         nevertheless.  A checked kernel may not read elements of the tensors in ``unreadable``
         before it writes them: C, if beta is 0.
+        Persistent blocks are as many as a GPU of so many ``multiprocessors`` has.
 
         Raises CallError for arguments that the kernel does not take, KernelFault if the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
@@ -90,7 +92,9 @@ class CompiledKernel:
         if landing not in BOX_LANDINGS:
             raise CallError(f"landing is one of {', '.join(BOX_LANDINGS)}, not {landing!r}")
         given = {**self._scratch(arguments), **arguments}
-        launch = pack_launch(self.interface, given, order, seed, frozenset(unreadable))
+        launch = pack_launch(
+            self.interface, given, order, seed, frozenset(unreadable), multiprocessors
+        )
         if not launch.grid:
             return
         by_launcher = skips_product or not self._leaves_out_product(given)
@@ -136,7 +140,7 @@ class CompiledKernel:
         """Scratch memory; for extents that will be refused, as for an empty C."""
         given = {name: arguments.get(name) for name in self.interface.shaping()}
         extents = {n: v for n, v in given.items() if isinstance(v, int) and 0 <= v <= INT_MAX}
-        if len(extents) < len(given) or self.interface.grid(extents) > INT_MAX:
+        if len(extents) < len(given) or self.interface.is_too_large(extents):
             extents = dict.fromkeys(given, 0)
         return scratch_of(self.interface, extents)
 

@@ -51,6 +51,8 @@ struct Header {
   uint32_t word;                    // bytes of the smallest element, at most 4
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
   uint32_t clocks;       // 1: threads synchronize otherwise than all of a block, or of a warp
+  uint32_t multiprocessors;         // of the GPU that the launcher finds
+  uint32_t unused;
 };
 
 // Of the blocks (but for the last two) and of a block's threads in each round of the scheduler.

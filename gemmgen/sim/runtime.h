@@ -14,6 +14,7 @@ enum cudaError_t {
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
 constexpr unsigned long long cudaEnableDefault = 0;
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 typedef struct CUstream_st *cudaStream_t;
 
 struct dim3 {
@@ -40,6 +41,8 @@ struct GgMapped {
   unsigned box[5];
 };
 extern "C" void *gg_make_map(void *address, const GgMapped *mapped);
+extern "C" int gg_current_device(int *device);
+extern "C" int gg_device_attribute(int *value, int attribute, int device);
 
 template <typename Kernel>
 inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute attribute, int value) {
@@ -53,6 +56,12 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **fun
   const int error = gg_note_entry(name, version, function, &found);
   *result = static_cast<cudaDriverEntryPointQueryResult>(found);
   return static_cast<cudaError_t>(error);
+}
+inline cudaError_t cudaGetDevice(int *device) {
+  return static_cast<cudaError_t>(gg_current_device(device));
+}
+inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+  return static_cast<cudaError_t>(gg_device_attribute(value, attribute, device));
 }
 inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(gg_take_error()); }
 

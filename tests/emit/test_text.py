@@ -30,9 +30,10 @@ WORDS = frozenset(
     alignas auto break char const constexpr else extern float for if int long reinterpret_cast
     return sizeof static_assert static_cast unsigned void
     __CUDACC_RTC__ __global__ __launch_bounds__ __restrict__ __shared__ __syncthreads
-    blockIdx threadIdx x y float2 float4 dim3 fmaf size_t
+    blockIdx threadIdx gridDim x y float2 float4 dim3 fmaf size_t
     cudaErrorInvalidConfiguration cudaErrorInvalidValue cudaErrorMisalignedAddress cudaError_t
     cudaFuncAttributeMaxDynamicSharedMemorySize cudaFuncSetAttribute cudaGetLastError
+    cudaGetDevice cudaDeviceGetAttribute cudaDevAttrMultiProcessorCount
     cudaStream_t cudaSuccess __device__ __forceinline__ namespace using
     """,
     )
@@ -146,6 +147,7 @@ AS_LONG_AS_IT_IS = {
     "async_row_major",
     "matvec",
     "odd_extents",
+    "persistent",
     "split_k",
     "swizzled",
     "tensor_core",
@@ -200,6 +202,14 @@ def test_tensor_cores_take_few_more_lines_than_multiply_adds() -> None:
     without = without.replace("A.global B.global C width=8", "A.global B width=8")
     ours, theirs = (lines_of_code(emitted(schedule).text) for schedule in (text, without))
     assert ours <= 1.2 * theirs, f"{ours} lines to {theirs}"
+
+
+def test_a_persistent_block_takes_few_more_lines_than_one_of_a_tile() -> None:
+    """The loop, the sums' zeros, a barrier; in the launcher the device's multiprocessors."""
+    text = EXAMPLES["persistent"].text
+    without = text.replace("\npersistent", "")
+    ours, theirs = (lines_of_code(emitted(schedule).text) for schedule in (text, without))
+    assert theirs < ours <= theirs + 15, f"{ours} lines to {theirs}"
 
 
 def test_functions_for_single_instructions_are_printed_where_they_are_called() -> None:

@@ -36,6 +36,7 @@ GIVEN: dict[str, list[str]] = {
     "unroll": ["tile m=16 n=16 k=8"],
     "launch_bounds": ["tile m=16 n=16"],
     "raster": ["tile m=16 n=16"],
+    "persistent": ["tile m=16 n=16"],
     "split_k": ["tile m=16 n=16 k=8"],
     "fuse_epilogue": [],
 }
