@@ -1,6 +1,5 @@
 // The callbacks of -fsanitize=thread, one before each load and store, without its runtime.
 
-#include "engine_checks.h"
 #include "shadow.h"
 
 namespace gg {
@@ -15,14 +14,14 @@ unsigned find_array(size_t offset, size_t bytes) {
   return MAX_SHARED_ARRAYS;
 }
 
-void check_shared(const Touch &touch, size_t offset) {
+void check_shared(const Touch &touch, size_t offset, unsigned actor = state.thread) {
   const unsigned index = find_array(offset, touch.bytes);
   if (index == MAX_SHARED_ARRAYS) {
     report_last(found(BOUNDS, touch, {SHARED, index, static_cast<int64_t>(offset)}));
   }
   const auto into = static_cast<int64_t>(offset - state.shared_arrays[index].offset);
   const Where where = {SHARED, index, into};
-  touch_shared(touch, where, offset);
+  touch_shared(touch, where, offset, actor);
 }
 
 uint64_t divide(uint64_t offset, uint64_t stride) {
@@ -164,8 +163,13 @@ void touch_atomic(const void *word, uint32_t bytes, uint32_t pc) {
   check({static_cast<const unsigned char *>(word), bytes, true, pc, true}, true);
 }
 
-void check_engine(const void *address, uint32_t bytes, bool write, uint32_t pc) {
-  check({static_cast<const unsigned char *>(address), bytes, write, pc}, false);
+void check_access(const Touch &touch, unsigned actor) {
+  const auto offset = static_cast<size_t>(touch.address - state.shared);
+  if (offset < state.shared_bytes) {
+    check_shared(touch, offset, actor);
+  } else {
+    check_other(touch);
+  }
 }
 
 // Both addresses must be multiples of the size, even if nothing is read.

@@ -21,10 +21,4 @@ struct BoxCopy {
 // the engine does not do such a copy.
 BoxCopy box_copy(const void *map, const int *at, unsigned rank, uint32_t shared, const Call &by);
 
-// Null unless this is a checked build: a copy is issued, lands in shared memory, has read it.
-[[gnu::weak]] void check_load(const BoxCopy &copy);
-[[gnu::weak]] void check_load_landed(const BoxCopy &copy, const MBarrier &barrier);
-[[gnu::weak]] void check_store(const BoxCopy &copy);
-[[gnu::weak]] void check_store_read(const BoxCopy &copy);
-
 }  // namespace gg

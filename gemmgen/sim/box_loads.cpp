@@ -6,7 +6,7 @@
 //
 // From the issue on until it lands the target holds NaN.
 
-#include "box_copies.h"
+#include "engine_checks.h"
 #include "scheduler.h"
 
 #include <cstring>
@@ -27,7 +27,7 @@ unsigned load_count;
 void land(const Load &load) {
   const BoxCopy &copy = load.copy;
   load_box(copy.box, state.shared, copy.shared);
-  if (check_load_landed != nullptr) check_load_landed(copy, *load.barrier);
+  if (check_landed != nullptr) check_landed(copy, *load.barrier);
   complete_bytes(*load.barrier, copy.bytes, copy.by);
 }
 
@@ -78,7 +78,7 @@ void issue(const BoxCopy &copy, uint32_t barrier) {
             barrier);
   }
   check_others(copy);
-  if (check_load != nullptr) check_load(copy);
+  if (check_load != nullptr) check_load(copy, full);
   memset(state.shared + copy.shared, 0xff, copy.bytes);  // NaN
   note_issuer();
   if (load_count == MAX_LOADS) fault("a block has %u copies of boxes under way", MAX_LOADS);

@@ -2,7 +2,7 @@
 // written where it is inside the tensor, some time between the issue and its thread's wait for its
 // group: early, late or in between, as the launch says.
 
-#include "box_copies.h"
+#include "engine_checks.h"
 #include "scheduler.h"
 
 #include <cstring>
@@ -15,6 +15,7 @@ constexpr unsigned MAX_STORES = 4096;
 struct Store {
   BoxCopy copy;
   uint32_t group;  // of its thread
+  uint32_t time;   // engine_checks.h
   bool is_done;
 };
 
@@ -40,10 +41,10 @@ void issue(const BoxCopy &copy) {
   static bool is_known = false;
   if (!is_known) add_agent(complete_some);
   is_known = true;
-  if (check_store != nullptr) check_store(copy);
+  const uint32_t time = check_store != nullptr ? check_store(copy) : 0;
   note_issuer();
   if (store_count == MAX_STORES) fault("a block has %u stores of boxes under way", MAX_STORES);
-  stores[store_count] = {copy, committed[copy.by.thread], false};
+  stores[store_count] = {copy, committed[copy.by.thread], time, false};
   if (state.header.landing == EARLY) complete(stores[store_count]);
   ++store_count;
 }
@@ -58,7 +59,7 @@ void await(uint32_t end) {
       continue;
     }
     complete(store);
-    if (check_store_read != nullptr) check_store_read(store.copy);
+    if (check_awaited != nullptr) check_awaited(store.copy, store.time);
   }
   store_count = kept;
 }

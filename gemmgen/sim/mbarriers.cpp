@@ -15,7 +15,7 @@
 namespace gg {
 namespace {
 
-constexpr unsigned MAX_BARRIERS = 512, BYTES = 8;
+constexpr uint32_t MOST_ARRIVALS = (1u << 20) - 1;
 constexpr int64_t MOST_BYTES = (1 << 20) - 1;
 
 MBarrier barriers[MAX_BARRIERS];  // of the block
@@ -49,6 +49,11 @@ void expect(MBarrier &barrier, int64_t bytes, const Call &by) {
   barrier.bytes = static_cast<int32_t>(sum);
 }
 
+// Those who wait for a phase may go on before the thread that ends it does.
+bool always(const Wait &) { return true; }
+void describe_turn(const Wait &, char *text, size_t size) { snprintf(text, size, "its turn"); }
+constexpr Condition TURN = {always, describe_turn};
+
 void arrive(MBarrier &barrier, const Call &by) {
   if (barrier.pending == 0) {
     stop_at(WRONG_BARRIER, by,
@@ -56,9 +61,11 @@ void arrive(MBarrier &barrier, const Call &by) {
             "bytes",
             barrier.offset, barrier.count, barrier.bytes);
   }
-  if (release_to != nullptr) release_to(barrier);
+  if (leave_clock != nullptr) leave_clock(barrier);
+  const uint32_t phase = barrier.phase;
   --barrier.pending;
   end_if_complete(barrier);
+  if (barrier.phase != phase) wait_until({&TURN, nullptr, 0, by.line});
 }
 
 bool has_ended(const Wait &wait) {
@@ -85,15 +92,16 @@ bool try_wait(MBarrier &barrier, uint32_t parity, const Call &by) {
   }
   was_refused[by.thread] = false;
   if (barrier.seen < barrier.phase) barrier.seen = barrier.phase;
-  if (acquire_from != nullptr) acquire_from(barrier);
+  if (take_clock != nullptr) take_clock(barrier);
   return true;
 }
 
 void initialize(uint32_t offset, uint32_t count, const Call &by) {
-  if (offset % BYTES != 0) {
-    stop_at(MISALIGNED, by, "a barrier at byte %u of shared memory, no multiple of 8", offset);
+  if (offset % MBARRIER_BYTES != 0) {
+    stop_at(MISALIGNED, by, "a barrier at shared:%u, no multiple of %u", offset,
+            MBARRIER_BYTES);
   }
-  if (offset >= state.shared_bytes || state.shared_bytes - offset < BYTES) {
+  if (offset >= state.shared_bytes || state.shared_bytes - offset < MBARRIER_BYTES) {
     stop_at(BOUNDS, by, "a barrier at an address that is not of shared memory");
   }
   if (count == 0 || count > MOST_ARRIVALS) {
@@ -104,10 +112,10 @@ void initialize(uint32_t offset, uint32_t count, const Call &by) {
     stop_at(WRONG_BARRIER, by, "shared:%u is initialized again while it is in use", offset);
   }
   if (barrier_count == MAX_BARRIERS) fault("a block has more than %u barriers", MAX_BARRIERS);
-  barriers[barrier_count] = {offset, count, count, 0, 0, 0, 0, by, {}, false};
-  if (check_engine != nullptr) check_engine(state.shared + offset, BYTES, true, by.pc);
-  if (begin_mbarrier != nullptr) begin_mbarrier(barriers[barrier_count], barrier_count);
-  ++barrier_count;
+  MBarrier &made = barriers[barrier_count];
+  made = {offset, barrier_count++, count, count, 0, 0, 0, 0, by, {}, false};
+  if (begin_barrier != nullptr) begin_barrier(made);
+  if (check_barrier != nullptr) check_barrier(made, true, by);
 }
 
 // The copy engine sees the barriers that the running thread has initialized; what uses one comes
@@ -117,7 +125,7 @@ void fence(const Call &by) {
     MBarrier &barrier = barriers[i];
     if (barrier.is_fenced || barrier.initialized.thread != by.thread) continue;
     barrier.is_fenced = true;
-    if (check_engine != nullptr) check_engine(state.shared + barrier.offset, BYTES, true, by.pc);
+    if (check_barrier != nullptr) check_barrier(barrier, true, by);
   }
 }
 
@@ -148,7 +156,7 @@ MBarrier &mbarrier_at(uint32_t offset, const Call &by) {
   if (found == nullptr) {
     stop_at(WRONG_BARRIER, by, "shared:%u is no barrier: it has not been initialized", offset);
   }
-  if (check_engine != nullptr) check_engine(state.shared + offset, BYTES, false, by.pc);
+  if (check_barrier != nullptr) check_barrier(*found, false, by);
   return *found;
 }
 
@@ -205,6 +213,6 @@ void gg_mbarrier_fence() { fence(call_at(__builtin_return_address(0))); }
 // The other way of the fence; the engine sees what the thread has written besides.
 void gg_engine_fence() {
   fence(call_at(__builtin_return_address(0)));
-  if (publish_writes != nullptr) publish_writes();
+  if (publish != nullptr) publish();
 }
 }

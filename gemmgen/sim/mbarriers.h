@@ -13,10 +13,11 @@ struct Call {
 Call call_at(const void *pc);  // by the running thread
 Access access_of(const Call &call, bool write);
 
-constexpr uint32_t MOST_ARRIVALS = (1u << 20) - 1;
+constexpr unsigned MAX_BARRIERS = 256, MBARRIER_BYTES = 8;
 
 struct MBarrier {
   uint32_t offset;  // in shared memory
+  uint32_t number;  // among the block's, from 0
   uint32_t count;   // arrivals of each phase
   uint32_t pending;
   int32_t bytes;    // that the phase still expects

@@ -26,6 +26,9 @@ bool precedes_now(uint32_t block, uint32_t interval, uint16_t thread, uint32_t t
 
 Finding found(Kind kind, const Touch &touch, const Where &where, const Access &other = {});
 
+// access_checks.cpp: an access by the running thread, or by the work beside it that it starts.
+void check_access(const Touch &touch, unsigned actor);
+
 // Record each word of an access: in the segment of shared memory from `offset`, or of a tensor that
 // the kernel writes from its logical `element`.
 // `actor` is the running thread, or the work beside the threads that it starts with this access.

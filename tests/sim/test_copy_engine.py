@@ -12,9 +12,10 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
 }
 
 
+@pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_is_right_in_all_orders_and_landings(name: str) -> None:
-    kernel = compiled(name, checked=False)
+def test_is_right_in_all_orders_and_landings(name: str, checked: bool) -> None:
+    kernel = compiled(name, checked=checked)
     for shape in SHAPES[name]:
         for order, landing in runs():
             wrong = complaint(kernel, name, shape, order, landing)
